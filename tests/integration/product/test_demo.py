@@ -19,7 +19,7 @@ FIELDS = (
     "reports accepted rejected windows snapshots method epsilon sse_mean tv_mean uniform_sse "
     "reports_per_second"
 )
-REPORTS = 400_000
+REPORTS = 100_000  # at a quarter of the pace of `make demo`: a busy machine keeps up
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def check(result: dict[str, object]) -> None:
     assert result["reports"] == REPORTS
     # A machine that pauses for seconds may lose some: this is not a test of its speed.
     assert 0.9 * REPORTS < result["accepted"] <= REPORTS  # type: ignore[operator]
-    # What is lost then is rejected as late; nothing else is.
-    assert (result["rejected"] == 0) == (result["accepted"] == REPORTS)
+    # A part of what it lost may be rejected as late; nothing else is.
+    assert result["rejected"] == 0 or result["accepted"] < REPORTS  # type: ignore[operator]
     assert (result["windows"], result["method"], result["epsilon"]) == (2, "noise-aware", 1.0)
     assert result["snapshots"] >= 4  # type: ignore[operator] # two finals and two totals
     assert 0 < result["sse_mean"] < result["uniform_sse"] / 10  # type: ignore[operator]
