@@ -113,6 +113,8 @@ class Chunk:
 
     def part(self, first: int, last: int) -> Chunk:
         """Return the records from index ``first`` up to, not including, ``last``; no copy."""
+        if first == 0 and last >= len(self):
+            return self
         cut = slice(first, last)
         return replace(
             self,

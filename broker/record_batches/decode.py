@@ -308,7 +308,8 @@ class _Table:
         first_timestamp = np.repeat(np.array([b.first_timestamp for b in batches], np.int64), sizes)
         f = self.fields
         time = np.where(append_time, max_timestamp, first_timestamp + f.time_delta[rows])
-        kept = np.flatnonzero(self.offset[rows] >= from_offset)
+        wanted = self.offset[rows] >= from_offset
+        kept = slice(None) if wanted.all() else np.flatnonzero(wanted)  # a slice copies nothing
 
         def spans(start: Integers, end: Integers) -> Integers:
             return np.stack([start[rows], end[rows]], axis=1)[kept]
