@@ -57,6 +57,7 @@ def test_changed_plans() -> None:
     assert verdicts["other"] > 2
 
 
+@pytest.mark.slow
 def test_every_integer_at_its_bounds() -> None:
     raws = []
     for good in documents():
