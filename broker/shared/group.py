@@ -97,8 +97,6 @@ class GroupShare:
         """Set the position of an owned partition."""
         with self._lock:
             self._require(partition)
-            if offset < 0:
-                raise FatalError(f"{partition}: cannot seek to {offset}")
             self.queue.restart(partition, offset)
             self.seeks[partition] = offset
 
@@ -106,10 +104,7 @@ class GroupShare:
         """Return the offset of the next record that :meth:`poll` returns."""
         with self._lock:
             self._require(partition)
-            position = self.queue.position(partition)
-        if position is None:
-            raise FatalError(f"{partition}: no position yet, seek first")
-        return position
+            return self.queue.position(partition)
 
     def pause(self, partitions: Collection[Partition]) -> None:
         """Stop returning records of these partitions; those that wait are kept."""
@@ -121,8 +116,7 @@ class GroupShare:
         with self._lock:
             wanted = self.owned.intersection(partitions)
             for partition in wanted:
-                if self.queue.position(partition) is None:
-                    raise FatalError(f"{partition}: no position yet, seek first")
+                self.queue.position(partition)  # it must be known
             self.paused -= wanted
             self.started |= wanted
 

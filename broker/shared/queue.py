@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Collection
 
 from broker.transport import Chunk, Partition
+from estimators.errors import FatalError
 
 
 class RecordQueue:
@@ -52,16 +53,29 @@ class RecordQueue:
             self.size -= chunk.size
         return taken
 
-    def position(self, partition: Partition) -> int | None:
-        """Return the offset of the next record to hand out, as far as it is known; or None."""
-        return self._next.get(partition)
+    def position(self, partition: Partition) -> int:
+        """Return the offset of the next record to hand out.
+
+        Raises:
+            FatalError: nobody has set it.
+        """
+        try:
+            return self._next[partition]
+        except KeyError:
+            raise FatalError(f"{partition}: no position yet, seek first") from None
 
     def end(self, partition: Partition) -> int | None:
         """Return the offset after the last record that was put in, as far as known; or None."""
         return self._end.get(partition)
 
     def restart(self, partition: Partition, offset: int) -> None:
-        """Drop the records of a partition; the next one to hand out is at this offset."""
+        """Drop the records of a partition; the next one to hand out is at this offset.
+
+        Raises:
+            FatalError: the offset is negative.
+        """
+        if offset < 0:
+            raise FatalError(f"{partition}: cannot seek to {offset}")
         self.drop([partition])
         self._next[partition] = self._end[partition] = offset
 

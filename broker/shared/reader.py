@@ -53,8 +53,6 @@ class ReaderShare:
         """Set the position; the next poll fails if it lies outside the log."""
         with self._lock:
             self._require(partition)
-            if offset < 0:
-                raise FatalError(f"{partition}: cannot seek to {offset}")
             self.queue.restart(partition, offset)
             self.error = None
             self._common.moved(partition)
@@ -63,10 +61,7 @@ class ReaderShare:
         """Return the offset of the next record that :meth:`poll` returns."""
         with self._lock:
             self._require(partition)
-            position = self.queue.position(partition)
-        if position is None:
-            raise FatalError(f"{partition}: no position yet, seek first")
-        return position
+            return self.queue.position(partition)
 
     def poll(self, timeout: float, max_records: int = 500) -> list[Record]:
         """Return what :meth:`poll_chunks` returns, as records."""
