@@ -1,10 +1,14 @@
-"""What the gateway and the server of results share: their socket, their log, and defects."""
+"""What the gateway and the server of results share: socket, library, log, and defects."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
+from collections.abc import Callable
 from typing import Any
+
+import uvicorn
 
 from estimators.errors import FatalError
 
@@ -40,6 +44,40 @@ def send_at_once(transport: Any) -> None:
         transport: of asyncio.
     """
     transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def server(
+    app: Callable[..., Any],
+    connections: type[asyncio.Protocol],
+    *,
+    idle_seconds: float,
+    graceful_seconds: int,
+    date_header: bool = True,
+) -> uvicorn.Server:
+    """Return a server that says nothing about itself or its clients, and trusts no proxy.
+
+    Args:
+        app: of the ASGI interface.
+        connections: class of its connections.
+        idle_seconds: after which a connection without a request is closed, at least one.
+        graceful_seconds: for the answers on their way, when it stops.
+        date_header: whether answers have the time.
+    """
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http=connections,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            date_header=date_header,
+            timeout_keep_alive=max(round(idle_seconds), 1),
+            timeout_graceful_shutdown=graceful_seconds,
+        )
+    )
 
 
 def keep_quiet() -> None:

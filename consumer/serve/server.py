@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 import structlog
-import uvicorn
 
+from broker import http_server
 from broker.clock import Clock
 from broker.http_server import defect, keep_quiet, listen
 from broker.transport import Broker
@@ -123,19 +123,11 @@ class ResultsServer:
     async def _serve(self, stop: threading.Event) -> None:
         settings = self._settings
         connections = Connections(settings.max_connections, settings.request_seconds)
-        server = uvicorn.Server(
-            uvicorn.Config(
-                self._guard,
-                http=limited(connections),
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                timeout_keep_alive=max(round(settings.idle_seconds), 1),
-                timeout_graceful_shutdown=_GRACEFUL_SECONDS,
-            )
+        server = http_server.server(
+            self._guard,
+            limited(connections),
+            idle_seconds=settings.idle_seconds,
+            graceful_seconds=_GRACEFUL_SECONDS,
         )
         sweeping = asyncio.create_task(connections.sweep())
         serving = asyncio.create_task(server.serve(sockets=[self._socket]))

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Protocol
 
 import structlog
-import uvicorn
 
+from broker import http_server
 from broker.clock import Clock, SystemClock
 from broker.http_server import defect, keep_quiet, listen
 from broker.names import TopicNames
@@ -244,20 +244,12 @@ class Gateway:
         connections = Connections(settings.max_connections, settings.request_seconds)
         limits = Limits(settings.max_requests, settings.body_bytes, settings.buffer_bytes)
         app = GatewayApp(self, limits, self._origins, self._metrics, self._note)
-        server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                http=limited(connections),
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                date_header=False,
-                timeout_keep_alive=max(round(settings.idle_seconds), 1),
-                timeout_graceful_shutdown=max(round(settings.stop_seconds / 2), 1),
-            )
+        server = http_server.server(
+            app,
+            limited(connections),
+            idle_seconds=settings.idle_seconds,
+            graceful_seconds=max(round(settings.stop_seconds / 2), 1),
+            date_header=False,
         )
         await self._refresh()
         sweeping = asyncio.create_task(connections.sweep())
