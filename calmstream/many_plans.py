@@ -101,6 +101,16 @@ def plans_in(
     )
 
 
+def _folder_of(args: argparse.Namespace, *, publishes: bool) -> WatchedFolder[Plan]:
+    """Return the folder of ``--plans``, not read yet."""
+    return plans_in(
+        Path(args.plans),
+        roots=arguments.load_roots(args.roots),
+        allow_unsigned=args.allow_unsigned,
+        publishes=publishes,
+    )
+
+
 def listed_plans(args: argparse.Namespace) -> tuple[list[Plan], dict[str, str]]:
     """Return the plans of ``--plan`` or ``--plans`` by name, and why files are not among them.
 
@@ -112,12 +122,7 @@ def listed_plans(args: argparse.Namespace) -> tuple[list[Plan], dict[str, str]]:
     """
     if args.plans is None:
         return [arguments.load_plan(args.plan)], {}
-    folder = plans_in(
-        Path(args.plans),
-        roots=arguments.load_roots(args.roots),
-        allow_unsigned=args.allow_unsigned,
-        publishes=False,
-    )
+    folder = _folder_of(args, publishes=False)
     folder.refresh()
     plans = sorted(folder.documents.values(), key=lambda plan: (plan.name, plan.digest))
     return plans, dict(folder.refused)
@@ -137,13 +142,7 @@ def read_folder(
     Raises:
         InvalidInput: the folder cannot be read.
     """
-    files = plans_in(
-        Path(args.plans),
-        roots=arguments.load_roots(args.roots),
-        allow_unsigned=args.allow_unsigned,
-        publishes=publishes,
-    )
-    return PlanFolder(files, clock, registry)
+    return PlanFolder(_folder_of(args, publishes=publishes), clock, registry)
 
 
 class ManyPlans:
