@@ -10,7 +10,7 @@ that are not tables.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -58,6 +58,10 @@ class Windows:
             self.domain,
             tuple(Observed(v, m, int(n), counts[window]) for (m, v), n, counts in own),
         )
+
+    def sources(self) -> Iterator[Source]:
+        """Yield the windows as the product takes them, one by one."""
+        return map(self.source, range(len(self)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ from zlib import crc32
 
 import numpy as np
 
-from benchmarks.changes.simulate import plan_of, records, sources, view_frequencies
+from benchmarks.changes.simulate import plan_of, records, view_frequencies, windows
 from estimators import methods
 from estimators.analysis.distribution import tail
 from estimators.changes import Source
@@ -38,12 +38,10 @@ def naive(dataset: str, method: str, n: str) -> dict[str, Any]:
     plan = plan_of(method, domain, int(n), EPSILON)
     frequencies = view_frequencies(domain, plan.groups, codes)
     generator = np.random.default_rng(crc32(f"naive{dataset}{method}{n}".encode()))
-    args = (domain, plan.groups, EPSILON, frequencies, int(n), 2 * PAIRS, generator)
+    drawn = windows(domain, plan.groups, EPSILON, frequencies, int(n), 2 * PAIRS, generator)
     tables = default_marginals(domain)
-    fitted = [
-        [_published(fit, target) for target in tables]
-        for fit in (methods.get(method).fit(plan, tallies_of(plan, s)) for s in sources(*args))
-    ]
+    fits = (methods.get(method).fit(plan, tallies_of(plan, s)) for s in drawn.sources())
+    fitted = [[_published(fit, target) for target in tables] for fit in fits]
     found = np.array(
         [
             [naive_value(a, b) for a, b in zip(one, other, strict=True)]

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from benchmarks.changes.fitted import naive_table, naive_value
-from benchmarks.changes.simulate import plan_of, records, sources
+from benchmarks.changes.simulate import plan_of, records, windows
 from estimators.analysis.distribution import critical_value
 from estimators.changes import Source, compare
 from estimators.changes.basis import contrasts
@@ -135,7 +135,8 @@ def _windows(
                 view.inputs(codes, domain), weights=weight, minlength=view.cells(domain)
             )
             frequencies.append(counts / counts.sum())
-    return list(sources(domain, plan.groups, EPSILON, frequencies, REPORTS, draws, generator))
+    args = (domain, plan.groups, EPSILON, frequencies, REPORTS, draws, generator)
+    return list(windows(*args).sources())
 
 
 def _target(domain: Domain, codes: np.ndarray) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from benchmarks.changes.batch import Windows
 from benchmarks.populations import population
 from calmstream.evaluation.rounds import local_plan
 from estimators import methods
-from estimators.changes.source import Source
 from estimators.domain import Domain
 from estimators.mechanisms import standard
 from estimators.mechanisms.base import Floats
@@ -73,17 +72,3 @@ def windows(
         histograms = generator.multinomial(reports[:, number], frequencies[number])
         drawn.append(mechanism.draw_tallies(histograms, generator))
     return Windows(domain, views, reports, tuple(drawn))
-
-
-def sources(
-    domain: Domain,
-    groups: Sequence[Group],
-    epsilon: str,
-    frequencies: Sequence[Floats],
-    n: int,
-    draws: int,
-    generator: np.random.Generator,
-) -> Iterator[Source]:
-    """Yield windows of n reports each, one by one."""
-    drawn = windows(domain, groups, epsilon, frequencies, n, draws, generator)
-    return map(drawn.source, range(draws))
