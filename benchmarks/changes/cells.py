@@ -30,7 +30,7 @@ PLANS = ("noise-aware", "calm", "inp-ht")
 OTHERS = ("characters", "rr-ind-joint")
 """Plans with views or mechanisms that the others do not have."""
 BY_REPORT = ("lopub",)
-"""Plans whose mechanism (`bloom-rr`) is drawn report by report: small windows only."""
+"""Plans whose mechanism (`bloom-rr`) is drawn report by report; no side has 2^20 or more."""
 EPSILON = "1"
 EARLIER = 100
 """Reports of all earlier windows, in windows."""
@@ -141,7 +141,8 @@ CELLS = tuple(
             *_names("size-plan", DATASETS, PLANS[:2], (_SMALL, _LARGE), _FAMILIES),
             *_names("size-plan", DATASETS[1:], PLANS[2:], (_SMALL, _LARGE), _FAMILIES),
             *_names("size-plan", DATASETS[1:2], OTHERS, [1 << 16], _FAMILIES),
-            *_names("size-plan", DATASETS[1:], BY_REPORT, [_SMALL], _FAMILIES[:1]),
+            *_names("size-plan", DATASETS[1:], BY_REPORT, [_SMALL], _FAMILIES),
+            *_names("size-plan", DATASETS[1:], BY_REPORT, (*_MIDDLE, _LARGE), _FAMILIES[:1]),
             *_names("size-plan", DATASETS[1:], PLANS[:2], _MIDDLE, _FAMILIES),
             *_names("size-plan", DATASETS[:1], PLANS[:2], _MIDDLE, _FAMILIES[:1]),
             *_names(

@@ -24,18 +24,19 @@ from estimators.draws import coins_bytes
 from estimators.mechanisms.base import (
     Column,
     ReportWork,
-    draw_by_report,
     draw_one_by_one,
     require_enumerable,
 )
 from estimators.mechanisms.bits import random_rows, row_bytes
+from estimators.mechanisms.bloom_counts import add_products
+from estimators.mechanisms.bloom_draws import OnesTable, blocks, ones_table
 from estimators.mechanisms.bloom_filters import Facts, comparisons, facts, filter_rows
 from estimators.mechanisms.covariance import independent_noise, sum_out
 from estimators.mechanisms.joint_tables import JointTables, digits_of, integer_row, integer_rows
 from estimators.mechanisms.product_grr import check_axes
 from estimators.mechanisms.support import OTHER, require_integer
 from estimators.numerics.block_inverse import fold_axis
-from estimators.randomness import exp_weight, parse_epsilon
+from estimators.randomness import SeededRandomness, exp_weight, parse_epsilon
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
 
 BITS, HASHES = 64, 5
 """Default number of bits of a filter and of hashes per value: those of LoPub's experiments."""
-
-_BLOCK_ENTRIES = 1 << 18
-"""Maximum number of products in memory while reports are counted (1 MiB of float32)."""
 
 
 @dataclass(frozen=True)
@@ -207,38 +205,23 @@ class BloomRR:
         ones = self.ones(reports)
         return np.stack(
             [
-                self._count(ones if view is None else [axis[:, view == v] for axis in ones])
+                add_products(ones if view is None else [o[:, view == v] for o in ones], self.tables)
                 for v in range(views)
             ]
         )
-
-    def _count(self, ones: list[NDArray[np.float32]]) -> Counts:
-        """Return the counters of one view: shape (width,).
-
-        Tables that differ only in their last axis share the products over the other axes.
-        """
-        last_axes: dict[tuple[int, ...], list[int]] = {}
-        for *first, last in self.tables:
-            last_axes.setdefault(tuple(first), []).append(last)
-        tables = {}
-        for shared, lasts in last_axes.items():
-            sums = _products([ones[i] for i in shared], np.concatenate([ones[i] for i in lasts]))
-            ends = np.cumsum([len(ones[i]) for i in lasts])
-            for last, part in zip(lasts, np.split(sums, ends[:-1], axis=1), strict=True):
-                tables[*shared, last] = part.reshape(-1)
-        return np.concatenate([tables[table] for table in self.tables])
 
     def ones(self, reports: Reports) -> list[NDArray[np.float32]]:
         """Return the number of ones of every report among the bits of every value.
 
         There is one array per axis, of shape (number of values + 1, n); its first row is 1.
         """
-        ones = []
-        for i, filters in enumerate(self.filters):
-            rows = np.unpackbits(reports[f"b{i}"], axis=1, count=self.bits, bitorder="little")
-            hits = filters.astype(np.float32) @ rows.T.astype(np.float32)
-            ones.append(np.concatenate([np.ones((1, hits.shape[1]), np.float32), hits]))
-        return ones
+        return [self._ones(i, reports[f"b{i}"]) for i in range(len(self.axes))]
+
+    def _ones(self, axis: int, packed: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Return the ones of reported filters of an axis: shape (number of values + 1, n)."""
+        rows = np.unpackbits(packed, axis=1, count=self.bits, bitorder="little")
+        hits = self.filters[axis].astype(np.float32) @ rows.T.astype(np.float32)
+        return np.concatenate([np.ones((1, hits.shape[1]), np.float32), hits])
 
     def scores(self, counts: Counts, n: int, attributes: tuple[int, ...]) -> Floats:
         """Return ``M^T y``, unbiased: the input of the regression beside the Gram matrices.
@@ -406,9 +389,29 @@ class BloomRR:
         return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Perturb every device, because products of a report's bits have no simple distribution."""
-        drawn: Counts = draw_by_report(self, histogram[None], generator)[0]
+        """Draw the ones of every device's filters, because their products depend on each other."""
+        drawn = np.zeros(self.width, np.int64)
+        for values, times in blocks(np.asarray(histogram)):
+            codes = [np.repeat(digit, times) for digit in digits_of(values, self.axes)]
+            ones = [self._draw_ones(i, code, generator) for i, code in enumerate(codes)]
+            drawn += add_products(ones, self.tables)
         return drawn
+
+    def _draw_ones(
+        self, axis: int, code: NDArray[np.int64], generator: np.random.Generator
+    ) -> NDArray[np.float32]:
+        """Draw what :meth:`ones` returns for an axis of reports of devices with these values."""
+        table = self._ones_tables[axis]
+        if table is not None:
+            return table.draw(code, generator)
+        randomness = SeededRandomness(int(generator.integers(1 << 62)))
+        flips = random_rows(len(code), self.bits, self.q, randomness)
+        return self._ones(axis, self._packed(axis, code) ^ flips)
+
+    @cached_property
+    def _ones_tables(self) -> tuple[OnesTable | None, ...]:
+        """Distribution of the ones of every axis; None for axes with many values."""
+        return tuple(ones_table(filters, self.q) for filters in self.filters)
 
     def channel(self) -> Channel:
         """Return the transition matrix; outputs are bit patterns, first axis most significant."""
@@ -460,28 +463,3 @@ def _interleaved(
 def _as_integer(bits: NDArray[np.uint8]) -> int:
     """Return the integer whose bit b is entry b."""
     return sum(1 << b for b, bit in enumerate(bits.tolist()) if bit)
-
-
-def _products(first: list[NDArray[np.float32]], last: NDArray[np.float32]) -> Counts:
-    """Return the sum over reports of the outer products of the arrays' columns.
-
-    Args:
-        first: one array of shape (length, n) per axis except the last. The n reports are the
-            second axis, because products along contiguous memory are fast.
-        last: shape (length, n), for the last axis.
-
-    Returns:
-        Shape (product of the lengths of ``first``, length of ``last``), int64.
-    """
-    total = np.zeros((prod(len(f) for f in first), len(last)), np.int64)
-    # float32 is exact for integers up to 2^24, which limits the number of reports added at once.
-    largest = prod(int(f.max(initial=1)) for f in (*first, last))
-    step = min(max(1, _BLOCK_ENTRIES // len(total)), max(1, (1 << 24) // largest))
-    for start in range(0, last.shape[1], step):
-        rows = last[:, start : start + step]
-        block = np.ones((1, rows.shape[1]), np.float32)
-        for f in first:
-            factor = f[:, start : start + step]
-            block = (block[:, None, :] * factor).reshape(-1, rows.shape[1])
-        total += (block @ rows.T).astype(np.int64)
-    return total
