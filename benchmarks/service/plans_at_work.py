@@ -1,11 +1,4 @@
-"""Measure many plans at work: what they count together, and whether heavy plans delay light ones.
-
-``throughput`` appends N batches of ten reports to the topics of 20 plans together, of four groups
-each, and as many to those of one plan: with four groups, and with 80. The plan with 80 groups has
-as many topics, with the same number of batches each, as the 20 plans. It prints how many batches a
-tally worker then counts in a second and in a second of CPU. Other load of the machine changes
-mostly the first number. The second number leaves out the CPU that the worker needs in the same
-time without batches.
+"""Measure whether heavy plans delay the finals of light ones.
 
 ``fair`` publishes a light plan of four attributes with windows of ten seconds: alone, then beside
 a plan of D attributes with L labels, whose estimate takes seconds. It prints the times from the
@@ -16,10 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -27,14 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.service.plans_setting import (
-    REPORTS,
     Connection,
     Plans,
     Sender,
-    accepted,
-    cpu_seconds,
     plan_of,
-    send,
     start,
 )
 from broker.transport import Broker
@@ -43,81 +30,9 @@ from consumer.metrics.registry import plan_label
 from estimators.plan import Plan
 from tests.support.service.processes import Process, run, until
 
-ACTIVE_PLANS = 20
-GROUPS = 4
-SHAPES = ((1, GROUPS), (1, ACTIVE_PLANS * GROUPS), (ACTIVE_PLANS, GROUPS))
-"""Numbers of plans and of the groups of each, the last one compared with the others."""
-
-RUN = 50
-"""Number of consecutive batches for one partition. Without such runs the sender would make smaller
-record batches for more partitions, and each costs the reader time."""
-
-COUNT_SECONDS = 120.0
-SETTLE_SECONDS = 2.0
 WINDOW, GRACE = 10, 2
 FINALS = "calmstream_final_snapshots_published_total"
 ESTIMATES = "calmstream_estimate_duration_seconds"
-
-
-def throughput(bootstrap: str, batches: int) -> None:
-    """Compare the rates of a worker with one active plan, of few and many groups, and with 20."""
-    rates = {}
-    for number, groups in SHAPES:
-        with ExitStack() as stack:
-            rates[number, groups] = _rate(stack, bootstrap, number, groups, batches)
-    *single, many = SHAPES
-    for number, groups in single:
-        ratio = rates[many] / rates[number, groups]
-        print(
-            f"{many[0]} plans of {many[1]} groups: {ratio:.2f} of the batches per second of CPU of "
-            f"{number} plan of {groups} groups"
-        )
-
-
-def _rate(stack: ExitStack, bootstrap: str, number: int, groups: int, batches: int) -> float:
-    """Return the batches that a worker counts in a second of CPU.
-
-    The worker is frozen while the batches are appended, so that it counts without waiting. It is
-    frozen for as long once more without batches: the CPU of that time is not that of counting.
-    """
-    name = f"busy-{number}-{groups}"
-    made = (plan_of(f"{name}-{n:02}", groups) for n in range(number))
-    plans = tuple(replace(plan, limits=None) for plan in made)
-    broker, setting = _setting(stack, bootstrap, plans, name)
-    worker = start(stack, bootstrap, setting, "tally", {"CALMSTREAM_SESSION_SECONDS": "300"})
-    sink = broker.sink()
-    frozen = time.monotonic()
-    worker.signal(signal.SIGSTOP)
-    for batch in range(batches):
-        run_of = batch // RUN
-        send(sink, plans[run_of % number], setting.namespace, run_of // number % groups)
-    sink.close(60)
-    frozen = time.monotonic() - frozen
-    total = batches * REPORTS
-    seconds, cpu = _thawed(worker, lambda: sum(accepted(worker).values()) == total)
-    worker.signal(signal.SIGSTOP)
-    time.sleep(frozen)
-    ends = time.monotonic() + seconds
-    idle = _thawed(worker, lambda: bool(accepted(worker)) and time.monotonic() > ends)[1]
-    print(
-        f"{number} plans of {groups} groups: {batches:,} batches in {seconds:.1f} s, "
-        f"{batches / seconds:,.0f} a second, {cpu:.2f} s of CPU, {idle:.2f} s without batches, "
-        f"{batches / (cpu - idle):,.0f} in a second of CPU"
-    )
-    return batches / (cpu - idle)
-
-
-def _thawed(worker: Process, done: Callable[[], bool]) -> tuple[float, float]:
-    """Let a frozen worker go on; return the seconds until it is done, and its CPU until then.
-
-    The CPU is that until a moment later, so that it contains the checkpoints.
-    """
-    began, cpu = time.monotonic(), cpu_seconds(worker)
-    worker.signal(signal.SIGCONT)
-    until("all is counted", done, COUNT_SECONDS, 0.3)
-    seconds = time.monotonic() - began
-    time.sleep(SETTLE_SECONDS)
-    return seconds, cpu_seconds(worker) - cpu
 
 
 def fair(bootstrap: str, seconds: float, attributes: int, labels: int) -> None:
