@@ -1,4 +1,4 @@
-"""Measure one point of each part of the comparison with Private-PGM: accuracy, speed, large domain.
+"""Measure one point of each part: accuracy, speed, a large domain, and GReM-LNN.
 
 Private-PGM's results are cached in ``.cache/pgm``. Functions import its package `mbi` only where
 they need it, so cached results and tables are available without it.
@@ -86,6 +86,20 @@ def accuracy(point: Point, repeats: int) -> dict[str, Any]:
             rows[solver].append(cached(problem, "fast", solver, lambda: _fast(problem, solver)))  # noqa: B023 - called at once
     header = {"part": "accuracy", "point": asdict(point), "views": _views(plan)}
     return header | {"problems": digests, "rows": rows}
+
+
+def residuals(point: Point, repeats: int) -> dict[str, Any]:
+    """Measure the errors of our method and of GReM-LNN, with the same data in each repeat."""
+    from benchmarks.pgm.residuals import SIZES, UNSEEN_VARIANCES, answers
+
+    plan = point.plan()
+    rows: dict[str, list[dict[str, Any]]] = {"ours": [], **{name: [] for name in UNSEEN_VARIANCES}}
+    for repeat in range(repeats):
+        problem = draw(point, plan, repeat)
+        rows["ours"].append(ours(problem, SIZES))
+        for name, unseen in UNSEEN_VARIANCES.items():
+            rows[name].append(answers(problem, unseen))
+    return {"part": "residuals", "point": asdict(point), "views": _views(plan), "rows": rows}
 
 
 def ours_again(point: Point, old: dict[str, Any]) -> dict[str, Any]:

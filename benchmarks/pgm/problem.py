@@ -155,7 +155,11 @@ class Problem:
         return {k: targets_of(self.plan.domain, k, TARGETS) for k in TARGET_SIZES}
 
     def errors(self, answers: dict[int, list[Floats]]) -> dict[str, float]:
-        """Return the mean squared error of a table, summed over cells, by size of the targets."""
+        """Return the mean squared error of a table, summed over cells, by size of the targets.
+
+        Args:
+            answers: the tables of all targets of a size, for the sizes that are compared.
+        """
         p = self.point
         return {
             str(k): float(
@@ -171,6 +175,7 @@ class Problem:
                 )
             )
             for k, asked in self.targets.items()
+            if k in answers
         }
 
 
@@ -185,14 +190,14 @@ def draw(point: Point, plan: Plan, repeat: int) -> Problem:
     return Problem(point, plan, tuple(collect(plan, codes, seed, exact=True)), repeat)
 
 
-def ours(problem: Problem) -> dict[str, object]:
+def ours(problem: Problem, sizes: tuple[int, ...] = TARGET_SIZES) -> dict[str, object]:
     """Return our errors, and processor seconds of the fit and 50 three-way answers."""
     started = time.process_time()
     model = methods.get(OURS).fit(problem.plan, problem.tallies)
     fitted = time.process_time()
     answers = {3: [model.marginal(target).table for target in problem.targets[3]]}
     done = time.process_time()
-    for k in TARGET_SIZES:
+    for k in sizes:
         if k not in answers:
             answers[k] = [model.marginal(target).table for target in problem.targets[k]]
     return {"errors": problem.errors(answers), "fit": fitted - started, "answer": done - fitted}

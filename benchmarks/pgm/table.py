@@ -1,6 +1,7 @@
 """Print the comparison with Private-PGM as Markdown.
 
-There is a table for each part (speed, a large domain, accuracy). Geometric means of the ratios of
+There is a table for each part (speed, a large domain, accuracy, GReM-LNN). Geometric means of the
+ratios of
 errors, ours divided by the better solver's, follow the table of accuracy.
 """
 
@@ -19,7 +20,8 @@ Result = dict[str, Any]
 
 def show(results: Sequence[Result]) -> None:
     """Print the tables of all parts that have results."""
-    for part, print_part in (("speed", _speed), ("large", _large), ("accuracy", _accuracy)):
+    parts = {"speed": _speed, "large": _large, "accuracy": _accuracy, "residuals": _residuals}
+    for part, print_part in parts.items():
         of_part = [r for r in results if r["part"] == part]
         if of_part:
             print(f"## {part.capitalize()}\n")
@@ -89,6 +91,27 @@ def _large(results: Sequence[Result]) -> None:
         cells += [f"{attempt[key] / 2**30:.3g}" for key in ("bytes", "limit")]
         cells += [f"{attempt['outcome']} (after {attempt['seconds']:.0f} s)"]
         print("| " + " | ".join(map(str, cells)) + " |")
+
+
+def _residuals(results: Sequence[Result]) -> None:
+    names = [who for who in results[0]["rows"] if who != "ours"]
+    _head(["data", "d", "epsilon", "log2 n", "k", "noise-aware", *names, "/ better", "se"], left=1)
+    ratios: dict[str, list[float]] = {}
+    for result in sorted(results, key=_order):
+        p, rows = result["point"], result["rows"]
+        for k in rows["ours"][0]["errors"]:
+            mean = {who: _mean_error(of, k) for who, of in rows.items()}
+            better = min(names, key=mean.__getitem__)
+            ratio = mean["ours"] / mean[better]
+            ratios.setdefault(p["epsilon"], []).append(ratio)
+            cells = [p["dataset"], p["d"], p["epsilon"], p["log_users"], k]
+            cells += [f"{mean[who]:.3g}" for who in ("ours", *names)]
+            cells += [f"{ratio:.3f}", f"{_spread(rows, better, k):.3f}"]
+            print("| " + " | ".join(map(str, cells)) + " |")
+    print("\nGeometric means of SSE(noise-aware) / SSE(the better of the two):\n")
+    _head(["epsilon", "ratio"], left=0)
+    for epsilon in sorted(ratios, key=float):
+        print(f"| {epsilon} | {_geometric(ratios[epsilon])} |")
 
 
 def _head(columns: Sequence[str], left: int) -> None:
