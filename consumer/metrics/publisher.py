@@ -70,6 +70,14 @@ WINDOWS_WAITING = MetricDefinition(
     "Windows that a partition has closed, but whose closed record was not read.",
     "Above 0 for minutes: closed records are missing from the state topic.",
 )
+WINDOWS_UNTESTED = MetricDefinition(
+    "calmstream_windows_untested",
+    "gauge",
+    "windows",
+    ("plan",),
+    "Windows whose final has no tests of change yet; at most 999, older ones get none.",
+    "Growing: tests take longer than a window. After tests were off it is large, and shrinks.",
+)
 FOREIGN = MetricDefinition(
     "calmstream_foreign_records_total",
     "counter",
@@ -219,6 +227,7 @@ PUBLISHER_METRICS: tuple[MetricDefinition, ...] = (
     FINAL_REPORTS,
     SUSPECTED,
     SUSPICIOUS,
+    WINDOWS_UNTESTED,
     CHANGES_TESTED,
     CHANGES_FOUND,
     CHANGES_SMALLEST,
@@ -230,6 +239,7 @@ PUBLISHER_METRICS: tuple[MetricDefinition, ...] = (
 OF_THE_ACTIVE = (
     WINDOWS_FINAL,
     WINDOWS_WAITING,
+    WINDOWS_UNTESTED,
     STANDARD_ERROR,
     OPEN_REPORTS,
     FINAL_REPORTS,

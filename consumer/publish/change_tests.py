@@ -103,6 +103,8 @@ class ChangeTests:
     def turn(self, *, begin: bool) -> bool:
         """Write the record of tests that have ended; return whether one was written.
 
+        The metric of windows without tests is set before.
+
         Args:
             begin: whether tests may begin now.
 
@@ -111,6 +113,7 @@ class ChangeTests:
         """
         if self._job is None and begin:
             self._job = self._next()
+        self._measures.untested(self._follower.untested.waiting)
         return self._job is not None and self._job.done and self._finish(self._job)
 
     def _next(self) -> TestsJob | None:

@@ -77,6 +77,10 @@ class Measures:
             self._metrics.set(m.CHANGES_FOUND, family.changed, **against)
             self._metrics.set(m.CHANGES_SMALLEST, family.smallest, **against)
 
+    def untested(self, windows: int) -> None:
+        """Set the number of windows that have no tests yet."""
+        self._metrics.set(m.WINDOWS_UNTESTED, windows)
+
     def tests_failed(self, window: int, error: Exception) -> None:
         """Log that the tests of a final ended with an error; the final is published."""
         self._log.error(

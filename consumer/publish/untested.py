@@ -49,6 +49,11 @@ class UntestedCounts:
         """Return the first window with some counts after the tested ones; None without one."""
         return min((window for window in self._records if window > self.through), default=None)
 
+    @property
+    def waiting(self) -> int:
+        """Number of windows with counts that have no tests yet, less than :data:`MOST`."""
+        return sum(window > self.through for window in self._records)
+
     def records(self, window: int) -> Mapping[int, bytes] | None:
         """Return the record of every group; None where they are not all here."""
         found = self._records.get(window, {})

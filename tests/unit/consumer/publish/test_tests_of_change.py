@@ -299,6 +299,37 @@ def test_gauges_show_the_newest_tests() -> None:
         assert tested == family.tested
 
 
+def test_a_metric_counts_the_finals_without_tests() -> None:
+    one, held = bench(), []
+    one.start_tests = held.append
+    session = one.publication()
+    registry, label = session._measures._metrics.registry, {"plan": plan_label(one.plan)}
+
+    def waiting() -> float | None:
+        return registry.get_sample_value("calmstream_windows_untested", label)
+
+    assert waiting() == 0
+    work(session)
+    for left in (3, 2, 1):
+        assert waiting() == left
+        held.pop()()
+        work(session)
+    assert waiting() == 0
+
+
+def test_windows_that_get_no_tests_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(untested, "MOST", 4)
+    kept = UntestedCounts(published_plan(windows=9, groups=1), on=True)
+    for window in range(3):
+        kept.read(CountsHeader(window, 0, (7,), total=True, suspicious=False), b"")
+    assert kept.waiting == 3
+    for window in range(3, 9):
+        kept.read(CountsHeader(window, 0, (7,), total=True, suspicious=False), b"")
+    assert kept.waiting == 3, "the oldest of the four is the one before"
+    kept.tested(8)
+    assert kept.waiting == 0
+
+
 @pytest.mark.parametrize(
     ("value", "error"),
     [
