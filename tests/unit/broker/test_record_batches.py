@@ -17,9 +17,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords, MemoryRecordsBuilder
 
-from broker.record_batches import Columns, CorruptBatch, Damaged, as_chunk, decode_batches
+from broker.record_batches import (
+    Columns,
+    CorruptBatch,
+    Damaged,
+    as_chunk,
+    decode,
+    decode_batches,
+)
 from broker.record_batches.codecs import MAX_BYTES
 from broker.record_batches.decode import MAX_RECORDS
+from broker.record_batches.few_records import read_few
 from broker.record_headers import MAX_HEADERS
 from broker.transport import Partition, Record
 from tests.support.batch_reading import slow_reading
@@ -339,10 +347,13 @@ def damaged_payloads() -> Iterator[tuple[bytes, int]]:
         yield bytes(plain), size
 
 
-def test_the_columns_are_what_a_slow_reading_gives() -> None:
+@pytest.mark.parametrize("attributes", [0, APPEND_TIME])
+def test_the_columns_are_what_a_slow_reading_gives(attributes: int) -> None:
     verdicts = {True: 0, False: 0}
     for payload, count in damaged_payloads():
-        data = frame(payload, count, base_offset=50, first_time=9)
+        data = frame(
+            payload, count, base_offset=50, first_time=9, max_time=77, attributes=attributes
+        )
         expected = slow_reading(payload, count)
         got = read(data)
         verdicts[expected is None] += 1
@@ -350,6 +361,80 @@ def test_the_columns_are_what_a_slow_reading_gives() -> None:
             assert [r.damage is not None for r in got] == [True]
         else:
             assert [(r.offset, r.timestamp, r.key, r.value) for r in got] == [
-                (50 + delta, 9 + time, key, value) for delta, time, key, value, _ in expected
+                (50 + delta, 77 if attributes else 9 + time, key, value)
+                for delta, time, key, value, _ in expected
             ]
     assert min(verdicts.values()) > 500  # both kinds were tried
+
+
+def short_runs() -> Iterator[bytes]:
+    """Return runs of few records, most of them valid; the seed is fixed."""
+    random = np.random.default_rng(23)
+    for _ in range(800):
+        data, offset = b"", int(random.integers(0, 1 << 40))
+        for _ in range(int(random.integers(1, 5))):
+            size = int(random.integers(0, 9))
+            rows = [
+                Row(
+                    None if random.random() < 0.1 else random.bytes(int(random.integers(0, 99))),
+                    None if random.random() < 0.1 else random.bytes(16),
+                    headers=[(b"h", b"x")] if random.random() < 0.1 else [],
+                    time_delta=int(random.integers(-5, 1 << int(random.integers(1, 33)))),
+                )
+                for _ in range(size)
+            ]
+            plain = bytearray(encode_rows(rows))
+            if plain and random.random() < 0.1:
+                plain[int(random.integers(0, len(plain)))] = int(random.integers(0, 256))
+            gap = int(random.integers(0, 3))
+            data += frame(
+                bytes(plain),
+                size,
+                base_offset=offset,
+                last_delta=max(size - 1, 0) + gap,
+                max_time=int(random.integers(0, 1 << 50)),
+                attributes=APPEND_TIME if random.random() < 0.95 else 0,
+            )
+            offset += max(size, 1) + gap
+        yield data
+
+
+def shown(piece: Columns | Damaged) -> list[Any]:
+    """Return all fields of a piece as plain objects."""
+    fields = [getattr(piece, name) for name in piece.__slots__]
+    return [(f.dtype, f.tolist()) if isinstance(f, np.ndarray) else f for f in fields]
+
+
+def test_few_records_are_read_one_by_one_as_in_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_alone = 0
+
+    def counted(*given: Any) -> Any:
+        nonlocal read_alone
+        rows = read_few(*given)
+        read_alone += rows is not None
+        return rows
+
+    for data in short_runs():
+        start = int.from_bytes(data[:8]) + 3
+        monkeypatch.setattr(decode, "read_few", lambda *_: None)
+        expected = [shown(piece) for piece in decode_batches(data, start)]
+        monkeypatch.setattr(decode, "read_few", counted)
+        assert [shown(piece) for piece in decode_batches(data, start)] == expected
+    assert 200 < read_alone < 700  # both ways were tried
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x00" + varint(0) + varint(0) + varint(3) + b"k",
+        b"\x00" + varint(0) + varint(0) + sized(b"k") + varint(9) + b"v\x00",
+        b"\x00" + varint(0) + b"\xff\xff\xff\xff\x1f" + sized(b"k") + sized(b"v") + b"\x00",
+        b"\x00" + varint(0) + varint(0) + b"\xff\xff\xff\xff\x1f" + sized(b"v") + b"\x00",
+        b"\x00" + varint(0) + varint(1) + sized(b"k") + sized(b"v") + b"\x00",
+        b"\x00" + varint(0) + varint(-1) + sized(b"k") + sized(b"v") + b"\x00",
+        b"\x00",
+        b"",
+    ],
+)
+def test_a_bad_field_of_a_single_record_is_damage(body: bytes) -> None:
+    assert only(frame(record_of(body), 1, attributes=APPEND_TIME)).damage is not None
