@@ -32,8 +32,9 @@ from estimators.numerics.sampling import choose
 CHAINS, RANK = 4, 4
 """Numbers of chains and of factors; a small alpha switches off a factor that data do not need."""
 
-BITS, CATEGORIES, MANY = (30, 50), (20, 40), (20, 25)
-"""Sweeps before the first that is kept, and kept sweeps: of bits, of other attributes, of many."""
+BITS, CATEGORIES, MANY, SHORT, MARGINS = (30, 50), (20, 40), (20, 25), (10, 25), (10, 20)
+"""Sweeps before the first that is kept, and kept sweeps: of bits, of other attributes, of many, of
+a short run, and of margins from first moments alone."""
 
 LARGE = 256
 """Above this number of features `MANY` sweeps are enough: many pairs determine each scale."""
@@ -59,11 +60,13 @@ BETA_NORM = np.array(
 def fit(features: Features, statistics: Statistics, *, short: bool = False) -> Posterior:
     """Return the posterior of the moments; cost O(sweeps · chains · size² · rank²).
 
-    ``short`` takes as few steps as of a large number of features.
+    ``short`` takes fewer steps, for many features.
     """
     sampler = _Sampler(features, statistics, FEWER_PAIRS if short else MOST_PAIRS)
     warm_up, sweeps = BITS if features.binary.all() else CATEGORIES
-    if short or features.size > LARGE:
+    if short:
+        warm_up, sweeps = SHORT
+    elif features.size > LARGE:
         warm_up, sweeps = MANY
     for _ in range(warm_up):
         sampler.sweep()
@@ -84,7 +87,7 @@ def fit_margins(features: Features, statistics: Statistics) -> tuple[Floats, Flo
     All attributes have more than two categories. Cost: O(sweeps · chains · size).
     """
     sampler = _Sampler(features, statistics, 0)
-    warm_up, sweeps = 20, 30
+    warm_up, sweeps = MARGINS
     kept = []
     for number in range(warm_up + sweeps):
         for i, own in enumerate(features.slices):

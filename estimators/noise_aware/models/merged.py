@@ -45,19 +45,19 @@ class Merged:
 
     @classmethod
     def of(
-        cls, features: Features, levels: Mapping[int, Levels], margins: Mapping[int, Margin]
+        cls, features: Features, levels: Mapping[int, Levels], margins: Mapping[int, Floats]
     ) -> Self:
         """Merge neighbouring levels of attributes with an order, as far as these have many.
 
         All merged levels have about the same sum of roots of probabilities; frequent levels stay
-        alone.
+        alone. ``margins`` are about the margins, shape (labels,) each.
         """
         parents = []
         for i, size in enumerate(features.cardinalities):
             parent = np.arange(size)
             count = int(levels[i].ordered.sum()) if i in levels else 0
             if count > MOST_LEVELS:
-                weight = np.sqrt(margins[i].mean[:count])
+                weight = np.sqrt(margins[i][:count])
                 weight = weight / weight.sum() + EVEN / count
                 middle = (weight.cumsum() - weight / 2.0) / weight.sum()
                 place = (middle * MOST_LEVELS).astype(np.intp)
@@ -101,9 +101,7 @@ class Merged:
 
         The precision of a merged feature is that of a label over ``spread``.
         """
-        at, spread = np.unique(self._feature, return_index=True)[1], self._spread
-        into = np.equal.outer(np.arange(self.features.size), self._feature) * self._scale
-        offset = (spread - 1.0) / np.sqrt(self.features.categories)
+        at, spread, into, offset = self._first, self._spread, self._into, self.offsets
         means = into @ found.means
         products = into @ found.products @ into.T + np.outer(offset, offset)
         products += np.outer(offset, means) + np.outer(means, offset)
@@ -115,6 +113,31 @@ class Merged:
             precision,
             {},
         )
+
+    def half_merged(self, found: Statistics, i: int) -> tuple[Floats, Floats]:
+        """Return estimates of moments of attribute i's labels and merged levels, and precisions.
+
+        Shape (labels, merged size) both. A merged level has the feature of `statistics` less its
+        offset, so the moments have no noise of the means.
+        """
+        own = self.labels.slices[i]
+        precision = found.product_precision[own][:, self._first] / self._spread
+        return found.products[own] @ self._into.T, precision
+
+    @cached_property
+    def offsets(self) -> Floats:
+        """What a merged feature adds to the scaled sum of its labels' features: (merged size,)."""
+        return np.asarray((self._spread - 1.0) / np.sqrt(self.features.categories), np.float64)
+
+    @cached_property
+    def _first(self) -> Indices:
+        """The first feature of each merged feature: shape (merged size,)."""
+        return np.unique(self._feature, return_index=True)[1]
+
+    @cached_property
+    def _into(self) -> Floats:
+        """Scaled sums of labels' features: shape (merged size, size)."""
+        return np.equal.outer(np.arange(self.features.size), self._feature) * self._scale
 
     @cached_property
     def _spread(self) -> Floats:
@@ -191,10 +214,14 @@ class Merged:
             whole = np.maximum(sums[:, self.parents[i]], 1e-12)
             part[:, own] = table / whole / self._scale[own] if self.merges(i) else 1.0
         part *= np.sqrt(self._variance(after) / self._variance(before))[:, self._feature]
-        own_products = products - before[:, :, None] * before[:, None, :]
-        covariance = own_products[:, self._feature[:, None], self._feature]
-        covariance *= part[:, :, None] * part[:, None, :]
-        covariance += means[:, :, None] * means[:, None, :]
+        covariance = np.empty((*means.shape, means.shape[1]))
+        for b in range(len(means)):  # one by one: large temporary arrays cost more than the work
+            rows = (products[b] - np.outer(before[b], before[b]))[self._feature]
+            found = covariance[b]
+            np.take(rows, self._feature, axis=1, out=found)
+            found *= part[b, :, None]
+            found *= part[b]
+            found += np.outer(means[b], means[b])
         return means, covariance, part
 
     def _variance(self, means: Floats) -> Floats:

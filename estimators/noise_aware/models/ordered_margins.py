@@ -15,6 +15,7 @@ from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.ordered import MarginEstimate, OrderedMargins
 from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.models import low_rank, smooth_margin
+from estimators.noise_aware.models.inside_merged import with_pairs
 from estimators.noise_aware.models.merged import Margin, Merged
 from estimators.noise_aware.models.posterior import Posterior
 from estimators.noise_aware.models.smooth_margin import SmoothMargin
@@ -37,17 +38,25 @@ def fit(features: Features, statistics: Statistics, ordered: OrderedMargins) -> 
     """
     if not ordered.levels:
         return low_rank.fit(features, statistics)
-    alone = _of_categories(features, statistics, ordered)
     random = np.random.default_rng(20200614)  # fixed: equal tallies give equal answers
-    smooth = {i: _smooth(plain, ordered, i, random) for i, plain in alone.items()}
-    count = {i: int(levels.ordered.sum()) for i, levels in ordered.levels.items()}
-    first = {i: mixed(plain, smooth[i], count[i], random) for i, plain in alone.items()}
-    merged = Merged.of(features, ordered.levels, first)
+    means = statistics.valid_means(features)
+    rough = {i: features.margin(i, means) for i in ordered.levels}
+    smooth = {i: _smooth(margin, ordered, i, random) for i, margin in rough.items()}
+    rough |= {i: found[1].mean for i, found in smooth.items() if found is not None}
+    merged = Merged.of(features, ordered.levels, rough)
     short = features.size > low_rank.LARGE
     posterior = low_rank.fit(merged.features, merged.statistics(statistics), short=short)
+    for i, margin in rough.items():
+        if merged.merges(i):
+            statistics = with_pairs(merged, statistics, posterior, margin, i)
     margins = {
-        i: mixed(merged.with_shares(posterior, i, plain), smooth[i], count[i], random)
-        for i, plain in alone.items()
+        i: mixed(
+            merged.with_shares(posterior, i, plain),
+            smooth[i],
+            int(ordered.levels[i].ordered.sum()),
+            random,
+        )
+        for i, plain in _of_categories(features, statistics, ordered).items()
     }
     return merged.expanded(posterior, margins)
 
@@ -72,9 +81,9 @@ Smooth = tuple[MarginEstimate, SmoothMargin] | None
 """An estimate and the smooth margin that follows from it; None without any report."""
 
 
-def _smooth(plain: Margin, ordered: OrderedMargins, i: int, random: np.random.Generator) -> Smooth:
-    """Return the smooth margin of attribute i; covariances are taken near ``plain``."""
-    expected = plain.mean * (1.0 - LEAST_SHARE) + LEAST_SHARE / plain.mean.size
+def _smooth(rough: Floats, ordered: OrderedMargins, i: int, random: np.random.Generator) -> Smooth:
+    """Return the smooth margin of attribute i; covariances are taken near ``rough``."""
+    expected = rough * (1.0 - LEAST_SHARE) + LEAST_SHARE / rough.size
     estimate = ordered.estimate(i, expected)
     if estimate is None:
         return None

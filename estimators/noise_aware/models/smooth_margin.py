@@ -22,7 +22,7 @@ from estimators.noise_aware import priors
 from estimators.noise_aware.arrays import Flags, Floats
 from estimators.noise_aware.input.ordered import Levels, MarginEstimate
 
-CHAINS, WARM_UP, KEPT = 40, 60, 60
+CHAINS, WARM_UP, KEPT = 40, 30, 40
 """Chains, and their steps before and while draws are averaged."""
 
 ROUNDS = 2
@@ -192,33 +192,47 @@ class _Problem:
         """
         places = (np.arange(CHAINS) + random.random()) / CHAINS
         chosen = np.minimum(np.searchsorted(np.cumsum(weight), places), len(modes) - 1)
-        used, which = np.unique(chosen, return_inverse=True)
-        root = np.stack([modes[i].root for i in used])[which]
-        centre = np.stack([modes[i].z for i in used])[which]
-        back = np.stack([np.linalg.inv(np.linalg.cholesky(modes[i].curvature)).T for i in used])[
-            which
-        ]
-        away = random.normal(size=centre.shape)
-        energy, p = self._excess(root, centre, back, away)
+        chains = _Chains([modes[i] for i in chosen])
+        away = random.normal(size=(CHAINS, self.x.size))
+        energy, p = self._excess(chains, away)
         total = np.zeros(self.x.size)
         for step in range(WARM_UP + KEPT):
             angle = random.uniform(0.1, 1.4, size=(CHAINS, 1))
             moved = np.cos(angle) * away + np.sin(angle) * random.normal(size=away.shape)
-            excess, p_moved = self._excess(root, centre, back, moved)
+            excess, p_moved = self._excess(chains, moved)
             taken = np.log1p(-random.random(CHAINS)) < energy - excess
             away[taken], energy[taken], p[taken] = moved[taken], excess[taken], p_moved[taken]
             if step >= WARM_UP:
                 total += p.sum(axis=0)
         return SmoothMargin(total / (KEPT * CHAINS), p[random.permutation(CHAINS)])
 
-    def _excess(
-        self, root: Floats, centre: Floats, back: Floats, away: Floats
-    ) -> tuple[Floats, Floats]:
+    def _excess(self, chains: _Chains, away: Floats) -> tuple[Floats, Floats]:
         """Return the energy less that of the normal approximation, (chains,), and the margins."""
-        z = np.asarray(centre + (back @ away[:, :, None])[:, :, 0], np.float64)
-        p = self.tables(np.asarray((root @ z[:, :, None])[:, :, 0], np.float64))
+        z, f = chains.at(away)
+        p = self.tables(f)
         excess: Floats = self.energy(z, p) - 0.5 * np.square(away).sum(axis=1)
         return excess, p
+
+
+class _Chains:
+    """The normal approximations of chains; chains of one mode follow each other."""
+
+    def __init__(self, modes: list[Mode]) -> None:
+        own = [i for i, mode in enumerate(modes) if i == 0 or mode is not modes[i - 1]]
+        self._parts = []
+        for start, end in zip(own, [*own[1:], len(modes)], strict=True):
+            mode = modes[start]
+            back = np.linalg.inv(np.linalg.cholesky(mode.curvature))
+            both = np.hstack([back, back @ mode.root.T])
+            centre = np.concatenate([mode.z, mode.root @ mode.z])
+            self._parts.append((slice(start, end), both, centre))
+
+    def at(self, away: Floats) -> tuple[Floats, Floats]:
+        """Return z and f at standard normal coordinates: shape (chains, labels) all."""
+        found = np.empty((len(away), 2 * away.shape[1]))
+        for own, both, centre in self._parts:
+            found[own] = away[own] @ both + centre
+        return found[:, : away.shape[1]], found[:, away.shape[1] :]
 
 
 @lru_cache(maxsize=16)

@@ -23,7 +23,7 @@ def merged_of(margins: dict[int, np.ndarray]) -> Merged:
         0: Levels(np.zeros(60), ~none, none),
         1: Levels(np.zeros(50), np.arange(50) < 49, none[:50]),
     }
-    return Merged.of(Features(CARDS), levels, {i: Margin(m, m[None]) for i, m in margins.items()})
+    return Merged.of(Features(CARDS), levels, margins)
 
 
 @pytest.fixture
