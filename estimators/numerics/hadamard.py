@@ -11,6 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+TURNED = 16
+"""Entries that the first steps of a long transform combine: they fill a few cache lines."""
+
+LEAST_TURNED = 128
+"""Least length of a long transform; below it a transpose costs more than it saves."""
+
 
 def parity(words: NDArray[Any]) -> NDArray[np.uint8]:
     """Return 1 for every non-negative integer with an odd number of binary ones, else 0."""
@@ -34,17 +40,35 @@ def transform(table: NDArray[Any]) -> NDArray[Any]:
     Returns:
         An array of the same shape and type; integer results are exact. Cost O(K log K) per row.
     """
-    size = table.shape[-1]
-    out = table.copy()
+    *rows, size = table.shape
+    if size < LEAST_TURNED:
+        out = table.reshape(*rows, size, 1).copy()
+        return _butterflies(out, np.empty_like(out))[0].reshape(table.shape)
+    # Pairs of near entries make short inner loops. So the first steps work on the transpose.
+    turned = table.reshape(*rows, size // TURNED, TURNED).swapaxes(-1, -2).copy()
+    turned, spare = _butterflies(turned, np.empty_like(turned))
+    out = spare.reshape(*rows, size // TURNED, TURNED)
+    out[...] = turned.swapaxes(-1, -2)
+    return _butterflies(out, turned.reshape(out.shape))[0].reshape(table.shape)
+
+
+def _butterflies(values: NDArray[Any], spare: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Transform the last axis but one; return the result and the other of the two arrays.
+
+    Both arrays are overwritten. Large ones are not made anew in each step, as that costs more than
+    the sums.
+    """
+    *rows, size, columns = values.shape
     half = 1
     while half < size:
-        pairs = out.reshape(*table.shape[:-1], size // (2 * half), 2, half)
-        first, second = pairs[..., 0, :], pairs[..., 1, :]
-        total = first + second
-        np.subtract(first, second, out=second)
-        first[...] = total
+        shape = (*rows, size // (2 * half), 2, half, columns)
+        old, new = values.reshape(shape), spare.reshape(shape)
+        first, second = old[..., 0, :, :], old[..., 1, :, :]
+        np.add(first, second, out=new[..., 0, :, :])
+        np.subtract(first, second, out=new[..., 1, :, :])
+        values, spare = spare, values
         half *= 2
-    return out
+    return values, spare
 
 
 def power_of_two(least: int) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 
 from estimators.domain import Attributes
 from estimators.mechanisms.base import Mechanism
-from estimators.noise_aware.arrays import Floats
+from estimators.noise_aware.arrays import Floats, Indices
 from estimators.noise_aware.input.features import Features
 from estimators.numerics.hadamard import transform
 from estimators.numerics.subsets import sets_up_to
@@ -74,6 +74,7 @@ class _Sums:
     def __init__(self, features: Features, orders: int) -> None:
         self.features, self.orders, size = features, orders, features.size
         self.more: dict[Attributes, tuple[Floats, float]] = {}
+        self.higher: dict[Attributes, tuple[float, float]] = {}  # the same of binary domains
         self.one, self.one_weight = np.zeros(size), np.zeros(size)
         self.two, self.two_weight = np.zeros((size, size)), np.zeros((size, size))
 
@@ -96,6 +97,37 @@ class _Sums:
                 value = np.reshape(value, [self.features.widths[i] for i in own])
                 self.more[own] = (total + value, known + weight)
 
+    def add_bits(self, attributes: Indices, tables: Floats, variances: Floats) -> None:
+        """Add views of as many binary attributes each, in a domain without others.
+
+        Shapes (views, attributes), (views, cells) and (views,). The sums are those of `add`.
+        """
+        count = attributes.shape[1]
+        sets = sets_up_to(count, min(count, max(2, self.orders)))
+        weights = 1.0 / (tables.shape[1] * variances)
+        values = weights[:, None] * transform(tables)[:, sets.index]
+        for order in range(1, int(sets.order[-1]) + 1):
+            columns = np.nonzero(sets.order == order)[0]
+            # Views by sets, one view after another as in `add`: a sum's order decides its last bit.
+            own = attributes[:, [sets.members[c] for c in columns]].reshape(-1, order)
+            value, weight = values[:, columns].ravel(), np.repeat(weights, columns.size)
+            if order == 1:
+                np.add.at(self.one, own[:, 0], value)
+                np.add.at(self.one_weight, own[:, 0], weight)
+            elif order == 2:
+                for i, j in (own.T, own.T[::-1]):
+                    np.add.at(self.two, (i, j), value)
+                    np.add.at(self.two_weight, (i, j), weight)
+            else:
+                self._add_higher(own, value, weight)
+
+    def _add_higher(self, members: Indices, values: Floats, weights: Floats) -> None:
+        for key, value, weight in zip(
+            map(tuple, members.tolist()), values.tolist(), weights.tolist(), strict=True
+        ):
+            total, known = self.higher.get(key, (0.0, 0.0))
+            self.higher[key] = (total + value, known + weight)
+
     def _interactions(
         self, attributes: Attributes, table: Floats
     ) -> Iterator[tuple[Attributes, Floats]]:
@@ -117,21 +149,29 @@ def collect(
 
     There is one tally a group of the plan. Cost: O(views · cells · 2^attributes of a view).
     """
-    sums = _Sums(features, orders)
+    sums, binary = _Sums(features, orders), bool(features.binary.all())
     for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
-        variance = cell_variance(mechanism)
-        for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
-            if n > 0 and view.kind == "cell":
-                sums.add(view.attributes, mechanism.estimate(counts, n), variance / n)
-    found = {key: (total / weight, weight) for key, (total, weight) in sums.more.items()}
-    binary = bool(features.binary.all())
+        reported = [
+            (view.attributes, mechanism.estimate(counts, n), n)
+            for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True)
+            if n > 0 and view.kind == "cell"
+        ]
+        variance = cell_variance(mechanism) if reported else 0.0
+        if binary and reported:
+            views, tables, sizes = (np.array(column) for column in zip(*reported, strict=True))
+            sums.add_bits(views, tables, variance / sizes)
+            continue
+        for attributes, table, n in reported:
+            sums.add(attributes, table, variance / n)
+    higher = {key: (total / weight, weight) for key, (total, weight) in sums.higher.items()}
+    blocks = {key: (total / weight, weight) for key, (total, weight) in sums.more.items()}
     return Statistics(
         _ratio(sums.one, sums.one_weight),
         sums.one_weight,
         _ratio(sums.two, sums.two_weight),
         sums.two_weight,
-        {key: (value.item(), known) for key, (value, known) in found.items()} if binary else {},
-        {} if binary else found,
+        higher,
+        blocks,
     )
 
 

@@ -16,6 +16,7 @@ from estimators.domain import Attributes
 from estimators.noise_aware.arrays import Floats, Singles
 from estimators.noise_aware.input.statistics import MOST_PRECISE, Statistics
 from estimators.noise_aware.models.loglinear import LogLinear
+from estimators.noise_aware.models.pair_tables import PairTables
 from estimators.noise_aware.models.parities import Parities
 from estimators.numerics.hadamard import transform
 from estimators.numerics.hamiltonian import draw
@@ -87,7 +88,7 @@ def fit(statistics: Statistics) -> Joint:
     highest = MAX_ORDER if d <= SMALL else 2
     order = min(highest, max([2, *map(len, statistics.higher)]), d)
     chains = min((1 << 18) >> d, 8)  # few where tables are large
-    parities = Parities(d, order)
+    parities = PairTables(d) if d > SMALL else Parities(d, order)
     triples = any(len(s) == 3 and known > 0 for s, (_, known) in statistics.higher.items())
     observed = Parities(d, READ_ORDER) if d > SMALL and triples else parities
     estimates, precision = statistics.of(observed.sets.members)
@@ -96,7 +97,8 @@ def fit(statistics: Statistics) -> Joint:
     model = LogLinear(parities, estimates, precision, chains, random, observed)
     total, moments, kept = np.zeros(1), [], []
     step = max((SWEEPS * chains << d) // MOST_KEPT, 1)
-    for number, tables in enumerate(draw(model, random, WARM_UP, SWEEPS)):
+    for number, compact in enumerate(draw(model, random, WARM_UP, SWEEPS)):
+        tables = parities.expand(compact)
         total = total + tables.sum(axis=0)
         moments.append(observed.moments(tables))
         if number % step == 0:

@@ -18,7 +18,7 @@ from math import lgamma, log
 import numpy as np
 
 from estimators.noise_aware import priors
-from estimators.noise_aware.arrays import Floats, Indices, Singles
+from estimators.noise_aware.arrays import Flags, Floats, Indices, Singles
 from estimators.noise_aware.models.parities import Parities
 from estimators.numerics.grids import LogGrid
 from estimators.numerics.sampling import choose
@@ -58,7 +58,9 @@ class LogLinear:
         self._common[np.arange(len(members))[:, None], members] = 1.0
         self._common[:, -1] = 1.0
         self.size = self._sets + self._d + 2
-        self._force: Singles | None = None  # memory of `density`
+        # Memory for results, as new large arrays cost as much as what is computed.
+        self._force: Singles | None = None
+        self._tables: Singles | None = None
         self._lay_out_precision(precision, chains)
         self._chart = self._charted(members)
         self._sigma = np.full(chains, priors.FIELD_SCALE.median)
@@ -106,27 +108,35 @@ class LogLinear:
     def density(
         self, state: Floats, known: Singles | None = None
     ) -> tuple[Floats, Floats, Singles]:
-        """Return log posterior (chains,), gradient (chains, size) and the tables.
+        """Return log posterior (chains,), gradient (chains, size) and the compact tables.
 
-        ``known`` are the tables, if they have been computed before. Cost: one table of each chain,
-        and the matrix products for moments and force.
+        ``known`` are the compact tables, if they have been computed before. Cost: one table of each
+        chain, and the matrix products for moments and force.
         """
         prior, gradient = self._prior(state)
-        tables = self.parities.tables(self.weights(state)) if known is None else known
+        compact = self.parities.compact(self.weights(state)) if known is None else known
+        tables = self._expanded(compact)
         theta = self.observed.moments(tables)
         pull = self._precision * (self._estimates - theta)
         value = prior - 0.5 * (pull * (self._estimates - theta)).sum(axis=1)
         self._force = force = self.observed.energy(pull, self._force, -(pull * theta).sum(axis=1))
         force *= tables
-        return value, gradient + self.parities.moments(force) @ self._chart, tables
+        value[_impossible(compact)] = -np.inf
+        return value, gradient + self.parities.moments(force) @ self._chart, compact
+
+    def _expanded(self, compact: Singles) -> Singles:
+        """Return tables that the next call overwrites."""
+        self._tables = self.parities.expand(compact, self._tables)
+        return self._tables
 
     def curvature(self) -> Floats:
         """Return the likelihood's expected curvature, mean over up to 4 chains: (size, size)."""
         some = self.state[:4]
-        tables = self.parities.tables(self.weights(some))
+        tables = self._expanded(self.parities.compact(self.weights(some)))
         _, slope = self.observed.slopes(tables, self._sets)
-        weighted = slope * self._precision[:4, :, None]
-        own = (weighted.transpose(0, 2, 1) @ slope).mean(axis=0)
+        slope *= np.sqrt(self._precision[:4, :, None])
+        slope = slope.reshape(-1, self._sets)
+        own = (slope.T @ slope) / len(some)
         return np.asarray(self._chart.T @ own @ self._chart)
 
     def prior_curvature(self) -> Floats:
@@ -175,9 +185,9 @@ class LogLinear:
 
         Each scale is drawn given the state, which mixes well where noise is low. Then one of them
         is drawn together with the state, which mixes well where it is high, but takes a table.
-        ``known`` are the tables of the state; the tables afterwards are returned.
+        ``known`` are the compact tables of the state; those afterwards are returned.
         """
-        gap = self._gap(known)
+        gap = self._gap(self._expanded(known))
         if self._sets < self._estimates.size:
             self._draw_delta(gap)
         moves = []
@@ -207,30 +217,31 @@ class LogLinear:
         scale[:] = grid[choose(self._random, score)]
 
     def _move(
-        self, own: Indices, scale: Floats, prior: LogGrid, tables: Singles, likelihood: Floats
+        self, own: Indices, scale: Floats, prior: LogGrid, known: Singles, likelihood: Floats
     ) -> Singles:
         """Multiply a scale and what it scales by a random factor, in a Metropolis step, in place.
 
-        ``own`` are its positions in a state. Tables and log likelihoods, shape (chains,), before
-        it are given, the tables afterwards are returned.
+        ``own`` are its positions in a state. Compact tables and log likelihoods, shape (chains,),
+        before it are given, the compact tables afterwards are returned.
         """
         if not own.size:
-            return tables
+            return known
         # The best step of the scale's logarithm depends on the noise, so each is tried at times.
         steps = np.array([0.3, 1.0, 2.5])
         chosen = steps[self._random.integers(steps.size, size=scale.size)]
         factor = np.exp(chosen * self._random.normal(size=scale.size))
         state, new = self.state.copy(), scale * factor
         state[:, own] *= factor[:, None]
-        found = self.parities.tables(self.weights(state))
-        gain = self._likelihood(self._gap(found)) - likelihood
+        found = self.parities.compact(self.weights(state))
+        gain = self._likelihood(self._gap(self._expanded(found))) - likelihood
+        gain[_impossible(found)] = -np.inf
         gain += prior.log_density(new) - prior.log_density(scale)
         taken = np.log(self._random.random(scale.size)) < gain
         taken &= (new > 1e-3) & (new < 2.5)
         self.state[taken], scale[taken] = state[taken], new[taken]
-        tables = tables.copy() if taken.any() else tables
-        tables[taken] = found[taken]
-        return tables
+        known = known.copy() if taken.any() else known
+        known[taken] = found[taken]
+        return known
 
     def _start(self, chains: int) -> Floats:
         """Return the mode as every chain's state, and set the scales to fit it."""
@@ -274,14 +285,29 @@ class LogLinear:
 
     def _descend(self, lam: Floats, step: Floats, weight: Floats, prior: Floats) -> Floats:
         """Return lambda after the longest of step, step / 2, ... that does not raise the loss."""
-        lengths = np.append(0.5 ** np.arange(6), 0.0)
-        tried = lam - lengths[:, None] * step
-        gap = self._gap(self.parities.tables(tried))
-        loss = (weight * np.square(gap)).sum(axis=1) + (prior * np.square(tried)).sum(axis=1)
-        return np.asarray(tried[np.argmax(loss <= loss[-1] * (1.0 + 1e-6) + 1e-6)])
+        lengths = np.append(0.0, 0.5 ** np.arange(6))
+        # Usually the first length is short enough, and then there is no need of the others.
+        for some in (lengths[:2], lengths):
+            tried = lam - some[:, None] * step
+            gap = self._gap(self.parities.tables(tried))
+            loss = (weight * np.square(gap)).sum(axis=1) + (prior * np.square(tried)).sum(axis=1)
+            low = np.nonzero(loss[1:] <= loss[0] * (1.0 + 1e-6) + 1e-6)[0]
+            if low.size:
+                return np.asarray(tried[1 + low[0]])
+        return lam
+
+
+def _impossible(compact: Singles) -> Flags:
+    """Return whether weights were too large for a table: shape (chains,)."""
+    return np.asarray(~compact.reshape(len(compact), -1).any(axis=1))
 
 
 def _student(z: Floats, freedom: Floats) -> Floats:
-    """Return log densities of Student's t, up to a constant in z, summed along the last axis."""
-    logs = (freedom + 1.0) * np.log1p(np.square(z) / freedom)
-    return np.asarray(-0.5 * logs.sum(axis=-1))
+    """Return log densities of Student's t, up to a constant in z, summed along the last axis.
+
+    ``freedom`` has length 1 along that axis. Logarithms are taken of products of eight factors,
+    because a logarithm costs as much as many products.
+    """
+    factors = 1.0 + np.square(z) / freedom
+    products = np.multiply.reduceat(factors, np.arange(0, factors.shape[-1], 8), axis=-1)
+    return np.asarray(-0.5 * (freedom[..., 0] + 1.0) * np.log(products).sum(axis=-1))

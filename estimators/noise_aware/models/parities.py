@@ -37,8 +37,8 @@ class Parities:
         """Prepare both halves; cost O(2^(d/2) d^order)."""
         self.sets = sets_up_to(d, order)
         half, members = d // 2, self.sets.members
-        self._first, rows = _signs(half, order)
-        second, columns = _signs(d - half, order)
+        self._first, rows = signs(half, order)
+        second, columns = signs(d - half, order)
         row = np.array([rows[tuple(i for i in s if i < half)] for s in members])
         column = np.array([columns[tuple(i - half for i in s if i >= half)] for s in members])
         split = sum(len(s) <= order // 2 for s in columns)
@@ -84,6 +84,17 @@ class Parities:
         table *= (1.0 / total)[:, None, None]
         return table
 
+    def compact(self, weights: Floats) -> Singles:
+        """Return an array, a row for each chain, from which `expand` makes the tables.
+
+        A row of zeros stands for weights that are too large for a table.
+        """
+        return self.tables(weights)
+
+    def expand(self, compact: Singles, out: Singles | None = None) -> Singles:  # noqa: ARG002
+        """Return the tables of compact ones, in ``out`` if it is given and they are new."""
+        return compact
+
     def moments(self, tables: Singles) -> Floats:
         """Return all moments: shape (batch, rows, columns) to (batch, sets)."""
         by_low = self._first.T @ (tables @ self._second_low)
@@ -98,12 +109,14 @@ class Parities:
 
         Shapes (batch, sets) and (batch, sets, by). Cost: O(batch (2^d d + sets by)).
         """
-        theta = transform(tables.reshape(len(tables), -1)).astype(np.float64)
-        own = theta[:, self.sets.index]
-        return own, theta[:, self.sets.crossed[:, :by]] - own[:, :, None] * own[:, None, :by]
+        theta = transform(tables.reshape(len(tables), -1))
+        own = theta[:, self.sets.index].astype(np.float64)
+        slope = theta[:, self.sets.crossed[:, :by]].astype(np.float64)
+        slope -= own[:, :, None] * own[:, None, :by]
+        return own, slope
 
 
-def _signs(d: int, order: int) -> tuple[Singles, dict[Attributes, int]]:
+def signs(d: int, order: int) -> tuple[Singles, dict[Attributes, int]]:
     """Return parities of up to ``order`` of d attributes, that of the empty set first.
 
     Shape (cells, sets), and the column of each set.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.models import joint
 from estimators.noise_aware.models.loglinear import LogLinear
+from estimators.noise_aware.models.pair_tables import PairTables
 from estimators.noise_aware.models.parities import Parities
 from estimators.noise_aware.priors import (
     EXCESS,
@@ -64,6 +65,92 @@ def test_tables_and_moments_are_those_of_all_parities(d: int, order: int) -> Non
     np.testing.assert_allclose(own, tables @ chi, atol=2e-6)
     np.testing.assert_allclose(slopes, covariance, atol=4e-6)
     np.testing.assert_array_equal(parities.slopes(computed, d)[1], slopes[:, :, :d])
+
+
+@pytest.mark.parametrize("d", [2, 3, 5, 9, 10, 13])
+@pytest.mark.parametrize("size", [0.1, 1.0, 3.0])  # with 3 and d = 13, energies reach 90
+def test_factors_of_pairs_give_the_tables_of_their_energies(d: int, size: float) -> None:
+    parities, chi = PairTables(d), signs(d, 2)
+    weights = size * np.random.default_rng(d).normal(size=(3, chi.shape[1]))
+    energy = weights @ chi.T
+    tables = np.exp(energy - energy.max(axis=1, keepdims=True))
+    tables /= tables.sum(axis=1, keepdims=True)
+    compact = parities.compact(weights)
+    made = parities.expand(compact).reshape(3, -1)
+    np.testing.assert_allclose(made, tables, rtol=3e-4, atol=1e-12)
+    memory = np.empty((3, 1 << d // 2, 1 << d - d // 2), np.float32)
+    assert parities.expand(compact, memory) is memory
+    np.testing.assert_array_equal(memory.reshape(3, -1), made)
+    np.testing.assert_array_equal(parities.expand(compact[1:], memory).reshape(2, -1), made[1:])
+    np.testing.assert_allclose(parities.compact(weights[1:]), compact[1:], rtol=1e-4)
+
+
+def test_weights_that_contradict_each_other_beyond_single_precision_have_no_table() -> None:
+    parities = PairTables(10)
+    weights = np.zeros((4, 55))
+    weights[3, 0] = np.nan
+    for pair, sign in (((0, 2), 1.0), ((2, 5), 1.0), ((0, 5), -1.0)):  # one of a, of b and of c
+        weights[:2, parities.sets.members.index(pair)] = [20.0 * sign, 100.0 * sign]
+    tables = parities.expand(parities.compact(weights)).reshape(4, -1)
+    energy = weights[0] @ signs(10, 2).T
+    exact = np.exp(energy - energy.max())
+    np.testing.assert_allclose(tables[0], exact / exact.sum(), rtol=1e-5)
+    np.testing.assert_array_equal(tables[2], np.float32(2.0**-10))
+    assert not tables[1].any()
+    assert not tables[3].any()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_state_without_a_table_is_impossible() -> None:
+    random, parities = np.random.default_rng(1), PairTables(10)
+    model = LogLinear(parities, np.zeros(55), np.full(55, 50.0), 2, random, parities)
+    state = model.state.copy()
+    state[1, 10:55] = 500.0 * random.normal(size=45)
+    value, gradient, known = model.density(state)
+    assert np.isfinite(value[0])
+    assert value[1] == -np.inf
+    assert np.isfinite(gradient).all()
+    assert model.density(state, known)[0][1] == -np.inf
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_scale_is_moved_to_a_state_without_a_table() -> None:
+    random, parities = np.random.default_rng(1), PairTables(10)
+    model = LogLinear(parities, np.zeros(55), np.full(55, 50.0), 40, random, parities)
+    own, prior = np.arange(10, 55), INTERACTION_SCALES[0]
+    start = 3.0 * random.normal(size=model.size)
+    start[own] *= 10.0
+    twice = start.copy()
+    twice[own] *= 2.0
+    assert parities.compact(model.weights(start[None])).any()
+    assert not parities.compact(model.weights(twice[None])).any()
+    model.state, scale = np.tile(start, (40, 1)), np.full(40, 0.05)
+    known = model.density(model.state)[2]
+    known = model._move(own, scale, prior, known, np.full(40, -1e99))  # takes all that is possible
+    assert (scale != 0.05).sum() > 10
+    assert scale.max() < 0.1
+    np.testing.assert_array_equal(known, parities.compact(model.weights(model.state)))
+    assert known.any(axis=1).all()
+
+
+def test_factors_give_the_density_of_tables() -> None:
+    found = []
+    for parities in (Parities(7, 2), PairTables(7)):
+        random, observed = np.random.default_rng(1), Parities(7, 3)
+        estimates = 0.2 * random.normal(size=63)
+        model = LogLinear(parities, estimates, np.full(63, 300.0), 3, random, observed)
+        state = model.state + 0.1 * random.normal(size=model.state.shape)
+        value, gradient, known = model.density(state)
+        again = model.density(state, known)
+        np.testing.assert_array_equal(again[0], value)
+        np.testing.assert_array_equal(again[1], gradient)
+        model.state = state
+        for _ in range(10):
+            known = model.draw_scales(known)
+            np.testing.assert_array_equal(known, parities.compact(model.weights(model.state)))
+        found.append((value, gradient, model.state))
+    for by_tables, by_factors in zip(*found, strict=True):
+        np.testing.assert_allclose(by_factors, by_tables, rtol=1e-4, atol=1e-3)
 
 
 def model_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from math import erf as exact_erf
 
 import numpy as np
@@ -18,6 +19,7 @@ from estimators.numerics.grids import half_cauchy
 from estimators.numerics.hadamard import transform
 from estimators.numerics.raking import outer, rake, valid_pair
 from estimators.numerics.sampling import erf, truncated
+from estimators.plan.pilots import Pooled
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
 
 
@@ -83,6 +85,40 @@ def test_statistics_are_unbiased_and_pooled() -> None:
     exact = features.interactions((0, 1), truth(domain, codes, (0, 1)))[1:, 1:]
     error = np.sqrt(1 / runs[0].product_precision[0, 1] / len(runs))
     assert np.abs(mean[features.slices[0], features.slices[1]] - exact).max() < 5 * error
+
+
+def test_estimates_of_bits_are_means_over_all_views_by_inverse_variance() -> None:
+    d, orders, random = 6, 4, np.random.default_rng(4)
+    domain = domain_of(*(2,) * d)
+    plans = [plan_for(domain, epsilon, 50_000, k) for epsilon, k in (("4", 4), ("0.5", 2))]
+    codes = random.integers(0, 2, size=(50_000, d)).astype(np.uint16)
+    tallies = [t for plan in plans for t in tallies_of(plan, codes, 1)]
+    tallies[0].n[0] = 0  # no report on this view
+    groups = tuple(group for plan in plans for group in plan.groups)
+    pooled = Pooled(domain, 2, groups, tuple(m for plan in plans for m in plan.mechanisms))
+    sums: dict[tuple[int, ...], list[float]] = {}
+    for group, mechanism, tally in zip(pooled.groups, pooled.mechanisms, tallies, strict=True):
+        for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
+            if not n:
+                continue
+            table = mechanism.estimate(counts, n).reshape((2,) * len(view.attributes))
+            weight = n / (table.size * cell_variance(mechanism))
+            for order in range(1, min(orders, table.ndim) + 1):
+                for axes in combinations(range(table.ndim), order):
+                    others = tuple(a for a in range(table.ndim) if a not in axes)
+                    value = table.sum(axis=others)
+                    for _ in axes:
+                        value = value[0] - value[1]
+                    total = sums.setdefault(tuple(view.attributes[a] for a in axes), [0.0, 0.0])
+                    total[0] += weight * float(value)
+                    total[1] += weight
+    found = collect(pooled, tallies, Features(domain.cardinalities), orders)
+    assert {len(s) for s in sums} == {1, 2, 3, 4}
+    assert set(found.higher) == {s for s in sums if len(s) > 2}
+    for members, (total, weight) in sums.items():
+        expected = (total / weight, weight)
+        assert [v.item() for v in found.of([members])] == pytest.approx(expected, rel=1e-12)
+    assert not found.blocks
 
 
 def test_erf_and_truncation() -> None:

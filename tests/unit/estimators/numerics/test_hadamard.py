@@ -1,0 +1,45 @@
+"""Check the Walsh-Hadamard transform against its matrix, for short and long tables."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from estimators.numerics.hadamard import LEAST_TURNED, signs, transform
+
+
+def matrix(size: int) -> np.ndarray:
+    """Return (-1)^parity(a & x) for all a and x."""
+    cells = np.arange(size)
+    return signs(cells[:, None] & cells)
+
+
+@pytest.mark.parametrize(
+    ("size", "rows"),
+    list(product([1, 2, 16, LEAST_TURNED // 2, LEAST_TURNED, 1024], [(), (1,), (3,), (2, 3)])),
+)
+def test_integers_are_transformed_exactly_and_the_table_stays(
+    size: int, rows: tuple[int, ...]
+) -> None:
+    table = np.random.default_rng(size).integers(-(2**40), 2**40, (*rows, size))
+    before = table.copy()
+    changed = transform(table)
+    assert changed.dtype == table.dtype
+    np.testing.assert_array_equal(changed, table @ matrix(size).astype(np.int64))
+    np.testing.assert_array_equal(table, before)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [8, 4 * LEAST_TURNED])
+def test_any_layout_in_memory_gives_the_same(size: int, kind: type) -> None:
+    table = np.random.default_rng(1).normal(size=(5, 2 * size)).astype(kind)
+    whole = transform(table[:, :size].copy())
+    assert whole.dtype == kind
+    np.testing.assert_allclose(whole, table[:, :size] @ matrix(size), rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(transform(table[:, :size]), whole)
+    np.testing.assert_array_equal(transform(np.asfortranarray(table[:, :size])), whole)
+
+
+def test_two_transforms_multiply_by_the_length() -> None:
+    table = np.arange(512)
+    np.testing.assert_array_equal(transform(transform(table)), 512 * table)
