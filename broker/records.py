@@ -128,12 +128,17 @@ class Chunk:
 
     def record(self, index: int) -> Record:
         """Return one record."""
-        return next(self.part(index, index + 1).records())
+        spans = (self.key[index], self.value[index], self.headers[index])
+        return self._record(
+            int(self.offset[index]),
+            int(self.timestamp[index]),
+            bool(self.append_time[index]),
+            *(span.tolist() for span in spans),
+        )
 
     def records(self) -> Iterator[Record]:
         """Yield all records."""
-        data = self.data
-        for offset, time, stamped, (k0, k1), (v0, v1), (h0, h1) in zip(
+        for columns in zip(
             self.offset.tolist(),
             self.timestamp.tolist(),
             self.append_time.tolist(),
@@ -142,16 +147,29 @@ class Chunk:
             self.headers.tolist(),
             strict=True,
         ):
-            yield Record(
-                self.partition,
-                offset,
-                time,
-                stamped,
-                None if k0 < 0 else data[k0:k1],
-                None if v0 < 0 else data[v0:v1],
-                () if data[h0:h1] == _NO_HEADERS else read_headers(data[h0:h1]),
-                self.damage,
-            )
+            yield self._record(*columns)
+
+    def _record(
+        self,
+        offset: int,
+        time: int,
+        stamped: bool,
+        key: Sequence[int],
+        value: Sequence[int],
+        headers: Sequence[int],
+    ) -> Record:
+        data = self.data
+        section = data[headers[0] : headers[1]]
+        return Record(
+            self.partition,
+            offset,
+            time,
+            stamped,
+            None if key[0] < 0 else data[key[0] : key[1]],
+            None if value[0] < 0 else data[value[0] : value[1]],
+            () if section == _NO_HEADERS else read_headers(section),
+            self.damage,
+        )
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> Chunk:

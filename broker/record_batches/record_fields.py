@@ -23,7 +23,7 @@ Spans = tuple[list[int], list[int]]
 _SHORT = 5
 _LONG = 10
 _LAST_SHIFT = 7 * (_SHORT - 1)
-_MIN_EQUAL = 8
+_MIN_EQUAL = 32
 """With at least this many records, it is worth testing first whether all have the same length."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from consumer.tally.folding.batch_ids import BatchIds, Ids
+from consumer.tally.folding.batch_ids import BatchIds, Ids, Words
 
 
 class AcceptedBatches:
@@ -37,14 +37,14 @@ class AcceptedBatches:
         """
         self._begin(period, offset, clock_before).add(batch_id)
 
-    def known(self, period: int, ids: Ids) -> NDArray[np.bool_]:
-        """Return whether each of these ids was accepted into this window: shape (n,)."""
+    def known(self, period: int, ids: Ids, mixed: Words) -> NDArray[np.bool_]:
+        """Return whether each of these ids, with its hash, was accepted into this window."""
         kept = self._ids.get(period)
-        return np.zeros(len(ids), np.bool_) if kept is None else kept.contains(ids)
+        return np.zeros(len(ids), np.bool_) if kept is None else kept.contains(ids, mixed)
 
-    def add_all(self, period: int, ids: Ids, offset: int, clock_before: int) -> None:
-        """Add different new ids; offset and clock are those of the first one."""
-        self._begin(period, offset, clock_before).add_all(ids)
+    def add_all(self, period: int, ids: Ids, mixed: Words, offset: int, clock_before: int) -> None:
+        """Add different new ids with their hashes; offset and clock are those of the first one."""
+        self._begin(period, offset, clock_before).add_all(ids, mixed)
 
     def _begin(self, period: int, offset: int, clock_before: int) -> BatchIds:
         """Return the ids of a window; note the first accepted batch of a new one."""

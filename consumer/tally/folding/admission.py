@@ -95,6 +95,10 @@ class AdmissionControl:
             self.batches.forget(window)
         return range(first, self.closed_through + 1)
 
+    def closes(self, timestamp: int) -> bool:
+        """Return whether a record of this time would close windows."""
+        return timestamp > self._closes_after
+
     def admit(self, record: Record) -> Batch | None:
         """Return the accepted batch of a record, or None for a tick.
 

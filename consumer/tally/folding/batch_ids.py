@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ ID_BYTES = 16
 Ids = NDArray[np.uint64]
 """Ids as two words each: shape (n, 2)."""
 
-_Words = NDArray[np.uint64]
+Words = NDArray[np.uint64]
 _Indices = NDArray[np.int64]
 
 # The index grows when it is fuller than _FULL; after that it is fuller than 0.53.
@@ -36,6 +37,9 @@ _FEW = 16
 
 _TABLES = np.frombuffer(os.urandom(ID_BYTES * 256 * 8), np.uint64).reshape(ID_BYTES, 256)
 _ROWS: list[list[int]] = _TABLES.tolist()
+_OCTETS = np.arange(ID_BYTES)
+# Up to so many ids, a few operations on large arrays are faster than many on small ones.
+_FEW_HASHED = 256
 
 
 def as_ids(keys: bytes | bytearray) -> Ids:
@@ -43,17 +47,21 @@ def as_ids(keys: bytes | bytearray) -> Ids:
     return np.frombuffer(keys, np.uint64).reshape(-1, 2)
 
 
-def hashes(ids: Ids) -> _Words:
+def hashes(ids: Ids) -> Words:
     """Return the keyed hash of each id, the same for the lifetime of the process: shape (n,)."""
     octets = np.ascontiguousarray(ids).view(np.uint8)
-    mixed: _Words = _TABLES[0][octets[:, 0]]
+    if len(ids) <= _FEW_HASHED:
+        xored: Words = np.bitwise_xor.reduce(_TABLES[_OCTETS, octets], axis=1)
+        return xored
+    mixed: Words = _TABLES[0][octets[:, 0]]
     for i in range(1, ID_BYTES):
         mixed ^= _TABLES[i][octets[:, i]]
     return mixed
 
 
+@lru_cache(maxsize=64)
 def _hash(batch_id: bytes) -> int:
-    """Return the hash of one id, as :func:`hashes` does."""
+    """Return the hash of one id, as :func:`hashes` does; a new id is looked up, and then added."""
     mixed = 0
     for row, octet in zip(_ROWS, batch_id, strict=True):
         mixed ^= row[octet]
@@ -85,12 +93,17 @@ class BatchIds:
         mixed = _hash(batch_id)
         return self._find(batch_id, self._start(mixed), self._tag(mixed))
 
-    def contains(self, ids: Ids) -> NDArray[np.bool_]:
-        """Return whether each id is in the set: shape (n,). Expected cost: O(n)."""
+    def contains(self, ids: Ids, mixed: Words | None = None) -> NDArray[np.bool_]:
+        """Return whether each id is in the set: shape (n,). Expected cost: O(n).
+
+        Args:
+            ids: the ids.
+            mixed: their hashes, if they are known.
+        """
         found = np.zeros(len(ids), np.bool_)
         if not self._ids:
             return found
-        mixed = hashes(ids)
+        mixed = hashes(ids) if mixed is None else mixed
         active, slot, tag = np.arange(len(ids)), self._starts(mixed), self._tags(mixed)
         while active.size > _FEW:
             entry = self._table[slot]
@@ -118,12 +131,17 @@ class BatchIds:
             mixed = _hash(batch_id)
             self._put(self._start(mixed), self._tag(mixed) | len(self))
 
-    def add_all(self, ids: Ids) -> None:
-        """Add different ids that are not in the set. Amortised expected cost: O(n)."""
+    def add_all(self, ids: Ids, mixed: Words | None = None) -> None:
+        """Add different ids that are not in the set. Amortised expected cost: O(n).
+
+        Args:
+            ids: the ids.
+            mixed: their hashes, if they are known.
+        """
         first = len(self)
         self._ids += ids.tobytes()
         if not self._grown():
-            self._index(first, len(self))
+            self._index(first, len(self), mixed)
 
     def _find(self, batch_id: bytes, slot: int, tag: int) -> bool:
         """Return whether an id is in the set; ``slot`` is the first one to look at."""
@@ -167,9 +185,10 @@ class BatchIds:
         self._table = np.zeros(size, np.uint32)
         self._slots = self._table.data
 
-    def _index(self, first: int, last: int) -> None:
+    def _index(self, first: int, last: int, mixed: Words | None = None) -> None:
         """Enter the ids at the positions from ``first`` up to, not including, ``last``."""
-        table, mixed = self._table, hashes(as_ids(self._ids)[first:last])
+        table = self._table
+        mixed = hashes(as_ids(self._ids)[first:last]) if mixed is None else mixed
         slot = self._starts(mixed)
         entry = self._tags(mixed) | np.arange(first + 1, last + 1, dtype=np.uint32)
         while entry.size > _FEW:
@@ -187,11 +206,11 @@ class BatchIds:
     def _start(self, mixed: int) -> int:
         return (mixed >> 32) * self._size >> 32
 
-    def _starts(self, mixed: _Words) -> _Indices:
+    def _starts(self, mixed: Words) -> _Indices:
         return ((mixed >> np.uint64(32)) * np.uint64(self._size) >> np.uint64(32)).astype(np.int64)
 
     def _tag(self, mixed: int) -> int:
         return mixed & int(self._tag_mask)
 
-    def _tags(self, mixed: _Words) -> NDArray[np.uint32]:
+    def _tags(self, mixed: Words) -> NDArray[np.uint32]:
         return mixed.astype(np.uint32) & self._tag_mask

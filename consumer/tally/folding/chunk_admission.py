@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from broker.transport import Chunk
 from consumer.tally.folding.admission import DUPLICATE, AdmissionControl
-from consumer.tally.folding.batch_ids import Ids
+from consumer.tally.folding.batch_ids import Ids, hashes
 from consumer.tally.folding.windows import check_period
 from estimators.errors import Reason, Rejection
 from estimators.plan.plan import MAX_TIME
@@ -70,7 +70,7 @@ def admit_chunk(control: AdmissionControl, chunk: Chunk) -> Decisions:
     accepted = decoded.reports > 0
     _check_periods(control, decoded.period, clock, accepted, rejections)
     clock_before = np.concatenate([[before], clock[:-1]])
-    for period in np.unique(decoded.period[accepted]).tolist():
+    for period in sorted(set(decoded.period[accepted].tolist())):
         chosen = np.flatnonzero(accepted & (decoded.period == period))
         _admit_period(control, chunk, period, chosen, decoded, clock_before, rejections)
     for index in rejections:
@@ -125,13 +125,14 @@ def _admit_period(
     """Decide on the batches of one open window, at the indices ``chosen``."""
     values = Values(chunk.data, chunk.key, chunk.value)
     ids = values.rows(chunk.key[chosen], BATCH_ID_BYTES).view(np.uint64)
-    new = ~control.batches.known(period, ids)
+    mixed = hashes(ids)
+    new = ~control.batches.known(period, ids, mixed)
     if not (new.all() and _different(ids) and _within(control, period, decoded.reports[chosen])):
         new = _one_by_one(control, period, chosen, ids, new, decoded.reports, rejections)
     if new.any():
         first = chosen[new][0]
         control.batches.add_all(
-            period, ids[new], int(chunk.offset[first]), int(clock_before[first])
+            period, ids[new], mixed[new], int(chunk.offset[first]), int(clock_before[first])
         )
 
 

@@ -238,10 +238,12 @@ class PartitionFold:
         Raises:
             ValueError: as for :meth:`fold`.
         """
+        if len(chunk) - first < MIN_RECORDS:
+            return self._fold_few(chunk, first)
         part = chunk.part(first, len(chunk))
         until = until_close(self._admission, part)
         if until < MIN_RECORDS:
-            return self._fold_first(chunk, first)
+            return self._fold_few(chunk, first)
         part = part.part(0, until)
         self._require_new(int(part.offset[0]))
         self._next_offset = int(part.offset[-1]) + 1
@@ -260,18 +262,27 @@ class PartitionFold:
             special,
         )
 
-    def _fold_first(self, chunk: Chunk, first: int) -> ChunkOutcome:
-        outcome = self.fold(chunk.record(first))
-        plain = not outcome.closed and outcome.rejection is None
+    def _fold_few(self, chunk: Chunk, first: int) -> ChunkOutcome:
+        """Apply a few records one by one, up to the next one that closes windows."""
+        outcomes: list[Outcome] = []
+        for record in chunk.part(first, first + MIN_RECORDS).records():
+            if outcomes and self._admission.closes(record.timestamp):
+                break
+            outcomes.append(self.fold(record))
+        special = {
+            first + index: outcome
+            for index, outcome in enumerate(outcomes)
+            if outcome.closed or outcome.rejection is not None
+        }
         return ChunkOutcome(
-            first + 1,
-            np.array([outcome.reports], np.int64),
-            np.array([outcome.period or 0], np.int64),
-            {} if plain else {first: outcome},
+            first + len(outcomes),
+            np.array([outcome.reports for outcome in outcomes], np.int64),
+            np.array([outcome.period or 0 for outcome in outcomes], np.int64),
+            special,
         )
 
     def _count_joined(self, joined: Joined) -> None:
-        for period in np.unique(joined.period).tolist():
+        for period in set(joined.period.tolist()):
             same = joined.only(joined.period == period)
             self._window(period).count_reports(int(same.n.sum()), same.view, same.columns)
 

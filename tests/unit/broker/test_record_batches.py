@@ -261,6 +261,21 @@ def test_reading_goes_on_behind_every_piece() -> None:
     assert ends == [(Columns, 6), (Damaged, 12), (Columns, 17), (Columns, 27)]
 
 
+def test_one_record_of_a_chunk_is_the_same_as_among_all() -> None:
+    rows = [Row(b"v", b"k"), Row(None, b"k"), Row(b"w", None), Row(b"x", b"k", [(b"h", b"1")])]
+    (piece,) = decode_batches(batch(rows, base_offset=7))
+    chunk = as_chunk(WHERE, piece)
+    assert chunk is not None
+    found = list(chunk.records())
+    assert [(r.offset, r.key, r.value, r.headers) for r in found] == [
+        (7, b"k", b"v", ()),
+        (8, b"k", None, ()),
+        (9, None, b"w", ()),
+        (10, b"k", b"x", (("h", b"1"),)),
+    ]
+    assert [chunk.record(index) for index in range(4)] == found
+
+
 def test_transaction_markers_are_passed_and_aborted_records_are_not() -> None:
     data = (
         batch(ROWS, base_offset=0, attributes=0x10, producer=(9, 0, 0))
