@@ -8,7 +8,7 @@ from typing import Any
 
 from consumer.read.history import DEPENDENT, Counted, History
 from consumer.read.ranges import Windows
-from consumer.read.refusals import NotFinal
+from consumer.read.refusals import NoReports, NotFinal
 from estimators.analysis.grouped import difference
 from estimators.changes import Comparison, Source, compare, source
 from estimators.changes.document import Modelled, table_document
@@ -78,8 +78,9 @@ def changes(
     Raises:
         InvalidInput: windows that are not kept, have no reports or overlap.
     """
-    after = history.counted(window)
-    before = history.counted(against_windows(against, after.windows))
+    after = _counted(history, window, "windows to test")
+    other = against_windows(against, after.windows)
+    before = _counted(history, other, "windows to test against")
     if after.windows.overlaps(before.windows):
         raise InvalidInput(
             f"a comparison needs windows apart: {after.windows} and {before.windows} share devices"
@@ -107,7 +108,8 @@ def changes_of_plans(
     Raises:
         InvalidInput: plans over other attributes, or windows as for `changes`.
     """
-    after, before = history.counted(window), other.counted(against)
+    after = _counted(history, window, "windows to test")
+    before = _counted(other, against, "windows of the other plan")
     if after.plan.digest == before.plan.digest:
         raise InvalidInput("--other-plan is the same plan: name its windows with --against")
     tables = [a for a in after.plan.marginals if a in set(before.plan.marginals)]
@@ -117,6 +119,14 @@ def changes_of_plans(
     repeated = any(view.repeats > 1.0 for side in sides for view in side.views)
     flags = (*(() if once else (PAIRED,)), *((REPEATED,) if repeated else ()))
     return _compare(after, before, sides, Relation(flags, (False, False)), tables)
+
+
+def _counted(history: History, windows: str | Windows, which: str) -> Counted:
+    """Return the counts of one side; where it has no reports, the error says what to choose."""
+    try:
+        return history.counted(windows)
+    except NoReports as error:
+        raise NoReports(f"{error}: choose other {which}") from None
 
 
 def with_modelled(found: Changes, history: History, other: History | None = None) -> Changes:

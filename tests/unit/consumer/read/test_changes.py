@@ -11,6 +11,7 @@ import pytest
 
 from consumer.read.changes import changes, changes_of_plans, require_same_domain
 from consumer.read.history import History
+from consumer.read.refusals import NoReports
 from estimators.domain import Attribute, Domain
 from estimators.errors import InvalidInput
 from estimators.kinds import CHOSEN, Choice, Number, Ordered
@@ -84,6 +85,20 @@ def test_windows_that_cannot_be_compared_are_refused(
 ) -> None:
     with asking(filled()) as history, pytest.raises(InvalidInput, match=message):
         changes(history, window, against)
+
+
+def test_a_side_without_reports_is_refused_with_what_to_choose() -> None:
+    bench = Bench(published_plan(windows=3, groups=1))
+    for log in bench.logs:
+        for window in range(3):
+            log.report(window, *([0, 1, 2] * 20 if window == 1 else [])).close(window)
+    bench.put_all()
+    work(bench.publication())
+    with asking(bench) as history:
+        with pytest.raises(NoReports, match=r"window 0 received no reports: .* to test against"):
+            changes(history, "1", "previous")
+        with pytest.raises(NoReports, match=r"window 2 received no reports: .* windows to test$"):
+            changes(history, "2", "1")
 
 
 def test_windows_of_the_same_devices_are_flagged() -> None:
