@@ -1,7 +1,9 @@
 """Measure how long noise-aware fits and answers, beside CALM on the same tallies, on one core.
 
 A line has the processor seconds of a fit and 50 three-way tables at epsilon 1 with 2^18 devices;
-the limit is CALM's recovery from the same counts. The records come from the data folder.
+the limit is CALM's recovery from the same counts. The records come from the data folder. The last
+line has those of a fit of eight numbers of 64 levels, without tables; its limit is a fit of plain
+categories to the same counts.
 """
 
 from __future__ import annotations
@@ -16,6 +18,9 @@ from benchmarks.speed.rows import Row, best, processor_seconds
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
 from estimators import methods
+from estimators.domain import Attribute, Domain
+from estimators.noise_aware.model import NoiseAwareModel
+from estimators.plan.pilots import Pooled
 from estimators.plan.request import Request
 
 USERS = 1 << 18
@@ -34,6 +39,7 @@ def rows(repeats: int) -> Iterator[Row]:
     for dataset, d, aim in CASES:
         if first(dataset, d) is not None:
             yield _row(dataset, d, aim, repeats)
+    yield _numbers(repeats)
 
 
 def _row(dataset: str, d: int, aim: str, repeats: int) -> Row:
@@ -58,3 +64,24 @@ def _row(dataset: str, d: int, aim: str, repeats: int) -> Row:
     return Row(
         f"fit and 50 three-way tables, {d} {kind}", "s", aim, ours, calm, "CALM on the same tallies"
     )
+
+
+def _numbers(repeats: int) -> Row:
+    """Return the line of eight normal numbers, each two of which have a correlation of 0.36."""
+    document = [
+        {"name": f"number {i}", "kind": "number", "edges": list(range(65))} for i in range(8)
+    ]
+    domain, random = Domain.from_dictionary(document), np.random.default_rng(1)
+    common, own = random.normal(size=(USERS, 1)), random.normal(size=(USERS, 8))
+    codes = np.clip(32.0 + 10.0 * (0.6 * common + 0.8 * own), 0, 63).astype(np.uint16)
+    plan = local_plan(methods.get("noise-aware"), Request(domain, "1", USERS, 2))
+    tallies = collect(plan, codes, np.random.SeedSequence(1), exact=True)
+    without = Domain(tuple(Attribute(a.name, a.labels, a.other) for a in domain.attributes))
+    plain = Pooled(without, 2, plan.groups, plan.mechanisms)
+    ours, categories = best(
+        repeats,
+        lambda: processor_seconds(lambda: NoiseAwareModel(plan, tallies)),
+        lambda: processor_seconds(lambda: NoiseAwareModel(plain, tallies)),
+    )
+    return Row("fit of eight numbers of 64 levels", "s", "at most 3", ours, categories,
+               "plain categories, same tallies")  # fmt: skip
