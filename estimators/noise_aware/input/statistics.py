@@ -1,7 +1,7 @@
 """Unbiased estimates of every interaction, with known variances, from the tallies.
 
-The estimate of an interaction is the average over all views (sets of attributes that are reported
-together) that contain its attributes, weighted by inverse variance. See noise-aware.md, section 2.
+The estimate of an interaction comes from all views (sets of attributes that are reported together)
+that contain its attributes, by generalised least squares. See noise-aware.md, section 2.
 """
 
 from __future__ import annotations
@@ -15,6 +15,13 @@ import numpy as np
 from estimators.domain import Attributes
 from estimators.mechanisms.base import Mechanism
 from estimators.noise_aware.arrays import Floats, Indices
+from estimators.noise_aware.input.correlated import (
+    LeastSquares,
+    Near,
+    ViewEstimate,
+    contrasts,
+    fits,
+)
 from estimators.noise_aware.input.features import Features
 from estimators.numerics.hadamard import transform
 from estimators.numerics.subsets import sets_up_to
@@ -147,22 +154,45 @@ def collect(
 ) -> Statistics:
     """Pool the estimates of all tables, up to an order; above 3 of binary domains only.
 
-    There is one tally a group of the plan. Cost: O(views · cells · 2^attributes of a view).
+    There is one tally a group of the plan. Where views are not too large, the covariances of their
+    tables are taken into account (`correlated`). Cost: O(views · cells · 2^attributes of a view),
+    and the cube of the number of coefficients that several views hold.
     """
-    sums, binary = _Sums(features, orders), bool(features.binary.all())
-    for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
-        reported = [
-            (view.attributes, mechanism.estimate(counts, n), n)
+    groups = [
+        [
+            ViewEstimate(view.attributes, mechanism.estimate(counts, n), mechanism, n)
             for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True)
             if n > 0 and view.kind == "cell"
         ]
-        variance = cell_variance(mechanism) if reported else 0.0
-        if binary and reported:
-            views, tables, sizes = (np.array(column) for column in zip(*reported, strict=True))
-            sums.add_bits(views, tables, variance / sizes)
+        for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True)
+    ]
+    first = _separately(groups, features, orders)
+    views = [view for group in groups for view in group]
+    if not views or not fits(views, features, orders):
+        return first
+    near = Near(features, first.valid_means(features), first.products, first.product_precision)
+    return _with(first, LeastSquares(views, near, orders), features)
+
+
+def _separately(
+    groups: Sequence[Sequence[ViewEstimate]], features: Features, orders: int
+) -> Statistics:
+    """Pool each interaction alone, as if noise were the same in all directions of a table.
+
+    The views of a group have the same mechanism.
+    """
+    sums, binary = _Sums(features, orders), bool(features.binary.all())
+    for group in filter(None, groups):
+        variance = cell_variance(group[0].mechanism)
+        if binary:
+            sums.add_bits(
+                np.array([view.attributes for view in group]),
+                np.array([view.table for view in group]),
+                variance / np.array([view.reports for view in group]),
+            )
             continue
-        for attributes, table, n in reported:
-            sums.add(attributes, table, variance / n)
+        for view in group:
+            sums.add(view.attributes, view.table, variance / view.reports)
     higher = {key: (total / weight, weight) for key, (total, weight) in sums.higher.items()}
     blocks = {key: (total / weight, weight) for key, (total, weight) in sums.more.items()}
     return Statistics(
@@ -173,6 +203,31 @@ def collect(
         higher,
         blocks,
     )
+
+
+def _with(first: Statistics, pooled: LeastSquares, features: Features) -> Statistics:
+    """Return the statistics with pooled values and precisions in place of the first ones."""
+    means, known = first.means.copy(), first.mean_precision.copy()
+    products, products_known = first.products.copy(), first.product_precision.copy()
+    higher, blocks = dict(first.higher), dict(first.blocks)
+    for own, values in pooled.values.items():
+        block, precision = values, 1.0 / pooled.variances[own]
+        for axis, i in enumerate(own):
+            if features.cardinalities[i] > 2:
+                side = contrasts(features.cardinalities[i])
+                block = np.moveaxis(np.tensordot(block, side, (axis, 1)), -1, axis)
+        where = [features.slices[i] for i in own]
+        if len(own) == 1:
+            means[where[0]], known[where[0]] = block, precision
+        elif len(own) == 2:
+            a, b = where
+            products[a, b], products[b, a] = block, block.T
+            products_known[a, b] = products_known[b, a] = precision
+        elif own in higher:
+            higher[own] = (block.item(), precision)
+        else:
+            blocks[own] = (block, precision)
+    return Statistics(means, known, products, products_known, higher, blocks)
 
 
 def cell_variance(mechanism: Mechanism) -> float:

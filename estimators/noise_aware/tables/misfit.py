@@ -97,9 +97,9 @@ def excess_ratio(fitted: Fitted, estimates: Floats, precision: Floats, free: Flo
 
     With f the fitted values, t the estimates and v their variances, ``sum (f - t)^2 - v +
     2 v df/dt`` estimates the sum of squared errors. It is unbiased if v is the variance of the
-    estimates and their errors are not correlated. Both v, that of an even table, and uncorrelated
-    errors make it rather too small. Its ratio to the stated variance is shrunk towards 1 by its own
-    noise.
+    estimates and their errors are not correlated. Correlated errors, and in large views v of even
+    tables, make it rather too small. Its ratio to the stated variance is shrunk towards 1 by its
+    own noise.
 
     Args:
         fitted: the fitted moments.
