@@ -7,8 +7,8 @@ environment with torch, linear_operator, pandas and scipy.
     PYTHONPATH=.:COPY/src python -m benchmarks.pgm.residuals_check
 
 Both programs get the same noisy tables with the same deviations. The first example has views of
-all pairs of four attributes with two to four labels; in the second one, no view holds some pairs
-and triples of the targets. The program ends with 1 if a cell differs by more than `LIMIT`.
+all pairs of four attributes with two to four labels; in the second one, no view holds the targets.
+The program ends with 1 if a cell differs by more than `LIMIT`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ LABELS = (2, 3, 4, 2)
 def main() -> int:
     """Compare the programs; return 1 if they differ."""
     pairs = list(combinations(range(4), 2))
-    triples = list(combinations(range(4), 3))
     worst = 0.0
-    for views, targets in ((pairs, pairs), ([(0, 1), (1, 2), (0, 2, 3)], [*pairs, *triples])):
+    for views, targets in ((pairs, pairs), ([(0, 1), (1, 2)], [(0, 2), (0, 1, 2)])):
         attributes = (Attribute(f"a{i}", tuple(map(str, range(c)))) for i, c in enumerate(LABELS))
         domain = Domain(tuple(attributes))
         measured = _measured(domain, views)
