@@ -81,7 +81,8 @@ def build_set(plan: Plan, merged: MergedWindow, *, counts: bool = False) -> Snap
     tables: tuple[MarginalRecord, ...] = ()
     steps: tuple[str, ...] = ()
     association: dict[str, Any] = {}
-    examination = examine(plan, merged.tallies) if merged.reports else None
+    windows = merged.window + 1 if merged.kind is Kind.TOTAL else 1
+    examination = examine(plan, merged.tallies, windows) if merged.reports else None
     suspicious = examination is not None and examination.suspicious
     if suspicious and plan.on_suspicion == "withhold":
         steps = (WITHHELD,)

@@ -105,7 +105,7 @@ def _family(
         place = None if windows[1] < 0 else windows
         nothing: tuple[float | None, ...] = (None,) * len(plan.marginals)
         return Family(against, place, reports, 0, 0, 1.0, flags, reason, nothing, ())
-    if any(examine(plan, side).suspicious for side in (final.tallies, tallies)):
+    if _forged(plan, final, windows, tallies):
         flags = (*flags, SUSPICIOUS)
     found = compare(
         source(plan, tallies), source(plan, final.tallies), plan.marginals, details=FALSE_SHARE
@@ -134,7 +134,12 @@ def _why_not(plan: Plan, final: MergedWindow, windows: Span, tallies: Tallies | 
         return "the window received no reports"
     if not any(t.reports for t in tallies):
         return "the windows before received no reports"
-    forged = (examine(plan, side).suspicious for side in (final.tallies, tallies))
-    if plan.on_suspicion == "withhold" and any(forged):
+    if plan.on_suspicion == "withhold" and _forged(plan, final, windows, tallies):
         return "withheld: the raw counts look forged"
     return ""
+
+
+def _forged(plan: Plan, final: MergedWindow, windows: Span, tallies: Tallies) -> bool:
+    """Return whether the counts of the final or those of the windows before look forged."""
+    sides = ((final.tallies, 1), (tallies, windows[1] - windows[0] + 1))
+    return any(examine(plan, side, number).suspicious for side, number in sides)

@@ -312,7 +312,7 @@ class History:
         flags = []
         finals = (self._kept.final(w) for w in range(windows.first, windows.last + 1))
         forged = any(final is not None and final.suspicious for final in finals)
-        if forged or examine(self._plan, tallies).suspicious:
+        if forged or examine(self._plan, tallies, len(windows)).suspicious:
             flags.append(SUSPICIOUS)
         if 1 < self._plan.guarantee.windows < len(windows):
             flags.append(DEPENDENT)

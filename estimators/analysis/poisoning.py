@@ -12,6 +12,9 @@ tables, before anything is made non-negative, with these distributions:
 ``cells``      cells below -4 or above 1 + 4 standard errors: their number, the number of all cells,
                and an upper bound of the probability of that many.
 
+The same devices can report in several of the windows that are added up, each with the same record
+and in the same group. Then the numbers of devices vary as those of fewer reports do.
+
 A passed test proves nothing: forged reports that follow the distribution of another population
 cannot be distinguished from that population. The formulas are in docs/methods/poisoning.md.
 """
@@ -114,19 +117,21 @@ class _Table:
     raw: Floats
 
 
-def examine(plan: Plan, tallies: Sequence[Tally]) -> Examination:
-    """Make all tests on the counts of one window.
+def examine(plan: Plan, tallies: Sequence[Tally], windows: int = 1) -> Examination:
+    """Make all tests on the counts of consecutive windows.
 
     Args:
         plan: the plan of the tallies. The last three tests use only its views of kind ``cell``.
-        tallies: the tally of each group.
+        tallies: the tally of each group, added up over the windows.
+        windows: number of windows.
 
     Cost: O(cells of all views · attributes of a view), whatever the number of reports.
     """
     tables = _tables(plan, tallies)
+    repeats = -(-windows // plan.guarantee.windows) if plan.guarantee.windows > 1 else 1
     found = (
-        _shares(plan, tallies),
-        _agreement(tables, plan.domain.cardinalities),
+        _shares(plan, tallies, repeats),
+        _agreement(tables, plan.domain.cardinalities, repeats),
         _totals(tables),
         _cells(tables),
     )
@@ -143,17 +148,20 @@ def _tables(plan: Plan, tallies: Sequence[Tally]) -> list[_Table]:
     ]
 
 
-def _shares(plan: Plan, tallies: Sequence[Tally]) -> Finding | None:
+def _shares(plan: Plan, tallies: Sequence[Tally], repeats: int) -> Finding | None:
+    """Test the shares of the views; ``repeats`` is the maximum number of reports of a device."""
     observed = np.concatenate([tally.n for tally in tallies]).astype(np.float64)
     share = np.array([s for group in plan.groups for s in group.shares], np.float64)
     expected = observed.sum() * share / share.sum()
     if len(expected) < 2 or expected.min() < MIN_EXPECTED:
         return None
-    statistic = float((np.square(observed - expected) / expected).sum())
+    statistic = float((np.square(observed - expected) / expected).sum()) / repeats
     return _chi_square("shares", statistic, len(expected) - 1)
 
 
-def _agreement(tables: Sequence[_Table], cardinalities: Sequence[int]) -> Finding | None:
+def _agreement(
+    tables: Sequence[_Table], cardinalities: Sequence[int], repeats: int
+) -> Finding | None:
     """Test whether the one-way tables of each attribute agree among the views that contain it.
 
     Tables of different views are independent, but one view enters for each of its attributes, so
@@ -166,7 +174,7 @@ def _agreement(tables: Sequence[_Table], cardinalities: Sequence[int]) -> Findin
         holding = [table for table in tables if attribute in table.attributes]
         if len(holding) > 1:
             tested += 1
-            found = _homogeneity(holding, attribute, tuple(cardinalities))
+            found = _homogeneity(holding, attribute, tuple(cardinalities), repeats)
             if best is None or found.p < best.p:
                 best = found
     if best is None:
@@ -175,7 +183,7 @@ def _agreement(tables: Sequence[_Table], cardinalities: Sequence[int]) -> Findin
 
 
 def _homogeneity(
-    holding: Sequence[_Table], attribute: int, cardinalities: tuple[int, ...]
+    holding: Sequence[_Table], attribute: int, cardinalities: tuple[int, ...], repeats: int
 ) -> Finding:
     """Return the result of the test for one attribute.
 
@@ -187,9 +195,13 @@ def _homogeneity(
         into = consistency.projection(table.attributes, (attribute,), cardinalities)
         size = cardinalities[attribute]
         mean = np.bincount(into, table.raw, size)
-        own = table.mechanism.covariance(table.n, _plausible(table.raw))
+        expected = _plausible(table.raw)
+        own = table.mechanism.covariance(table.n, expected)
         factors = np.stack([np.bincount(into, f, size) for f in own.factors.T], axis=1)
         spread = np.diag(np.bincount(into, own.diagonal, size)) - factors @ factors.T
+        # The noise of reports of one device is independent, but they have one record.
+        share = np.bincount(into, expected, size)
+        spread += (repeats - 1) / table.n * (np.diag(share) - np.outer(share, share))
         means.append(mean[:-1])
         weights.append(np.linalg.pinv(spread[:-1, :-1], hermitian=True))
     weighted = sum(w @ x for w, x in zip(weights, means, strict=True))

@@ -7,6 +7,8 @@ average. Random perturbed values (RPA) are uniform over the outputs.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -15,7 +17,7 @@ from estimators.analysis import poisoning
 from estimators.analysis.distribution import tail
 from estimators.analysis.poisoning import ALPHA, Finding, examine
 from estimators.domain import Domain
-from estimators.plan import Plan
+from estimators.plan import Guarantee, Plan
 from estimators.tally import Tally
 from tests.support.attacks.forgery import honest, skewed, with_forged
 from tests.support.plans import draft, empty_tallies, mixed_domain
@@ -51,6 +53,47 @@ def test_honest_reports_are_seldom_suspected(mechanism: str) -> None:
         p = [f.p for one in p_values for f in one.findings if f.test == test]
         low = sum(x < 0.05 for x in p)
         assert stats.binom.sf(low - 1, WINDOWS, 0.05) > 1e-6, (test, low)
+
+
+def of_same_devices(
+    plan: Plan, truth: np.ndarray, users: int, repeats: int, generator: np.random.Generator
+) -> list[Tally]:
+    """Return the counts of devices that report several times, each in one view on one record."""
+    shares = np.array([s for g in plan.groups for s in g.shares], np.float64)
+    devices = iter(generator.multinomial(users, shares / shares.sum()))
+    tallies = []
+    for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
+        n, rows = [], []
+        for view in group.views:
+            held = int(next(devices))
+            axes = tuple(i for i in range(len(plan.domain)) if i not in view.attributes)
+            chances = truth.sum(axis=axes).ravel()
+            histogram = generator.multinomial(held, chances / chances.sum())
+            rows.append(sum(mechanism.draw_tally(histogram, generator) for _ in range(repeats)))
+            n.append(repeats * held)
+        tallies.append(Tally(np.array(n), np.stack(rows)))
+    return tallies
+
+
+@pytest.mark.parametrize("mechanism", ["grr", "oue"])
+def test_devices_that_report_several_times_are_seldom_suspected(mechanism: str) -> None:
+    """Under w-event a running total holds every device many times."""
+    plan = replace(plan_with(mechanism), guarantee=Guarantee("w-event", 3))
+    generator = np.random.Generator(np.random.PCG64(20261123))
+    repeats, runs = 40, 150
+    found, naive = [], 0
+    for _ in range(runs):
+        truth = skewed(plan.domain, generator)
+        tallies = of_same_devices(plan, truth, 20_000, repeats, generator)
+        found.append(examine(plan, tallies, 3 * repeats))
+        naive += examine(plan, tallies).suspicious
+    assert naive > runs // 2, "the tests of one window do not hold for a total"
+    assert sum(one.suspicious for one in found) <= 2
+    for test in ("shares", "agreement"):
+        low = sum(f.p < 0.05 for one in found for f in one.findings if f.test == test)
+        assert stats.binom.sf(low - 1, runs, 0.05) > 1e-6, (test, low)
+        if test == "shares":
+            assert stats.binom.cdf(low, runs, 0.05) > 1e-6, "the distribution is exact"
 
 
 @pytest.mark.parametrize("mechanism", ["grr", "oue"])

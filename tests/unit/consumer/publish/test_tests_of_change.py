@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -10,10 +10,14 @@ import pytest
 
 from broker.transport import Partition
 from consumer.metrics.registry import plan_label
-from consumer.publish import changes, untested
+from consumer.publish import build, changes, untested
 from consumer.publish.untested import UntestedCounts
+from consumer.read import history
 from consumer.read.kept import KeptCounts
+from estimators.analysis.poisoning import Examination
 from estimators.errors import ForeignRecord, InvalidInput, RecoverableError
+from estimators.plan import Plan
+from estimators.tally import Tally
 from estimators.wire.changes import (
     ChangesRecord,
     Family,
@@ -315,6 +319,34 @@ def test_a_metric_counts_the_finals_without_tests() -> None:
         held.pop()()
         work(session)
     assert waiting() == 0
+
+
+def test_counts_are_examined_as_those_of_their_number_of_windows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Under w-event, devices report several times in a total or a range."""
+    seen: set[tuple[str, int, int]] = set()
+
+    def recording(where: str) -> Callable[..., Examination]:
+        def examined(_: Plan, tallies: Sequence[Tally], windows: int = 1) -> Examination:
+            seen.add((where, sum(tally.reports for tally in tallies), windows))
+            return Examination(())
+
+        return examined
+
+    for module in (build, changes, history):
+        monkeypatch.setattr(module, "examine", recording(module.__name__.split(".")[-1]))
+    one = bench(4)
+    work(one.publication())
+    with history.History(one.plan, one.broker, namespace=one.names.namespace) as asked:
+        asked.ask(["a0"], "1..3")
+    each = min(reports for _, reports, _ in seen)
+    assert {(where, windows) for where, _, windows in seen} == {
+        *(("build", windows) for windows in (1, 2, 3, 4)),
+        *(("changes", windows) for windows in (1, 2, 3)),
+        ("history", 3),
+    }
+    assert all(reports == windows * each for _, reports, windows in seen)
 
 
 def test_windows_that_get_no_tests_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
