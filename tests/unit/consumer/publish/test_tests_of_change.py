@@ -10,7 +10,7 @@ import pytest
 
 from broker.transport import Partition
 from consumer.metrics.registry import plan_label
-from consumer.publish import build, changes, untested
+from consumer.publish import build, changes, kept_counts, untested
 from consumer.publish.untested import UntestedCounts
 from consumer.read import history
 from consumer.read.kept import KeptCounts
@@ -334,7 +334,7 @@ def test_counts_are_examined_as_those_of_their_number_of_windows(
 
         return examined
 
-    for module in (build, changes, history):
+    for module in (build, changes, kept_counts, history):
         monkeypatch.setattr(module, "examine", recording(module.__name__.split(".")[-1]))
     one = bench(4)
     work(one.publication())
@@ -344,6 +344,7 @@ def test_counts_are_examined_as_those_of_their_number_of_windows(
     assert {(where, windows) for where, _, windows in seen} == {
         *(("build", windows) for windows in (1, 2, 3, 4)),
         *(("changes", windows) for windows in (1, 2, 3)),
+        ("kept_counts", 1),
         ("history", 3),
     }
     assert all(reports == windows * each for _, reports, windows in seen)
