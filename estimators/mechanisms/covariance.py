@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,16 +94,27 @@ def one_set_covariance(
         frequencies: shape (cells,), sum 1.
     """
     q, gap = rates
-    own, other = pairs
     named = q + gap * frequencies
-    # Minus the entries off the diagonal: a quadratic form in (1, f), which is not negative.
+    basis = np.ones((len(frequencies), 2))
+    basis[:, 1] = frequencies
+    factors = basis @ _root_of_mixed(rates, pairs)
+    diagonal = named * (1.0 - named) + np.square(factors).sum(axis=1)
+    return Covariance(diagonal / (n * gap**2), factors / (gap * np.sqrt(n)))
+
+
+@lru_cache(maxsize=256)
+def _root_of_mixed(rates: tuple[float, float], pairs: tuple[float, float]) -> Floats:
+    """Return a root of minus the entries off the diagonal, a quadratic form in (1, f): (2, 2).
+
+    Views of one mechanism have the same one. The form is not negative.
+    """
+    (q, gap), (own, other) = rates, pairs
     mixed = np.array([[q * q - other, q * gap - (own - other)], [0.0, gap * gap]])
     mixed[1, 0] = mixed[0, 1]
     values, vectors = np.linalg.eigh(mixed)
-    basis = np.stack([np.ones_like(frequencies), frequencies], axis=1)
-    factors = basis @ (vectors * np.sqrt(np.maximum(values, 0.0)))
-    diagonal = named * (1.0 - named) + np.square(factors).sum(axis=1)
-    return Covariance(diagonal / (n * gap**2), factors / (gap * np.sqrt(n)))
+    root = np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)), np.float64)
+    root.flags.writeable = False
+    return root
 
 
 def sum_out(values: Floats, shape: Sequence[int], axes: Sequence[int]) -> Floats:
