@@ -3,7 +3,7 @@
     python -m benchmarks.service.many_plans [idle] [--bootstrap B] [--plans N] [--groups G]
         [--seconds S]
     python -m benchmarks.service.many_plans throughput [--bootstrap B] [--batches N] [--windows W]
-        [--window S] [--repeats R]
+        [--window S] [--repeats R] [--quick]
     python -m benchmarks.service.many_plans live [--bootstrap B] [--rate N] [--seconds S]
         [--window S] [--repeats R]
     python -m benchmarks.service.many_plans fair [--bootstrap B] [--seconds S] [--attributes D]
@@ -100,6 +100,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--batches", type=int, default=600_000)
     parser.add_argument("--rate", type=int, default=2_000)
+    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--windows", type=int, default=1)
     parser.add_argument("--window", type=int, default=600)
     parser.add_argument("--repeats", type=int, default=3)
@@ -115,7 +116,12 @@ def main() -> None:
         )
         if options.kind == "throughput":
             plans_throughput.backlog(
-                bootstrap, options.batches, options.windows, options.window, options.repeats
+                bootstrap,
+                options.batches,
+                options.windows,
+                options.window,
+                options.repeats,
+                quick=options.quick,
             )
             return
         if options.kind == "live":

@@ -13,6 +13,9 @@ time.
 
 ``live`` appends batches at a fixed rate instead, and measures the CPU of the worker meanwhile.
 
+With ``quick``, librdkafka appends the backlog, several times as fast. It needs the package
+confluent-kafka, which calmstream does not depend on.
+
 A run measures the settings one after another, R times, so that other work of the machine meets all
 of them.
 """
@@ -29,6 +32,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -75,16 +79,83 @@ class Rate:
     real: float
 
 
-def backlog(bootstrap: str, batches: int, windows: int, window: int, repeats: int) -> None:
+class Appender(Protocol):
+    """Appends records to partition 0 of topics."""
+
+    def send(self, topic: str, key: bytes, value: bytes) -> None:
+        """Append a record."""
+
+    def end_round(self) -> None:
+        """Note that every partition has got as many records as a record batch has."""
+
+    def flush(self) -> None:
+        """Wait until all records are acknowledged."""
+
+
+class Plain:
+    """Appends with the client of the product."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def send(self, topic: str, key: bytes, value: bytes) -> None:
+        """Append a record."""
+        self._sink.send(topic, key, value, partition=0)
+
+    def end_round(self) -> None:
+        """Send the record batches; otherwise few partitions would get larger ones than many."""
+        self._sink.flush(60)
+
+    flush = end_round
+
+
+class Quick:
+    """Appends with librdkafka, in record batches of at most ``RUN`` records."""
+
+    def __init__(self, bootstrap: str) -> None:
+        import confluent_kafka
+
+        self._failed = 0
+        settings = {
+            "linger.ms": 20,
+            "batch.num.messages": RUN,
+            "queue.buffering.max.messages": 10_000_000,
+        }
+        self._producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, **settings})
+
+    def send(self, topic: str, key: bytes, value: bytes) -> None:
+        """Append a record."""
+        self._producer.produce(topic, value, key, 0, on_delivery=self._note)
+
+    def end_round(self) -> None:
+        """Note the acknowledgements that have come."""
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait until all records are acknowledged."""
+        if self._producer.flush(60) or self._failed:
+            raise SystemExit("some batches were not acknowledged")
+
+    def _note(self, error: object, _message: object) -> None:
+        self._failed += error is not None
+
+
+def backlog(
+    bootstrap: str, batches: int, windows: int, window: int, repeats: int, *, quick: bool
+) -> None:
     """Compare the rates at which a backlog is counted."""
 
     def measure(stack: ExitStack, setting: Setting) -> Rate:
         plans, worker = _begin(stack, bootstrap, setting, window)
         worker.signal(signal.SIGSTOP)
-        sink = stack.enter_context(Connection(bootstrap)).sink()
+        if quick:
+            appender: Appender = Quick(bootstrap)
+        else:
+            sink = stack.enter_context(Connection(bootstrap)).sink()
+            stack.callback(sink.close, 60)
+            appender = Plain(sink)
         for _ in range(windows):
-            _append(sink, plans, batches // windows, windows > 1)
-        sink.close(60)
+            _append(appender, plans, batches // windows, windows > 1)
         worker.signal(signal.SIGCONT)
         rate = _rate(worker, batches // windows * windows)
         each = f"{rate.real:,.0f} batches a second, {rate.cpu:,.0f} a second of CPU"
@@ -165,7 +236,7 @@ def _plan(name: str, groups: int, window: int) -> Plan:
     return replace(plan, **times, grace=GRACE, limits=limits)
 
 
-def _append(sink: Sink, plans: Plans, batches: int, whole_window: bool) -> None:
+def _append(appender: Appender, plans: Plans, batches: int, whole_window: bool) -> None:
     """Append batches in record batches of equal size; wait for a new window before them."""
     length = plans.plans[0].window
     since = time.time() - plans.plans[0].start
@@ -175,10 +246,10 @@ def _append(sink: Sink, plans: Plans, batches: int, whole_window: bool) -> None:
     for index, (plan, topic, group) in enumerate(islice(_turns(plans), -(-batches // RUN))):
         value = values.now(plan, group)
         for _ in range(min(RUN, batches - index * RUN)):
-            sink.send(topic, os.urandom(16), value, partition=0)
+            appender.send(topic, os.urandom(16), value)
         if (index + 1) % partitions == 0:
-            sink.flush(60)  # otherwise few partitions would get larger record batches than many
-    sink.flush(60)
+            appender.end_round()
+    appender.flush()
     if time.time() - plans.plans[0].start >= (window + 1) * length:
         raise SystemExit(f"{batches:,} batches take longer than a window of {length} s")
 

@@ -239,11 +239,11 @@ class PartitionFold:
             ValueError: as for :meth:`fold`.
         """
         if len(chunk) - first < MIN_RECORDS:
-            return self._fold_few(chunk, first)
+            return self._fold_few(chunk, first, len(chunk))
         part = chunk.part(first, len(chunk))
         until = until_close(self._admission, part)
         if until < MIN_RECORDS:
-            return self._fold_few(chunk, first)
+            return self._fold_few(chunk, first, first + max(until, 1))
         part = part.part(0, until)
         self._require_new(int(part.offset[0]))
         self._next_offset = int(part.offset[-1]) + 1
@@ -262,10 +262,10 @@ class PartitionFold:
             special,
         )
 
-    def _fold_few(self, chunk: Chunk, first: int) -> ChunkOutcome:
-        """Apply a few records one by one, up to the next one that closes windows."""
+    def _fold_few(self, chunk: Chunk, first: int, stop: int) -> ChunkOutcome:
+        """Apply records below ``stop`` one by one, up to the next one that closes windows."""
         outcomes: list[Outcome] = []
-        for record in chunk.part(first, first + MIN_RECORDS).records():
+        for record in chunk.part(first, stop).records():
             if outcomes and self._admission.closes(record.timestamp):
                 break
             outcomes.append(self.fold(record))
