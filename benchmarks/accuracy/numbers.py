@@ -168,7 +168,7 @@ def _errors_of_numbers(domain: Domain, codes: Codes, model: Model, repeat: int) 
 def _errors(domain: Domain, codes: Codes, model: Model, repeat: int) -> dict[str, float]:
     """Return those, and errors and coverage of pairs with a number."""
     found = _errors_of_numbers(domain, codes, model, repeat)
-    rows = []
+    rows, of_numbers = [], []
     for pair in combinations(range(len(domain)), 2):
         if all(domain.attributes[i].kind is None for i in pair):
             continue
@@ -180,8 +180,11 @@ def _errors(domain: Domain, codes: Codes, model: Model, repeat: int) -> dict[str
         cells = float(np.square(answer.table - truth).sum())
         held = float(inside(answer.table, answer.stderr, truth).mean())
         rows.append([np.log(errors.range_mse), np.log(cells), held])
+        if all(domain.attributes[i].kind is not None for i in pair):
+            of_numbers.append(np.log(errors.range_mse))
     ranges, cells, held = np.mean(rows, axis=0).tolist()
     pairs = {"pair_range_mse": np.exp(ranges), "pair_cells": np.exp(cells)}
+    pairs["number_pair_range_mse"] = np.exp(np.mean(of_numbers))
     return found | {k: float(v) for k, v in pairs.items()} | {"pair_held": held}
 
 
@@ -266,6 +269,18 @@ SAME = {
     "cells, own plan": ("smooth cells", "plain cells"),
     "cells of pairs, own plan": ("smooth pair_cells", "plain pair_cells"),
 }
+PUBLISHED = {
+    "ranges, HDG": ("smooth range_mse", "hdg range_mse"),
+    "ranges, PriPL-Tree": ("smooth range_mse", "pripl range_mse"),
+    "ranges, its trees alone": ("smooth range_mse", "trees range_mse"),
+    "distance, HDG": ("smooth wasserstein", "hdg wasserstein"),
+    "distance, PriPL-Tree": ("smooth wasserstein", "pripl wasserstein"),
+    "ranges of pairs, HDG": ("smooth number_pair_range_mse", "hdg pair_range_mse"),
+    "ranges of pairs, PriPL-Tree": ("smooth number_pair_range_mse", "pripl pair_range_mse"),
+}
+"""Errors of published code are measured outside of this repository, on the same devices and ranges,
+and added to the file of results; pairs are those of two numbers."""
+
 HELD = {
     "means": "mean_held",
     "medians": "median_held",
@@ -293,15 +308,7 @@ def table() -> str:
         keys = [key for key, *_ in cases(shuffled=shuffled) if ledger.results(key)]
         if not keys:
             continue
-        lines += ["", f"## {title}", "", "| case | repeats | " + " | ".join(ratios) + " |"]
-        lines += ["|---|" + "---|" * (len(ratios) + 1)]
-        logs = []
-        for key in keys:
-            results = ledger.results(key)
-            rows = [[np.log(r[a] / r[b]) for a, b in ratios.values()] for r in results]
-            logs.append(np.mean(rows, axis=0))
-            lines.append(_row(key.replace(", shuffled", ""), len(results), np.exp(logs[-1])))
-        lines.append(_row("geometric mean", "", np.exp(np.mean(logs, axis=0))))
+        lines += ["", f"## {title}", "", *_compared(ledger, keys, ratios)]
         lines += [
             "",
             "Share of 95 % intervals that hold the truth, smooth (plain), in percent:",
@@ -318,7 +325,40 @@ def table() -> str:
                 for held in HELD.values()
             ]
             lines.append(f"| {name.rstrip(',') or 'all'} | " + " | ".join(cells) + " |")
+    keys = [k for k, *_ in cases(shuffled=False) if _published(ledger, k)]
+    if keys:
+        lines += [
+            "",
+            "## Published code",
+            "",
+            "Errors of numbers over those of the authors' code, as above.",
+            "",
+        ]
+        lines += _compared(ledger, keys, PUBLISHED)
     return "\n".join(lines) + "\n"
+
+
+def _published(ledger: Ledger, key: str) -> bool:
+    """Return whether all results of a case contain those of published code."""
+    names = {name for pair in PUBLISHED.values() for name in pair}
+    found = ledger.results(key)
+    return bool(found) and all(names <= result.keys() for result in found)
+
+
+def _compared(ledger: Ledger, keys: Sequence[str], ratios: dict[str, tuple[str, str]]) -> list[str]:
+    """Return the lines of a table of ratios of errors: geometric means over repeats and cases."""
+    lines = [
+        "| case | repeats | " + " | ".join(ratios) + " |",
+        "|---|" + "---|" * (len(ratios) + 1),
+    ]
+    logs = []
+    for key in keys:
+        results = ledger.results(key)
+        rows = [[np.log(r[a] / r[b]) for a, b in ratios.values()] for r in results]
+        logs.append(np.mean(rows, axis=0))
+        lines.append(_row(key.replace(", shuffled", ""), len(results), np.exp(logs[-1])))
+    lines.append(_row("geometric mean", "", np.exp(np.mean(logs, axis=0))))
+    return lines
 
 
 def _percent(results: list[dict[str, Any]], name: str) -> str:

@@ -76,3 +76,7 @@ def test_the_page_has_a_row_for_every_measured_case(monkeypatch: pytest.MonkeyPa
     assert "| epsilon 1 | 100 (100) |" in page
     assert "## Levels shuffled" not in page
     assert "nan" not in page
+    assert "## Published code" not in page
+    result |= {name: 1.0 for pair in numbers.PUBLISHED.values() for name in pair} | result
+    part = numbers.table().split("## Published code")[1]
+    assert "| adult, epsilon 1, n 65536 | 1 | 0.25 | 0.25 | 0.25 | 1.00 |" in part
