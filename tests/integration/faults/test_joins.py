@@ -31,6 +31,11 @@ def test_a_leader_whose_topic_grew_finishes_its_join(kafka_bootstrap: str) -> No
     until("it owns the partition", lambda: owns(1), 60)
     admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
     admin.create_partitions({topic: 2})
+
+    def listed() -> bool:
+        return len(admin.describe_topics([topic])[0]["partitions"]) == 2
+
+    until("the broker lists both partitions", listed, 60)  # it does so a moment after it agrees
     admin.close()
     reader._consumer._client.cluster.request_update()
     until("it owns both partitions", lambda: owns(2), 60)
