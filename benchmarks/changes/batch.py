@@ -22,7 +22,7 @@ from estimators.changes import Source, compare
 from estimators.changes.basis import contrasts, positions
 from estimators.changes.bootstrap import BODY, SMALL, UNEVEN
 from estimators.changes.evidence import SINGULAR
-from estimators.changes.readings import MIN_EXPECTED
+from estimators.changes.readings import MIN_EXPECTED, MIN_PER_CELL
 from estimators.changes.source import Observed
 from estimators.domain import Attributes, Domain
 from estimators.mechanisms.base import Counts, Floats, Mechanism
@@ -163,6 +163,7 @@ class _Batch:
         inner = model.covariance(table)
         values = np.linalg.eigvalsh(inner)
         regular = (values[:, 0] > 1e3 * SINGULAR * values[:, -1]) & (reports > 0).all(axis=0)
+        regular &= reports.sum(axis=0) >= MIN_PER_CELL * table.shape[1]
         inner[~regular] = np.eye(inner.shape[1])
         rarest = np.array([mechanism.rarest(t, shape, axes) for t in table])
         return _Part(z, np.linalg.inv(inner), rarest * reports.min(axis=0), regular)

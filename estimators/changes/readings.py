@@ -11,9 +11,18 @@ from estimators.changes.evidence import Evidence, Part, covariance, evidence, in
 from estimators.changes.source import Observed, Source, pooled
 from estimators.domain import Attributes
 from estimators.mechanisms.base import Counts
+from estimators.numerics.simplex import project
 
 MIN_EXPECTED = 5.0
 """Least expected count of an event, or of its complement, for a view to be used."""
+
+MIN_PER_CELL = 4
+"""Reports per cell below which the covariance is not that of the reported frequencies.
+
+Their noise alone takes about cells/reports of the variance in one direction. With as many reports
+as cells the covariance is nearly singular there, and a p-value far too small. The nearest possible
+frequencies do not have this fault.
+"""
 
 Key = tuple[int, int, tuple[int, ...], bool]
 """Side, number of the view, axes, and whether the covariance is that of both sides together."""
@@ -130,6 +139,8 @@ class Readings:
         if shared is not None and own.repeats == shared.repeats == 1.0:
             return shared.precision * (own.n / shared.n)
         expected = self._expected(side, number, part, together=together)
+        if self._reports(side, number, together=together) < MIN_PER_CELL * part.cells:
+            expected = project(expected[None])[0]
         precision = inverse(covariance(own, part, expected))
         if together and self._pooled is not None:
             self._shared[number, part.axes] = _Inverse(precision, own.n, own.repeats)
@@ -138,7 +149,11 @@ class Readings:
     def _expected(self, side: int, number: int, part: Part, *, together: bool) -> Floats:
         """Return the table whose frequencies give the covariance."""
         own = self.sides[side].views[number]
-        counts, n = own.counts, own.n
-        if together and self._pooled is not None:
-            counts, n = self._pooled[number], sum(s.views[number].n for s in self.sides)
+        counts = self._pooled[number] if together and self._pooled is not None else own.counts
+        n = self._reports(side, number, together=together)
         return np.asarray(own.mechanism.table(counts, n, part.shape, part.axes))
+
+    def _reports(self, side: int, number: int, *, together: bool) -> int:
+        """Return the number of reports that these frequencies come from."""
+        sides = self.sides if together and self._pooled is not None else (self.sides[side],)
+        return sum(one.views[number].n for one in sides)

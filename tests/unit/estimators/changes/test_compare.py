@@ -127,6 +127,33 @@ def test_p_values_of_two_plans_are_uniform() -> None:
     assert stats.kstest([one.tables[0].p for one in found], "uniform").pvalue > 1e-6
 
 
+def test_as_many_reports_as_cells_make_no_tiny_p_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The covariance of the reported frequencies is nearly singular there."""
+    domain = Domain(tuple(Attribute(name, tuple("abcdef")) for name in "xy"))
+    spec = {"name": "subset-selection", "cells": 36, "size": 18}
+    generator = np.random.default_rng(12)
+
+    def source() -> Source:
+        return Source(domain, (observed_uniformly(spec, 19, generator),))
+
+    pairs = [(source(), source()) for _ in range(200)]
+
+    def tests() -> list[float]:
+        found = [compare(*pair, [(0, 1)], details=0.0).tables[0].p for pair in pairs]
+        return [p for p in found if p is not None]
+
+    assert len(tests()) > 50
+    assert min(tests()) > 1e-5
+    monkeypatch.setattr(reading, "MIN_PER_CELL", 0)
+    assert min(tests()) < 1e-9, "the fault is gone: delete MIN_PER_CELL"
+
+
+def observed_uniformly(spec: dict[str, Any], n: int, generator: np.random.Generator) -> Observed:
+    mechanism = build(spec, "1")
+    histogram = generator.multinomial(n, np.full(mechanism.cells, 1 / mechanism.cells))
+    return Observed(View((0, 1)), mechanism, n, mechanism.draw_tally(histogram, generator))
+
+
 def test_a_shift_is_found_and_its_cells_are_estimated() -> None:
     generator = np.random.default_rng(5)
     shifted = PI + np.array([0.06, -0.02, -0.04, 0.0, 0.0, 0.0])
