@@ -16,7 +16,7 @@ from tests.fault.setting import generate, plan
 from tests.fault.simulator import run
 
 SEQUENCES = 2000
-PARTS = 20
+PARTS = 40
 QUICK_PARTS = 2
 """Parts that `make test` runs; `make test-all` runs all of them."""
 

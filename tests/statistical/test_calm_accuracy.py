@@ -102,6 +102,7 @@ def test_intervals_on_adult_cover_as_they_say(shared: Path) -> None:
     assert 0.93 <= inside / total <= 0.97
 
 
+@pytest.mark.slow
 def test_published_cells_well_above_zero_are_covered_too(shared: Path) -> None:
     """Check 95 % intervals around published estimates of cells above two standard errors.
 

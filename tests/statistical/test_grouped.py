@@ -43,7 +43,7 @@ def answers(method: str, names: list[str], repeats: int) -> list[GroupedTable]:
     return [grouped(model, DOMAIN, names, groupings) for model in fitted]
 
 
-@pytest.mark.parametrize("method", ["am", "calm"])
+@pytest.mark.parametrize("method", ["am", pytest.param("calm", marks=pytest.mark.slow)])
 def test_the_covariance_of_groups_is_that_of_repeated_collections(method: str) -> None:
     repeats = 400
     found = answers(method, ["a0", "a1"], repeats)

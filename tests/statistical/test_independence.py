@@ -30,7 +30,7 @@ def taxi(shared: Path) -> Table:
 
 
 @pytest.mark.parametrize(
-    "method", ["inp-ht", "marg-ps", pytest.param("calm", marks=pytest.mark.slow)]
+    "method", ["marg-ps", *(pytest.param(m, marks=pytest.mark.slow) for m in ("inp-ht", "calm"))]
 )
 def test_size_at_the_five_percent_level(taxi: Table, method: str) -> None:
     """28 pairs of attributes with taxi's margins, drawn independently; the paper's rule beside."""
@@ -53,7 +53,7 @@ def test_size_at_the_five_percent_level(taxi: Table, method: str) -> None:
     assert uncorrected / tests >= 0.9
 
 
-@pytest.mark.parametrize("method", ["inp-ht", "calm"])
+@pytest.mark.parametrize("method", ["inp-ht", pytest.param("calm", marks=pytest.mark.slow)])
 def test_power_on_taxi(taxi: Table, method: str) -> None:
     plan, _ = draft(taxi.domain, "1.1", N, 2, method)
     pairs = [taxi.domain.index(names) for names in (("Toll", "Far"), ("CC", "Tip"))]

@@ -6,6 +6,7 @@ The computed bound is compared with all possible reports and with new fits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -14,7 +15,6 @@ import pytest
 
 from estimators import methods
 from estimators.analysis.leverage import FORGED_SHARE, leverages
-from estimators.domain import Attributes
 from estimators.mechanisms import MECHANISMS, standard
 from estimators.mechanisms.base import Mechanism
 from estimators.methods.base import LinearAnswers, Model
@@ -114,13 +114,15 @@ def honest(plan: Plan, record: Sequence[int]) -> list[np.ndarray]:
     return tallies
 
 
+@cache
 def expected(mechanism: Mechanism, own: int) -> np.ndarray:
     """Return the mean counters of one honest report, from the exact channel."""
     chances = np.array(mechanism.channel()[own], np.float64)
     return chances @ np.array(worst_reports(mechanism))
 
 
-def linear_answer(plan: Plan, counters: list[np.ndarray], n: np.ndarray, a: Attributes) -> Any:
+def linear_answers(plan: Plan, counters: list[np.ndarray], n: np.ndarray) -> list[np.ndarray]:
+    """Fit once, and return the table of each of the plan's marginals before any clipping."""
     tallies, at = [], 0
     for group in plan.groups:
         size = len(group.views)
@@ -129,9 +131,9 @@ def linear_answer(plan: Plan, counters: list[np.ndarray], n: np.ndarray, a: Attr
         at += size
     model = methods.get(plan.method).fit(plan, tallies)
     if plan.method.startswith("rr-"):  # these publish raw tables
-        return model.marginal(a).table
+        return [model.marginal(a).table for a in plan.marginals]
     assert isinstance(model, LinearAnswers)
-    return model.unclipped(a)
+    return [model.unclipped(a) for a in plan.marginals]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +145,8 @@ def linear_answer(plan: Plan, counters: list[np.ndarray], n: np.ndarray, a: Attr
         ("fc", (2, 3)),
         ("inp-rr", (2, 3)),
         ("inp-ps", (2, 3, 2)),
-        ("calm", (2, 3, 2)),
+        ("calm", (2, 2, 2)),
+        pytest.param("calm", (2, 3, 2), marks=pytest.mark.slow),
         ("inp-ht", (2, 2, 2)),
         ("inp-ht", (2, 3)),
         ("marg-ht", (2, 2, 2)),
@@ -163,20 +166,21 @@ def test_the_reach_is_what_a_refit_with_the_worst_reports_shows(
     total = 1 << 40
     mechanisms = [m for g, m in zip(plan.groups, plan.mechanisms, strict=True) for _ in g.views]
     worst = [worst_reports(m) for m in mechanisms]
-    for attributes, stated in zip(plan.marginals, leverages(plan), strict=True):
-        largest_move = 0.0
-        for record in product(*(range(r) for r in domain.cardinalities)):
-            own = honest(plan, record)
-            n = np.rint(share * total).astype(np.int64)
-            before = linear_answer(plan, own, n, attributes)
-            for view, choices in enumerate(worst):
-                forged = FORGED_SHARE / share[view]
-                inside = forged / (1 - FORGED_SHARE + forged)
-                for counters in choices:
-                    mixed = list(own)
-                    mixed[view] = (1 - inside) * own[view] + inside * counters
-                    after = linear_answer(plan, mixed, n, attributes)
-                    largest_move = max(largest_move, float(np.abs(after - before).max()))
+    n = np.rint(share * total).astype(np.int64)
+    largest_moves = [0.0 for _ in plan.marginals]
+    for record in product(*(range(r) for r in domain.cardinalities)):
+        own = honest(plan, record)
+        before = linear_answers(plan, own, n)
+        for view, choices in enumerate(worst):
+            forged = FORGED_SHARE / share[view]
+            inside = forged / (1 - FORGED_SHARE + forged)
+            for counters in choices:
+                mixed = list(own)
+                mixed[view] = (1 - inside) * own[view] + inside * counters
+                after = linear_answers(plan, mixed, n)
+                for place, (one, other) in enumerate(zip(after, before, strict=True)):
+                    largest_moves[place] = max(largest_moves[place], np.abs(one - other).max())
+    for largest_move, stated in zip(largest_moves, leverages(plan), strict=True):
         assert largest_move == pytest.approx(
             min(stated.reach, largest_move if stated.reach == 1 else 1), rel=1e-3
         )
@@ -227,5 +231,6 @@ def fitted(plan: Plan, counters: list[np.ndarray], n: np.ndarray) -> Model:
     return methods.get(plan.method).fit(plan, tallies)
 
 
-def worst_reports(mechanism: Mechanism) -> list[np.ndarray]:
-    return [mechanism.tally(r, None, 1)[0].astype(np.float64) for r in reports_of(mechanism)]
+@cache
+def worst_reports(mechanism: Mechanism) -> tuple[np.ndarray, ...]:
+    return tuple(mechanism.tally(r, None, 1)[0].astype(np.float64) for r in reports_of(mechanism))

@@ -33,7 +33,7 @@ def plan_with(mechanism: str) -> Plan:
     return draft(mixed_domain(4, 5, 3, 4), "1", USERS, 2)[0]
 
 
-@pytest.mark.parametrize("mechanism", ["grr", "oue"])
+@pytest.mark.parametrize("mechanism", [pytest.param("grr", marks=pytest.mark.slow), "oue"])
 def test_honest_reports_are_seldom_suspected(mechanism: str) -> None:
     plan = plan_with(mechanism)
     assert {m.name for m in plan.mechanisms} == {mechanism}
@@ -75,7 +75,7 @@ def of_same_devices(
     return tallies
 
 
-@pytest.mark.parametrize("mechanism", ["grr", "oue"])
+@pytest.mark.parametrize("mechanism", ["grr", pytest.param("oue", marks=pytest.mark.slow)])
 def test_devices_that_report_several_times_are_seldom_suspected(mechanism: str) -> None:
     """Under w-event a running total holds every device many times."""
     plan = replace(plan_with(mechanism), guarantee=Guarantee("w-event", 3))

@@ -53,9 +53,8 @@ def noise(plan: Plan, codes: np.ndarray, runs: int, seed: int, size: int) -> flo
     return total / (runs * len(targets))
 
 
-@pytest.mark.parametrize(
-    "name", ["kosarak32_first100k", pytest.param("bmspos32_275k", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["kosarak32_first100k", "bmspos32_275k"])
 def test_ft_has_the_published_error(shared: Path, name: str) -> None:
     """Check FT at d = 16, k = 3, epsilon 0.2: error 0.2266 in CALM's paper, 0.2339 in theory."""
     table = read_table(shared / "data" / f"{name}.npz", attributes=16)
@@ -75,9 +74,7 @@ def test_ft_has_the_published_error(shared: Path, name: str) -> None:
     assert result.sse_mean == pytest.approx(0.2339, rel=0.15)
 
 
-@pytest.mark.parametrize(
-    "k", [1, 3, *(pytest.param(k, marks=pytest.mark.slow) for k in (2, 4, 5, 6, 7))]
-)
+@pytest.mark.parametrize("k", [1, *(pytest.param(k, marks=pytest.mark.slow) for k in range(2, 8))])
 def test_inp_ht_has_the_theory_s_total_variation_on_taxi(shared: Path, k: int) -> None:
     table = taxi(shared)
     plan, _ = draft(table.domain, "1.0986122886681098", N, k, "inp-ht")
@@ -136,7 +133,14 @@ def ternary(n: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("epsilon", TERNARY)
-@pytest.mark.parametrize("method", ["characters", "ft", "inp-ht", "am"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "characters",
+        *(pytest.param(m, marks=pytest.mark.slow) for m in ("ft", "inp-ht")),
+        "am",
+    ],
+)
 def test_categorical_methods_have_the_predicted_errors(epsilon: str, method: str) -> None:
     n = N
     domain = mixed_domain(*[3] * 8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -14,7 +15,7 @@ from broker.transport import Partition, Record
 from consumer.central.windows import RawWindows
 from estimators.central.coding import code_records
 from estimators.central.plan import CentralPlan
-from estimators.central.tuples import Locator
+from estimators.central.tuples import Locator, Records
 from estimators.central.wire import encode_batches
 from estimators.randomness import SeededRandomness
 
@@ -89,9 +90,17 @@ def packed(batches: Iterable[Batch], plan: CentralPlan = PLAN) -> list[bytes]:
     return windows.take(0)
 
 
+@lru_cache(maxsize=8)
+def coded(
+    batches: tuple[Batch, ...], plan: CentralPlan = PLAN
+) -> tuple[Records, tuple[list[bytes], ...]]:
+    """Return the coded records of window 0 and the labels of its columns; keep both unchanged."""
+    return code_records(packed(batches, plan), len(plan.columns))
+
+
 def table(batches: Iterable[Batch], plan: CentralPlan = PLAN) -> Table:
     """Return the coded table of window 0."""
-    records, labels = code_records(packed(batches, plan), len(plan.columns))
+    records, labels = coded(tuple(batches), plan)
     return Counter(
         tuple(None if code < 0 else labels[j][code].decode() for j, code in enumerate(row.tolist()))
         for row in records.codes
@@ -100,7 +109,7 @@ def table(batches: Iterable[Batch], plan: CentralPlan = PLAN) -> Table:
 
 def counts(batches: Iterable[Batch], k: int) -> Counter[tuple[tuple[int, str], ...]]:
     """Count all k-tuples as a release does, without noise and without the limit."""
-    records, labels = code_records(packed(batches), len(PLAN.columns))
+    records, labels = coded(tuple(batches))
     radix = records.cardinalities
     universe = {
         key: np.arange(np.prod([radix[i] for i in key]))
