@@ -7,7 +7,8 @@ BIN := $(VENV)/bin
 # them use one real broker. The tests of a file stay in one process, so that its fixtures are built
 # once; tests/conftest.py orders the files.
 WORKERS ?= 4
-PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+# One thread of BLAS in each process: they share the cores already, and the product uses one, too.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-serve demo-web edge page page-pictures conformance test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants later strangers changes pgm broker-jars lock image image-test image-suites compose-test clean

@@ -164,6 +164,7 @@ def test_a_frozen_broker_is_recoverable_and_the_record_arrives_after_all(
     broker.close()
 
 
+@pytest.mark.slow
 def test_the_first_send_to_a_topic_needs_no_answer_once_the_sink_is_prepared(
     own: NativeKafka, topic: str
 ) -> None:
@@ -238,7 +239,7 @@ def test_a_full_buffer_is_recoverable(own: NativeKafka, topic: str) -> None:
     broker.close()
 
 
-@pytest.mark.parametrize("how", ["stop", "kill"])
+@pytest.mark.parametrize("how", ["stop", pytest.param("kill", marks=pytest.mark.slow)])
 def test_clients_survive_a_restart_of_the_broker(own: NativeKafka, topic: str, how: str) -> None:
     # The start of a broker may take longer than the minute that a delivery has by default.
     broker = connect(own.bootstrap, session_seconds=6.0, delivery_seconds=240.0)

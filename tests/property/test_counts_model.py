@@ -228,8 +228,7 @@ def finished(rules: Rules, world: World) -> World:
 
 CASES = [
     ("new", False),
-    ("old", False),
-    ("late", False),
+    *(pytest.param(others, False, marks=pytest.mark.slow) for others in ("old", "late")),
     *(pytest.param(others, True, marks=pytest.mark.slow) for others in ("new", "late")),
 ]
 """An old publisher cannot notice that counts were lost: a deleted topic beside an earlier release
@@ -257,7 +256,11 @@ def test_no_state_breaks_a_rule_and_every_state_ends_well(others: str, loss: boo
         (Rules(read_back=False, loss=True), "the closed record is deleted without counts"),
         (Rules(all_groups=False, loss=True), "the closed record is deleted without counts"),
         (Rules(same_topic=False, loss=True), "the closed record is deleted without counts"),
-        (Rules(named=False, loss=True), "the closed record is deleted without counts"),
+        pytest.param(
+            Rules(named=False, loss=True),
+            "the closed record is deleted without counts",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_each_rule_is_needed(rules: Rules, why: str) -> None:

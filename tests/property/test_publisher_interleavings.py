@@ -128,6 +128,7 @@ def test_two_early_sets_then_finals_in_every_interleaving(other: list[Raw]) -> N
         assert Kind.FINAL in {s.kind for s in shown(merged)}
 
 
+@pytest.mark.slow
 def test_a_late_reader_of_the_compacted_topic_gets_every_final() -> None:
     """Compact the topic at any point; any records follow."""
     for merged in interleavings(EARLY_LOW + FINALS[0], EARLY_HIGH + FINALS[1]):

@@ -145,6 +145,7 @@ def test_any_json(group: int, value: Any) -> None:
     assert isinstance(verdict(group, KEY, orjson.dumps(value)), Reason)
 
 
+@pytest.mark.slow
 @given(
     group=groups,
     sent=groups,

@@ -79,14 +79,14 @@ def test_accuracy_on_real_data(shared: Path, name: str) -> None:
     assert ERROR_AT_1[0] <= strong.sse_mean <= ERROR_AT_1[1]
 
 
-@pytest.mark.parametrize(
-    "name", ["kosarak32_first100k", pytest.param("bmspos32_275k", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["kosarak32_first100k", "bmspos32_275k"])
 def test_the_uniform_baseline(shared: Path, name: str) -> None:
     [uniform] = measured(binary(shared, name), "uniform", ["1"], "law")
     assert uniform.sse_mean == pytest.approx(UNIFORM_ERROR, abs=0.06)
 
 
+@pytest.mark.slow
 def test_intervals_on_adult_cover_as_they_say(shared: Path) -> None:
     """Check 95 % intervals around estimates before clipping, for all 1- and 2-way cells."""
     table = adult(shared)
@@ -124,7 +124,8 @@ def test_published_cells_well_above_zero_are_covered_too(shared: Path) -> None:
     assert 0.93 <= inside / total <= 0.97
 
 
-def test_stated_and_predicted_errors_are_those_of_many_runs() -> None:
+@pytest.mark.parametrize("runs", [100, pytest.param(300, marks=pytest.mark.slow)])
+def test_stated_and_predicted_errors_are_those_of_many_runs(runs: int) -> None:
     """Check that the mean squared error of each cell equals the stated variance.
 
     The mean squared error of a table must equal the error that the design predicts.
@@ -132,7 +133,7 @@ def test_stated_and_predicted_errors_are_those_of_many_runs() -> None:
     domain = mixed_domain(2, 3, 4)
     truth = np.random.default_rng(3).dirichlet(np.full(24, 1.0))
     plan, design = draft(domain, "1", 6000, 2)
-    runs, n = 300, 6000
+    n = 6000
     squared: dict[tuple[int, ...], list[np.ndarray]] = {}
     stated: dict[tuple[int, ...], list[np.ndarray]] = {}
     for seed in range(runs):
@@ -157,6 +158,7 @@ def test_stated_and_predicted_errors_are_those_of_many_runs() -> None:
         assert np.mean(sums) == pytest.approx(expected, rel=0.15)
 
 
+@pytest.mark.slow
 def test_both_kinds_of_tallies_have_the_same_distribution() -> None:
     """Compare means and covariances of all counters over many simulations with the same records."""
     domain = mixed_domain(2, 3, 4)

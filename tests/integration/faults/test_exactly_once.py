@@ -27,7 +27,7 @@ from tests.support.service.recount import read_all, recount_grr, stored_counts
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 REPORTS = 1_000_000
-FEWER = 300_000
+FEWER = 120_000
 BATCH = 500
 
 
@@ -183,11 +183,11 @@ def test_a_worker_that_is_terminated_hands_over_exactly(stage: Stage) -> None:
 def test_a_worker_that_is_killed_loses_nothing(stage: Stage) -> None:
     write_records(stage, FEWER)
     # Rare checkpoints, so that the kill loses counted but unsaved records.
-    first = stage.consume("first", "--role", "tally", "--checkpoint-seconds", 5)
+    first = stage.consume("first", "--role", "tally", "--checkpoint-seconds", 3)
     second = producer = None
     try:
         first.ready()
-        producer = subprocess.Popen(command(stage.produce("--rate", FEWER / 20)))
+        producer = subprocess.Popen(command(stage.produce("--rate", FEWER / 12)))
         until("a checkpoint", lambda: first.metric("calmstream_checkpoints_total") > 0, 90)
         read_by_first = halt_with_unsaved_records(stage, first)
         first.signal(signal.SIGKILL)

@@ -100,6 +100,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     made.close()
 
 
+@pytest.mark.slow
 def test_every_role_does_its_job_and_no_secret_is_shown(stage: Stage, tmp_path: Path) -> None:
     records = tmp_path / "records.csv"
     names = stage.plan.domain.names

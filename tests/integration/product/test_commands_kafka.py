@@ -96,6 +96,7 @@ def test_a_snapshot_of_a_newer_version_is_named(place: Place) -> None:
     assert "snapshot version 9.0 is newer than" in line
 
 
+@pytest.mark.slow
 def test_questions_that_no_counts_answer_get_the_reason(place: Place) -> None:
     """Ask a plan without topics, one without finals, and one with counts of a later release."""
     asked = ("--attributes", "a0")
@@ -111,6 +112,7 @@ def test_questions_that_no_counts_answer_get_the_reason(place: Place) -> None:
     assert f"counts of version 2.0 are newer than {counts.VERSION}: upgrade to read them" in line
 
 
+@pytest.mark.slow
 def test_a_question_to_a_broker_that_is_away_ends(place: Place) -> None:
     place.bootstrap = "127.0.0.1:1"
     assert "127.0.0.1:1" in place.refused("query", "--attributes", "a0")

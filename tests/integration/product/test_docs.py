@@ -25,7 +25,7 @@ END
 """
 """After the devices of a page have reported: a reader has seen the tables by then."""
 
-PAGES = ["getting-started", pytest.param("operating", marks=pytest.mark.slow)]
+PAGES = ["getting-started", "operating"]
 
 
 def with_waits(parts: list[str]) -> list[str]:
@@ -37,6 +37,7 @@ def with_waits(parts: list[str]) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_the_commands_of_a_page_work(name: str, kafka_bootstrap: str, tmp_path: Path) -> None:
     parts = blocks(ROOT / "docs" / f"{name}.md", "test", "kafka")

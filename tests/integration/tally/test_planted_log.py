@@ -23,7 +23,7 @@ from tests.support.tally import body
 pytestmark = pytest.mark.kafka
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def kafka() -> Iterator[NativeKafka]:
     with NativeKafka(properties=PATIENT) as broker:
         yield broker
@@ -68,6 +68,7 @@ def test_a_log_of_every_hostile_batch_is_counted_exactly(kafka: NativeKafka) -> 
     stage.close()
 
 
+@pytest.mark.slow
 def test_damage_in_the_topics_that_we_write_stops_no_process(kafka: NativeKafka) -> None:
     stage = Stage(kafka.bootstrap, windows=1, window=3600, age=60)
     damage = [stamped(b"no records", 3, now_ms(), codec=ZSTD)]

@@ -114,7 +114,9 @@ def reports(plan: Plan, secret: bytes) -> bool:
     return True
 
 
-@pytest.mark.parametrize("number", range(len(DOCUMENTS)))
+@pytest.mark.parametrize(
+    "number", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, len(DOCUMENTS)))]
+)
 def test_a_changed_plan_is_refused_or_reports(number: int) -> None:
     read = refused = 0
     for seed in range(CHANGES):
@@ -146,6 +148,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=400, deadline=None)
 def test_any_json_in_any_place_is_refused_or_reports(data: st.DataObject) -> None:

@@ -86,6 +86,7 @@ anything = records | values
 secrets = st.binary(min_size=16, max_size=16)
 
 
+@pytest.mark.slow
 @given(record=anything, secret=secrets)
 @settings(max_examples=400, deadline=None)
 def test_every_record_yields_a_legal_report(record: object, secret: bytes) -> None:
@@ -169,6 +170,7 @@ states = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(state=states)
 @settings(max_examples=100, deadline=None)
 def test_a_state_survives_the_disk(state: DeviceState) -> None:

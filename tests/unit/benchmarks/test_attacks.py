@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from benchmarks.attacks.__main__ import attempt
 
 
+@pytest.mark.slow
 def test_attacks_that_are_held() -> None:
     words = [sys.executable, "-m", "benchmarks.attacks", "--only", "A10"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)

@@ -58,7 +58,15 @@ def agrees(one: Windows, other: Windows) -> tuple[int, int]:
 
 @pytest.mark.parametrize(
     "name",
-    ["grr", "oue", "sue", "olh", "subset-selection", "hadamard-response", "hadamard-sketch"],
+    [
+        "grr",
+        "oue",
+        "sue",
+        "olh",
+        "subset-selection",
+        "hadamard-response",
+        pytest.param("hadamard-sketch", marks=pytest.mark.slow),
+    ],
 )
 def test_each_mechanism_has_the_values_of_the_product(name: str) -> None:
     missing, _ = agrees(*drawn((group(name, (0, 2)),), (3_000, 3_500)))

@@ -29,6 +29,7 @@ def result(shared: Path) -> dict[str, Any]:
     return measure(CELL, repeats=2, count=4, only=None)
 
 
+@pytest.mark.slow
 def test_a_cell_holds_every_method_or_the_reason_why_not(result: dict[str, Any]) -> None:
     assert {OURS, "calm", "uniform"} <= set(result["errors"])
     assert not set(result["errors"]) & set(result["skipped"])
@@ -40,6 +41,7 @@ def test_a_cell_holds_every_method_or_the_reason_why_not(result: dict[str, Any])
     assert result["targets"] == 4
 
 
+@pytest.mark.slow
 def test_a_cell_is_measured_the_same_again(result: dict[str, Any]) -> None:
     again = measure(CELL, repeats=2, count=4, only=["calm"])
     assert again["errors"]["calm"] == result["errors"]["calm"]
@@ -47,6 +49,7 @@ def test_a_cell_is_measured_the_same_again(result: dict[str, Any]) -> None:
     assert again["skipped"][OURS] == "not asked for"
 
 
+@pytest.mark.slow
 def test_the_table_names_the_cell(
     result: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

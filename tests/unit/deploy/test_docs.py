@@ -137,6 +137,7 @@ def test_no_file_refers_to_a_document_outside_the_repository() -> None:
             assert not pattern.search(path.read_text()), path
 
 
+@pytest.mark.slow
 def test_the_plans_can_be_made_by_the_commands_of_their_readme(tmp_path: Path) -> None:
     parts = blocks(ROOT / "deploy" / "plans" / "README.md", "test", "plans")
     done = run_script(parts, tmp_path, 240)

@@ -102,7 +102,9 @@ def test_every_first_digit_gives_its_byte_of_coins(probability: Fraction) -> Non
         assert outcome(ends, [d], 16) is None
 
 
-@pytest.mark.parametrize("probability", ODDS)
+@pytest.mark.parametrize(
+    "probability", [*ODDS[:2], *(pytest.param(p, marks=pytest.mark.slow) for p in ODDS[2:])]
+)
 def test_coins_near_every_boundary_read_until_one_value_is_left(probability: Fraction) -> None:
     ends = byte_ends(probability)
     for end in ends[:-1]:

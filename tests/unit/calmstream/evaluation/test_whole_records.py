@@ -61,6 +61,7 @@ def test_clusters_work_with_both_kinds_of_tallies(tallies: str) -> None:
     assert run("rr-clusters", tallies=tallies)[0].sse_mean < 0.02
 
 
+@pytest.mark.slow
 def test_a_pilot_of_another_share_and_of_methods_that_need_none() -> None:
     tenth, half = run("rr-clusters")[0], run("rr-clusters", pilot=0.5)[0]
     assert run("rr-clusters", pilot=0.1)[0].sse_mean == tenth.sse_mean != half.sse_mean

@@ -137,7 +137,18 @@ def test_a_method_without_unbiased_tables_has_no_test_but_the_rest() -> None:
     assert report["tree"][0]["attributes"] == ["a0", "a1"]
 
 
-@pytest.mark.parametrize("method", ["calm", "fc", "inp-ps", "am", "marg-rr", "inp-ht", "marg-ht"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param("calm", marks=pytest.mark.slow),
+        "fc",
+        "inp-ps",
+        "am",
+        "marg-rr",
+        "inp-ht",
+        "marg-ht",
+    ],
+)
 def test_covariances_are_those_of_many_runs(method: str) -> None:
     """Compare every entry of the stated covariance with the empirical one: 5.5 standard errors."""
     domain = mixed_domain(2, 3, 2)

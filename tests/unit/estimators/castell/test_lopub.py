@@ -101,6 +101,7 @@ def test_the_lasso_is_the_minimiser() -> None:
     assert not nonnegative_lasso(scores, grams, 1e6).any()
 
 
+@pytest.mark.slow
 def test_em_climbs_to_the_maximum_likelihood() -> None:
     rng = np.random.default_rng(4)
     truth = np.array([[0.5, 0.0], [0.1, 0.4]])

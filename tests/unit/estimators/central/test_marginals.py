@@ -139,6 +139,7 @@ def test_nothing_but_missing_values_and_no_records_at_all() -> None:
         assert len(result.levels) == 1
 
 
+@pytest.mark.slow
 def test_the_noise_s_largest_variance_bounds_the_limit_and_refuses_nothing() -> None:
     # A limit of 10 would ask for a variance of 10 · 2^26; 2^28 is the most that is drawn.
     allocation = Allocation(2, Fraction(1 << 10), Fraction(1 << 26), Fraction(1, 10**6))
@@ -203,7 +204,7 @@ def test_a_count_has_to_be_above_its_threshold() -> None:
     assert noisy.tolist() == [6]
 
 
-@pytest.mark.parametrize("runs", [40, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [10, pytest.param(200, marks=pytest.mark.slow)])
 def test_spurious_tuples_stay_within_their_bound_over_many_runs(runs: int) -> None:
     # Columns come in equal pairs: two thirds of the cells of their pairs are held by nobody.
     rng = np.random.default_rng(10)
@@ -242,6 +243,7 @@ def test_remark_1_1_never_makes_a_tuple_up() -> None:
             assert level.spurious_bound == 0.0
 
 
+@pytest.mark.slow
 def test_noise_has_the_stated_deviation() -> None:
     codes = np.zeros((4000, 6), np.int64)
     records = Records(codes, (1,) * 6)

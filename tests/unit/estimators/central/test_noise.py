@@ -153,6 +153,7 @@ def test_no_number_of_users_is_too_many_for_exact_integers() -> None:
         assert drawn == [0] * 20
 
 
+@pytest.mark.slow
 def test_sizes_beyond_the_last_candidate_count_as_the_last() -> None:
     sizes, epsilon = np.array([0, 3, 9, 9, 9, 40]), Fraction(1)
     n = 4000

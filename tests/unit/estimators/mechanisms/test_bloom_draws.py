@@ -127,7 +127,7 @@ def test_an_axis_with_many_states_has_no_table() -> None:
     assert second is not None
 
 
-@pytest.mark.parametrize("axes", [(2, 2, 3), (12, 2, 3)])
+@pytest.mark.parametrize("axes", [(2, 2, 3), pytest.param((12, 2, 3), marks=pytest.mark.slow)])
 def test_drawn_tallies_have_the_moments_of_tallies_of_reports(axes: tuple[int, ...]) -> None:
     mechanism = BloomRR("4", prod(axes), axes, 24, 3, ((0, 1), (1, 2), (0,)))
     histogram = np.arange(prod(axes)) % 5

@@ -69,6 +69,7 @@ def test_the_prediction_is_of_the_size_of_the_error() -> None:
     assert methods.get("noise-aware").fit(plan, empty_tallies(plan)).marginal((0,)).reports == 0
 
 
+@pytest.mark.slow
 def test_pairs_that_no_device_reports_are_not_promised() -> None:
     request = Request(Domain.binary(32), "1", 1 << 16, 2)
     by_method = {p.method: p for p in predictions(request)}

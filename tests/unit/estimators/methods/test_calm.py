@@ -76,6 +76,7 @@ def test_few_users_still_reach_every_attribute() -> None:
     assert {i for view in size.views for i in view} == set(range(33))
 
 
+@pytest.mark.slow
 def test_many_users_keep_the_work_bounded() -> None:
     size = algorithm_1(10**8, (2,) * 32, 2.0, 8, 1e-3)
     assert size.m <= calm_size.affordable_views((2,) * 32, size.l)

@@ -178,7 +178,16 @@ def test_full_domain_answers_every_marginal() -> None:
     assert model.marginal((0, 1, 2)).table == pytest.approx(np.full(12, 1 / 12))
 
 
-@pytest.mark.parametrize("method", ["fc", "am", "ft", "inp-ht", "characters", "marg-ht", "inp-ps"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "fc",
+        "am",
+        *(pytest.param(m, marks=pytest.mark.slow) for m in ("characters", "marg-ht")),
+        "inp-ht",
+        "inp-ps",
+    ],
+)
 def test_standard_errors_are_the_spread_of_the_estimates(method: str) -> None:
     """Check that the mean squared error of raw tables over many runs equals the stated variance."""
     domain = mixed_domain(2, 3, 3)

@@ -75,6 +75,7 @@ def error_of_block(tables: dict[tuple[int, int], np.ndarray], seed: int) -> tupl
     return float(np.square(block - truth).sum()), float(np.square(truth).sum())
 
 
+@pytest.mark.slow
 def test_a_block_of_rank_one_is_found_in_noise_as_large_as_its_elements(
     margins: list[np.ndarray],
 ) -> None:
@@ -91,6 +92,7 @@ def test_without_dependence_blocks_stay_at_nothing(margins: list[np.ndarray]) ->
     assert errors[:, 0].mean() < 0.02 * NOISE**2 * 5 * 6
 
 
+@pytest.mark.slow
 def test_margins_of_several_categories_are_not_pulled_towards_their_first_codes() -> None:
     """The conditional of a split is symmetric in its two categories: even data stay even."""
     features = Features((6, 6))

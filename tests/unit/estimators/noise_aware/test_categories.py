@@ -59,6 +59,7 @@ def test_in_their_units_squared_correlations_average_to_tschuprows_t(
     assert float((weight * np.square(size)).sum()) == pytest.approx(tschuprow)
 
 
+@pytest.mark.slow
 def test_pairs_that_drown_in_noise_add_nothing_to_the_product_of_the_margins() -> None:
     features = Features((3, 8, 5, 6, 2, 4))
     random = np.random.default_rng(2)
@@ -74,6 +75,7 @@ def test_pairs_that_drown_in_noise_add_nothing_to_the_product_of_the_margins() -
     assert np.mean(added) < 0.01 * np.mean(spread)
 
 
+@pytest.mark.slow
 def test_sampled_moments_and_their_conditional_means_agree() -> None:
     features = Features((3, 2, 4, 2))
     random = np.random.default_rng(3)

@@ -111,6 +111,7 @@ def test_signs_tell_wide_ranges(plan: Plan) -> None:
     assert variances[0] < 0.6 * variances[1]
 
 
+@pytest.mark.slow
 def test_estimates_with_signs_are_unbiased_with_the_stated_covariance(plan: Plan) -> None:
     random = np.random.default_rng(7)
     shares = random.dirichlet(np.full(32, 2.0))

@@ -133,6 +133,7 @@ def _errors(plan: Plan, codes: NDArray[np.uint16], runs: int) -> tuple[Floats, F
     return np.array(own), np.array(stated)
 
 
+@pytest.mark.slow
 def test_dependent_bits_gain_and_errors_are_those_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     d, users = 6, 1 << 15
     codes = chain(users, d, 3, keep=0.85)

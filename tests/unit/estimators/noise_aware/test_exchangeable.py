@@ -84,7 +84,7 @@ def test_pairs_estimate_margins_of_lopsided_attributes_as_well_as_single_views()
     assert lopsided[1] < lopsided[0]
 
 
-@pytest.mark.parametrize("d", [2, 3, 5, 9, 10, 16, 17, 40])
+@pytest.mark.parametrize("d", [2, 3, 5, 9, 10, 16, 17, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("epsilon", ["0.05", "1", "4"])
 def test_binary_designs_hold_every_pair_or_spread_evenly(d: int, epsilon: str) -> None:
     for k in {1, 2, min(d, 6)}:

@@ -100,6 +100,7 @@ def test_where_hardly_anything_is_known_intervals_hold_all_that_is_possible_and_
         assert (1.96 * marginal.stderr > 0.1 * farthest).all()
 
 
+@pytest.mark.slow
 def test_errors_trust_one_model_no_more_than_the_statistics_decide() -> None:
     sure = []
     for d, users in ((4, 400), (4, 400_000), (10, 20_000)):

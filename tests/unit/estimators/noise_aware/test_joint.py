@@ -268,6 +268,7 @@ def test_the_curvature_is_that_of_the_observed_moments() -> None:
     np.testing.assert_allclose(model.curvature(), likelihood, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_the_curvature_of_the_prior_is_the_mean_of_its_squared_slopes() -> None:
     model, _, _ = model_of(4, 3, 0.1, chains=3)
     model._sigma, model._alpha = np.array([0.2, 0.5, 1.0]), np.array([0.1, 0.02, 0.3])
@@ -318,6 +319,7 @@ def test_delta_is_drawn_from_its_posterior_on_the_grid() -> None:
     assert (model._precision[:, :10] == precision[:10]).all()
 
 
+@pytest.mark.slow
 def test_without_data_scales_have_their_prior() -> None:
     d, sets = 3, 6
     random = np.random.default_rng(5)
@@ -408,7 +410,12 @@ def test_marginals_are_sums_of_the_joint(attributes: tuple[int, ...]) -> None:
 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
-    ("d", "draws"), [(2, 400), (10, 400), pytest.param(16, 68, marks=pytest.mark.slow)]
+    ("d", "draws"),
+    [
+        (2, 400),
+        pytest.param(10, 400, marks=pytest.mark.slow),
+        pytest.param(16, 68, marks=pytest.mark.slow),
+    ],
 )
 def test_equal_statistics_give_equal_tables_and_more_attributes_fewer_draws(
     d: int, draws: int
@@ -443,6 +450,7 @@ def pairs_hardly_known(d: int) -> tuple[Statistics, dict[tuple[int, ...], float]
     return statistics, triples, theta[d:last]
 
 
+@pytest.mark.slow
 def test_precise_triples_improve_pairs_that_are_hardly_known() -> None:
     d = 10
     without, triples, wanted = pairs_hardly_known(d)
@@ -462,6 +470,7 @@ def test_precise_triples_improve_pairs_that_are_hardly_known() -> None:
     assert (alone.sensitivity[beyond] == 0.0).all()
 
 
+@pytest.mark.slow
 def test_triples_that_no_device_reports_change_no_bit() -> None:
     without, triples, _ = pairs_hardly_known(10)
     nothing = replace(without, higher={s: (value, 0.0) for s, value in triples.items()})

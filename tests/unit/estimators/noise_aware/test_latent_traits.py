@@ -271,6 +271,7 @@ def test_a_stretch_keeps_the_distribution_of_alpha(
     assert abs(logs.std() / spread - 1.0) < 5.0 / np.sqrt(2000)
 
 
+@pytest.mark.slow
 def test_delta_and_sigma_are_drawn_from_their_conditionals(
     model: traits.Traits, statistics: Statistics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -371,6 +372,7 @@ def test_one_common_cause_is_found_in_pairs_hidden_by_noise() -> None:
     assert ours < 0.6 * other
 
 
+@pytest.mark.slow
 def test_triples_improve_means_and_pairs_that_are_hardly_known() -> None:
     codes = _common_cause(12)
     statistics = _noisy(codes, (0.2, 0.5, 0.1))
@@ -459,13 +461,14 @@ def test_one_attribute_alone() -> None:
     assert traits.fit(statistics).means[0] == pytest.approx(0.3, abs=0.02)
 
 
-@pytest.mark.parametrize("d", [6, 12, 18])
+@pytest.mark.parametrize("d", [6, *(pytest.param(d, marks=pytest.mark.slow) for d in (12, 18))])
 def test_binary_domains_are_fitted_with_traits(d: int) -> None:
     model, statistics = _fitted(d)
     expected = traits.fit(statistics)
     np.testing.assert_array_equal(_posterior_of(model).products, expected.products)
 
 
+@pytest.mark.slow
 def test_very_many_attributes_are_fitted_with_the_low_rank_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

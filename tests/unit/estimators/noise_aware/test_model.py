@@ -42,7 +42,7 @@ def test_it_is_registered_and_refuses_parameters() -> None:
 @pytest.mark.parametrize(
     "cards", [(2,), (5,), (2, 2, 2), (3, 2, 4), pytest.param((2,) * 11, marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize("epsilon", ["0.1", "2"])
+@pytest.mark.parametrize("epsilon", ["0.1", pytest.param("2", marks=pytest.mark.slow)])
 def test_every_table_is_valid_whatever_was_counted(cards: tuple[int, ...], epsilon: str) -> None:
     domain = domain_of(*cards)
     plan = plan_for(domain, epsilon, 3000, min(2, len(cards)))
@@ -118,6 +118,7 @@ def test_much_data_leads_to_the_truth() -> None:
         assert sse(model.marginal(attributes).table, truth(domain, codes, attributes)) < 2e-4
 
 
+@pytest.mark.slow
 def test_errors_are_honest_however_many_reports_there_are() -> None:
     users, share = 10**9, 0.3137
     plan = plan_for(domain_of(2), "8", users, 1)
@@ -157,7 +158,7 @@ def test_it_beats_calm_where_noise_matters(epsilon: str) -> None:
 
 
 @pytest.mark.parametrize("d", [6, pytest.param(11, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("epsilon", ["0.5", "2"])
+@pytest.mark.parametrize("epsilon", ["0.5", pytest.param("2", marks=pytest.mark.slow)])
 def test_intervals_cover(d: int, epsilon: str) -> None:
     domain, users = domain_of(*[2] * d), 60_000
     codes = chain(users, d, 8, keep=0.4)

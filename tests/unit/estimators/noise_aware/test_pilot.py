@@ -203,6 +203,7 @@ def test_pooling_is_by_inverse_variance(
     assert isinstance(both, Statistics)
 
 
+@pytest.mark.slow
 def test_totals_hold_the_pilot_and_windows_do_not() -> None:
     codes = chain(60_000, 10, 4)
     _, _, parameters = taught((2,) * 10, codes[:30_000])

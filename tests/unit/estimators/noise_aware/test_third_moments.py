@@ -127,6 +127,7 @@ def test_tables_of_changes_far_beyond_what_a_table_can_be_are_tables() -> None:
     np.testing.assert_allclose(again.sum(axis=1), 1.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.integers(3, 6), st.sampled_from([0.0, 1e-4, 0.3]))
 def test_tables_are_valid_for_any_targets(seed: int, k: int, variance: float) -> None:

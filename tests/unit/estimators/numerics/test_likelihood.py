@@ -83,6 +83,7 @@ def test_the_discrepancy_rule_stops_where_the_truth_would_be_believed(gap: float
     assert np.mean(smooth) < np.mean(likely)
 
 
+@pytest.mark.slow
 def test_inp_em_fails_on_every_marginal_where_the_paper_s_did(shared: Path) -> None:
     """Table 3, N = 2^18, d = 16, k = 2, epsilon 0.1: 120 of 120; fewer than 118 would be another
     algorithm."""

@@ -113,7 +113,11 @@ def test_the_divergence_is_that_of_listed_values(epsilon: float, n: int) -> None
 
 @pytest.mark.parametrize(
     ("n", "delta", "expected"),
-    [(1_000, 1e-6, 0.1824), (65_536, 1e-6, 0.01922), (262_144, 3.8e-7, 0.00982)],
+    [
+        (1_000, 1e-6, 0.1824),
+        (65_536, 1e-6, 0.01922),
+        pytest.param(262_144, 3.8e-7, 0.00982, marks=pytest.mark.slow),
+    ],
 )
 def test_epsilon_is_the_published_number(n: int, delta: float, expected: float) -> None:
     found = central_epsilon(1.0, n, delta)
@@ -190,6 +194,7 @@ def test_two_records_are_more_than_one() -> None:
     assert any("households" in line for line in found.assumes)
 
 
+@pytest.mark.slow
 def test_delta_is_at_most_a_tenth_of_a_report() -> None:
     """Condition (f)."""
     for reports in (1_000, 10**5, 10**6):

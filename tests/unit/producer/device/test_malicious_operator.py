@@ -28,6 +28,10 @@ ROOT = Path(__file__).parents[4]
 OPERATOR = Operator(not_before=0, not_after=1 << 40)
 POLICY = Policy(roots=(OPERATOR.root,))
 
+each_seed = pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))]
+)
+
 
 def show(line: str) -> None:
     """Print what the operator got; ``pytest -s`` shows it."""
@@ -105,7 +109,7 @@ def test_amounts_that_just_do_not_fit_give_nothing_more() -> None:
     assert attack.spent <= 8
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each_seed
 def test_clocks_within_a_year_give_8(seed: int) -> None:
     """Forward and back, with windows that end far ahead of the clock or behind it."""
     dice, attack = random.Random(seed), Attack(MemoryStore())
@@ -120,7 +124,7 @@ def test_clocks_within_a_year_give_8(seed: int) -> None:
     assert Decimal(7) < attack.spent <= 8
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each_seed
 def test_a_clock_that_jumps_over_years_gives_8_a_year_at_most(seed: int) -> None:
     """A device has no other time: each year by which its clock is ahead of all before frees 8."""
     dice, attack, years = random.Random(seed), Attack(MemoryStore()), 6
