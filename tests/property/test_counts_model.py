@@ -253,8 +253,16 @@ def test_no_state_breaks_a_rule_and_every_state_ends_well(others: str, loss: boo
     [
         (Rules(counts_first=False), "a final names counts that are not there"),
         (Rules(counts_first=False, others="old"), "a final names counts that are not there"),
-        (Rules(read_back=False, loss=True), "the closed record is deleted without counts"),
-        (Rules(all_groups=False, loss=True), "the closed record is deleted without counts"),
+        pytest.param(
+            Rules(read_back=False, loss=True),
+            "the closed record is deleted without counts",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            Rules(all_groups=False, loss=True),
+            "the closed record is deleted without counts",
+            marks=pytest.mark.slow,
+        ),
         (Rules(same_topic=False, loss=True), "the closed record is deleted without counts"),
         pytest.param(
             Rules(named=False, loss=True),

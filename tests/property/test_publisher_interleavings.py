@@ -118,7 +118,13 @@ FINALS = [a_set(Kind.FINAL, (3, 3), author) for author in ("one", "two")]
 TOTALS = [a_set(Kind.TOTAL, (3, 3), author) for author in ("one", "two")]
 
 
-@pytest.mark.parametrize("other", [EARLY_HIGH, EARLY_SIDE], ids=["high", "side"])
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(EARLY_HIGH, id="high", marks=pytest.mark.slow),
+        pytest.param(EARLY_SIDE, id="side"),
+    ],
+)
 def test_two_early_sets_then_finals_in_every_interleaving(other: list[Raw]) -> None:
     """Try all 20 orders of two early sets, and all 924 of an early and a final set of each."""
     for early in interleavings(EARLY_LOW, other):

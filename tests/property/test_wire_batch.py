@@ -139,6 +139,7 @@ def test_any_bytes(group: int, key: bytes | None, value: bytes | None) -> None:
     assert isinstance(verdict(group, key, value), Reason)
 
 
+@pytest.mark.slow
 @given(group=groups, value=json_values)
 @settings(max_examples=300, deadline=None)
 def test_any_json(group: int, value: Any) -> None:

@@ -6,6 +6,7 @@ Significance level 1e-6, fixed seeds.
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -41,6 +42,7 @@ def test_slots_are_independent_of_views() -> None:
     assert stats.chi2_contingency(table).pvalue > ALPHA
 
 
+@pytest.mark.slow
 def test_lineages_are_independent_of_each_other() -> None:
     secrets = devices(4)
     other = make_plan(lineage="f" * 32)
@@ -49,6 +51,7 @@ def test_lineages_are_independent_of_each_other() -> None:
     assert stats.chi2_contingency(table).pvalue > ALPHA
 
 
+@pytest.mark.slow
 def test_secrets_that_differ_in_one_bit_have_unrelated_words() -> None:
     secrets = devices(5)
     twins = secrets.copy()

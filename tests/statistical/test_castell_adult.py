@@ -98,6 +98,7 @@ def test_rr_independent_s_error_over_all_subsets(shared: Path) -> None:
         assert np.mean(worst) == pytest.approx(expected, rel=0.05), w
 
 
+@pytest.mark.slow
 def test_rr_ind_joint_s_error_over_all_subsets(shared: Path) -> None:
     table = adult(shared)
     m = mechanism(table, "32", tuple(combinations(range(8), 4)))

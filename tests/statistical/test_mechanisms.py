@@ -156,7 +156,16 @@ def test_drawn_tallies_have_the_distribution_of_perturbed_ones(key: str) -> None
 
 
 @pytest.mark.parametrize("few", [False, True])
-@pytest.mark.parametrize("key", [key for key in listed_law if key.startswith("subset")])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "subset-selection-4-3",
+        *(
+            pytest.param(f"subset-selection-{size}", marks=pytest.mark.slow)
+            for size in ("6-2", "9-4")
+        ),
+    ],
+)
 def test_tallies_that_are_drawn_together_have_the_same_distribution(key: str, few: bool) -> None:
     mechanism = example(key, "1")
     cells = np.arange(mechanism.cells)

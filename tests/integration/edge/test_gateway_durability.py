@@ -64,6 +64,7 @@ def test_a_second_gateway_on_the_same_spool_refuses_to_start(tmp_path: Path) -> 
         pass
 
 
+@pytest.mark.slow
 def test_a_broker_that_is_away_past_the_end_of_a_window(tmp_path: Path) -> None:
     plan, clock = present_plan(), SteppedClock()
     broker = InProcessBroker(clock=lambda: int(time.time() * 1000))
@@ -94,6 +95,7 @@ def test_a_broker_that_is_away_past_the_end_of_a_window(tmp_path: Path) -> None:
     assert gateway.values() == []
 
 
+@pytest.mark.slow
 def test_a_clock_that_goes_back_lets_no_old_window_in(tmp_path: Path) -> None:
     plan, clock = present_plan(), SteppedClock()
     now = plan.window_at(int(time.time() * 1000))

@@ -80,6 +80,7 @@ def test_topics_set_differently_are_named(place: Place) -> None:
     place.broker.topics().delete([wrong])
 
 
+@pytest.mark.slow
 def test_times_set_by_senders_are_refused(place: Place) -> None:
     wrong = place.names.reports(0)
     place.broker.topics().create(place.names.specs(7 * 86_400_000))
@@ -88,6 +89,7 @@ def test_times_set_by_senders_are_refused(place: Place) -> None:
     assert f"topic {wrong} has message.timestamp.type=CreateTime, not LogAppendTime" in line
 
 
+@pytest.mark.slow
 def test_a_snapshot_of_a_newer_version_is_named(place: Place) -> None:
     place.broker.topics().create(place.names.specs(7 * 86_400_000))
     value = orjson.dumps({"v": "9.0", "whatever": "it will hold"})

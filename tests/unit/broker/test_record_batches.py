@@ -362,7 +362,8 @@ def damaged_payloads() -> Iterator[tuple[bytes, int]]:
         yield bytes(plain), size
 
 
-@pytest.mark.parametrize("attributes", [0, pytest.param(APPEND_TIME, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("attributes", [0, APPEND_TIME])
 def test_the_columns_are_what_a_slow_reading_gives(attributes: int) -> None:
     verdicts = {True: 0, False: 0}
     for payload, count in damaged_payloads():

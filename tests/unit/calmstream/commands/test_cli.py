@@ -189,6 +189,7 @@ def test_an_edited_plan_is_refused(plan: Path, capsys: pytest.CaptureFixture[str
     assert "groups[0]" in line(capsys)
 
 
+@pytest.mark.slow
 def test_a_missing_broker_is_named(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["topics", "--plan", str(plan), "--bootstrap", "127.0.0.1:1"]) == 1

@@ -142,9 +142,7 @@ def test_a_method_without_unbiased_tables_has_no_test_but_the_rest() -> None:
     [
         pytest.param("calm", marks=pytest.mark.slow),
         "fc",
-        "inp-ps",
-        "am",
-        "marg-rr",
+        *(pytest.param(m, marks=pytest.mark.slow) for m in ("inp-ps", "am", "marg-rr")),
         "inp-ht",
         "marg-ht",
     ],

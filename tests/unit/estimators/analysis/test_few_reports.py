@@ -55,7 +55,7 @@ def published(plan: Plan, tallies: list[Tally]) -> list[MarginalRecord]:
     return records
 
 
-@pytest.mark.parametrize("epsilon", ["0.2", "2"])
+@pytest.mark.parametrize("epsilon", ["0.2", pytest.param("2", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("cards", [(2, 3, 2), (2, 2, 2, 2)])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_handful_of_reports_makes_no_claim(

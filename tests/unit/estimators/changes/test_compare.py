@@ -105,7 +105,9 @@ def test_the_fit_is_the_best_linear_one() -> None:
     np.testing.assert_allclose(gains, solved, rtol=1e-8)
 
 
-@pytest.mark.parametrize("target", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize(
+    "target", [*(pytest.param(t, marks=pytest.mark.slow) for t in ((0,), (1,))), (0, 1)]
+)
 def test_p_values_of_equal_sources_are_uniform(target: tuple[int, ...]) -> None:
     generator = np.random.default_rng(3)
     found = [
@@ -167,6 +169,7 @@ def test_a_shift_is_found_and_its_cells_are_estimated() -> None:
     assert table.difference.sum() == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_shift_of_margins_is_no_change_of_dependence() -> None:
     """The interaction of two independent bits moves with their margins; C does not."""
     generator = np.random.default_rng(6)
@@ -333,6 +336,7 @@ def test_a_table_of_very_many_cells_is_not_tested() -> None:
     assert table.reason == "more than 1,024 cells"
 
 
+@pytest.mark.slow
 def test_devices_that_report_again_widen_the_test() -> None:
     """Ten reports of the same 1,000 people sample people no better than one report each."""
     generator = np.random.default_rng(15)

@@ -214,6 +214,7 @@ def _stay(_self: traits.Traits, _q: int, known: Floats, _likelihood: Floats) -> 
     return known
 
 
+@pytest.mark.slow
 def test_scales_are_drawn_from_their_conditionals(
     model: traits.Traits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -409,7 +410,9 @@ def test_precise_statistics_do_not_change() -> None:
     np.testing.assert_allclose(post.products[upper], statistics.products[upper], atol=2e-4)
 
 
-@pytest.mark.parametrize("deviation", [1e-12, 1e-6, 1.0, 1e6])
+@pytest.mark.parametrize(
+    "deviation", [1e-12, *(pytest.param(d, marks=pytest.mark.slow) for d in (1e-6, 1.0)), 1e6]
+)
 def test_contradicting_statistics_are_accepted(deviation: float) -> None:
     random = np.random.default_rng(2)
     d = 7
@@ -449,6 +452,7 @@ def test_attributes_that_no_device_reports() -> None:
     assert post.mean_variance[3] > 10.0 * post.mean_variance[:3].max()
 
 
+@pytest.mark.slow
 def test_equal_tallies_give_equal_answers(statistics: Statistics) -> None:
     one, two = traits.fit(statistics), traits.fit(statistics)
     np.testing.assert_array_equal(one.products, two.products)

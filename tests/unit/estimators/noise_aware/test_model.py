@@ -40,7 +40,13 @@ def test_it_is_registered_and_refuses_parameters() -> None:
 
 
 @pytest.mark.parametrize(
-    "cards", [(2,), (5,), (2, 2, 2), (3, 2, 4), pytest.param((2,) * 11, marks=pytest.mark.slow)]
+    "cards",
+    [
+        (2,),
+        (5,),
+        (3, 2, 4),
+        *(pytest.param((2,) * d, marks=pytest.mark.slow) for d in (3, 11)),
+    ],
 )
 @pytest.mark.parametrize("epsilon", ["0.1", pytest.param("2", marks=pytest.mark.slow)])
 def test_every_table_is_valid_whatever_was_counted(cards: tuple[int, ...], epsilon: str) -> None:
@@ -109,6 +115,7 @@ def test_tables_agree_with_their_margins() -> None:
     np.testing.assert_allclose(pair.sum(axis=1), model.marginal((1,)).table, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_much_data_leads_to_the_truth() -> None:
     codes = chain(200_000, 5, 6)
     domain = domain_of(*[2] * 5)

@@ -56,6 +56,7 @@ def test_epsilon_is_a_plans() -> None:
         loss("1e3", Guarantee(), DAY, 1)
 
 
+@pytest.mark.slow
 @given(
     w=st.integers(2, 5),
     days=st.sampled_from([20, 73, 90, 121, 122, 182, 183, 365, 400]),
