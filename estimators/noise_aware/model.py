@@ -83,17 +83,21 @@ class Regime:
         )
 
     def fit(
-        self, features: Features, statistics: Statistics, k: int, ordered: OrderedMargins
+        self,
+        plan: CollectionPlan,
+        features: Features,
+        statistics: Statistics,
+        ordered: OrderedMargins,
     ) -> MomentModel:
         """Fit the posterior of moments and, if the row has a share for it, the log-linear model.
 
-        ``k`` is the number of attributes of the marginals whose error is minimised. Attributes in
-        ``ordered`` have smooth margins; binary domains have none.
+        Attributes in ``ordered`` have smooth margins; binary domains have none.
         """
         if self.traits:
             posterior = latent_traits.fit(statistics)
         else:
-            posterior = ordered_margins.fit(features, statistics, ordered)
+            labels = [attribute.labels for attribute in plan.domain.attributes]
+            posterior = ordered_margins.fit(features, statistics, ordered, labels)
         third = third_moments.fit(statistics, posterior) if statistics.higher else None
         moments = MomentTables(
             features, posterior, third, self.inflation, statistics.blocks, ordered.levels
@@ -101,7 +105,9 @@ class Regime:
         if self.joint_share is None:
             return moments
         whole = joint.fit(statistics)
-        share, decided = share_of_joint(whole, statistics, posterior, third, k, self.joint_share)
+        share, decided = share_of_joint(
+            whole, statistics, posterior, third, plan.k, self.joint_share
+        )
         most_sure = MOST_SURE + (1.0 - MOST_SURE) * (decided if self.share_decides else 0.0)
         return MixedTables(whole, moments, share, most_sure)
 
@@ -172,7 +178,7 @@ class NoiseAwareModel:
         if self._reports.size:
             statistics = collect(plan, tallies, self._features, self.regime.orders)
             ordered = OrderedMargins(plan, tallies)
-            self.fitted = self.regime.fit(self._features, statistics, plan.k, ordered)
+            self.fitted = self.regime.fit(plan, self._features, statistics, ordered)
             moments = self.fitted.moments()
             self._misfit = measure(moments, statistics, self._features, ordered.levels)
             if ordered.levels:

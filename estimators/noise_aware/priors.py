@@ -138,3 +138,13 @@ LEVEL_SPIKE = 3.0
 # Prior weight of the smooth margin against that of categories: somebody stated that there is an
 # order. Its prior variance is `SHARE_VARIANCE`.
 LEVEL_SHARE = 0.75
+# Probability that a domain has a set of equal categories of given size. Forms with questions that
+# only some are asked, and fields that are missing together, are usual; most tables have neither.
+EQUAL_PRIOR = 0.1
+# How far the shares of equal categories may differ, relatively: a few records are exceptions.
+EQUAL_SLACK = 0.02
+# Deviation of second moments of equal categories from those without exceptions, relatively.
+EQUAL_EXCEPTIONS = 0.05
+# Prior odds that an attribute has a member of a set that is certain: of a category with the set's
+# label, and of any other, which is shared by the attribute's categories.
+EQUAL_JOINS = (1.0, 0.1)

@@ -8,13 +8,15 @@ same sums over wide blocks of levels (`wide_sums`). Dependence is modelled betwe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from estimators.noise_aware.arrays import Floats
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.ordered import MarginEstimate, OrderedMargins
 from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models import low_rank, smooth_margin
+from estimators.noise_aware.models import equal_categories, low_rank, smooth_margin
 from estimators.noise_aware.models.inside_merged import with_pairs
 from estimators.noise_aware.models.merged import Margin, Merged
 from estimators.noise_aware.models.posterior import Posterior
@@ -31,13 +33,20 @@ estimates with fresh noise vary more than the draws of one fit: see benchmarks/f
 """
 
 
-def fit(features: Features, statistics: Statistics, ordered: OrderedMargins) -> Posterior:
+def fit(
+    features: Features,
+    statistics: Statistics,
+    ordered: OrderedMargins,
+    labels: Sequence[Sequence[str]],
+) -> Posterior:
     """Return the posterior of the moments, with smooth margins of attributes that have an order.
+
+    ``labels`` are those of the attributes' categories.
 
     Attributes without an order, and those without any report, have the margins of categories.
     """
     if not ordered.levels:
-        return low_rank.fit(features, statistics)
+        return equal_categories.fit(features, statistics, labels)
     random = np.random.default_rng(20200614)  # fixed: equal tallies give equal answers
     means = statistics.valid_means(features)
     rough = {i: features.margin(i, means) for i in ordered.levels}

@@ -232,7 +232,8 @@ def test_a_domain_without_an_order_keeps_the_very_posterior() -> None:
     tallies = tallies_of(plan, records((3, 2), 100, 1), 1)
     features = Features((3, 2))
     statistics = collect(plan, tallies, features)
-    found = ordered_margins.fit(features, statistics, OrderedMargins(plan, tallies))
+    labels = [attribute.labels for attribute in domain.attributes]
+    found = ordered_margins.fit(features, statistics, OrderedMargins(plan, tallies), labels)
     assert (found.products == low_rank.fit(features, statistics).products).all()
 
 
