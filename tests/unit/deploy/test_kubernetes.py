@@ -39,7 +39,9 @@ def test_the_oldest_version_is_the_one_that_the_chart_demands() -> None:
     assert load(CHART / "Chart.yaml")["kubeVersion"] == f">={VERSIONS[0]}.0-0"
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "version", [*(pytest.param(v, marks=pytest.mark.slow) for v in VERSIONS[:-1]), VERSIONS[-1]]
+)
 @pytest.mark.parametrize("found", objects())
 def test_an_object_fits_the_schema(found: dict[str, Any], version: str) -> None:
     assert kubernetes_validate.validate(found, version, strict=True) == version

@@ -86,6 +86,7 @@ def test_a_block_of_rank_one_is_found_in_noise_as_large_as_its_elements(
     assert errors[:, 0].mean() < 0.6 * errors[:, 1].mean()
 
 
+@pytest.mark.slow
 def test_without_dependence_blocks_stay_at_nothing(margins: list[np.ndarray]) -> None:
     tables = independent(margins)
     errors = np.array([error_of_block(tables, seed) for seed in range(6)])
