@@ -33,7 +33,8 @@ def test_a_final_appears_on_the_page() -> None:
         )
         try:
             assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n", process.communicate()
+            if process.stdout.readline() != "ready\n":
+                pytest.fail(process.communicate()[1])
             appended = _finish(results)
             out, err = process.communicate(timeout=240)
         finally:

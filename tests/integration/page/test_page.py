@@ -10,11 +10,15 @@ from consumer.serve.page_files import ASSETS
 from tests.support.typescript.package import PAGE, chromium
 
 
-def _test(name: str) -> None:
+SHARES = 3
+
+
+def _test(name: str, **variables: str) -> None:
     PAGE.run(
         "--test",
         str(PAGE.built() / "test" / f"{name}.test.mjs"),
         CALMSTREAM_PAGE_ASSETS=str(ASSETS),
+        **variables,
     )
 
 
@@ -39,10 +43,17 @@ def test_the_page_loads_in_chromium() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", ["views", "ways"])
-def test_its_tests_pass_in_chromium(name: str) -> None:
+@pytest.mark.parametrize("share", range(1, SHARES + 1))
+def test_every_view_passes_in_chromium(share: int) -> None:
     chromium()
-    _test(name)
+    _test("views", CALMSTREAM_PAGE_SHARE=f"{share}/{SHARES}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_ways_through_it_pass_in_chromium() -> None:
+    chromium()
+    _test("ways")
 
 
 @pytest.mark.slow
