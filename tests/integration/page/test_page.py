@@ -9,7 +9,6 @@ import pytest
 from consumer.serve.page_files import ASSETS
 from tests.support.typescript.package import PAGE, chromium
 
-
 SHARES = 3
 
 
