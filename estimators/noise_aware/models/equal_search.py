@@ -317,12 +317,10 @@ def _evidence(score: float, information: float) -> tuple[float, tuple[float, ...
     return the posterior probabilities of `NEARLY`.
     """
     nearly, partly = (t * score - 0.5 * t * t * information for t in (NEARLY, PARTLY))
-    # exp(600) is no overflow, exp(-600) is not 0, and neither is near a decision.
-    top = max(float(nearly.max()), 0.0)
-    likely = OFTEN * np.exp(np.maximum(nearly - top, -600.0))
-    weaker = np.exp(np.clip(np.append(partly, 0.0) - top, -600.0, 600.0))
-    other = 0.5 * float(RARER @ weaker[:-1] + weaker[-1])
-    return log(float(likely.sum()) / other), tuple((likely / likely.sum()).tolist())
+    likely = np.log(OFTEN) + nearly
+    other = np.append(np.log(0.5 * RARER) + partly, log(0.5))
+    total = np.logaddexp.reduce(likely)
+    return float(total - np.logaddexp.reduce(other)), tuple(np.exp(likely - total).tolist())
 
 
 def _log_beta(share: float, categories: int) -> float:
