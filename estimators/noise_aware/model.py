@@ -19,12 +19,22 @@ from estimators.noise_aware.arrays import Floats
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.ordered import OrderedMargins
 from estimators.noise_aware.input.statistics import Statistics, collect
-from estimators.noise_aware.models import joint, latent_traits, ordered_margins, third_moments
+from estimators.noise_aware.models import (
+    category_joint,
+    joint,
+    latent_traits,
+    ordered_margins,
+    third_moments,
+)
 from estimators.noise_aware.priors import LOGLINEAR_SHARE, LOGLINEAR_SHARE_SMALL
 from estimators.noise_aware.tables.grouped import with_errors
 from estimators.noise_aware.tables.intervals import INFLATION, INFLATION_TRAITS
 from estimators.noise_aware.tables.misfit import Fitted, Misfit, measure
-from estimators.noise_aware.tables.mixed import MixedTables, share_of_joint
+from estimators.noise_aware.tables.mixed import (
+    MixedTables,
+    share_of_category_joint,
+    share_of_joint,
+)
 from estimators.noise_aware.tables.moments import MomentTables
 from estimators.numerics.contraction import contract
 from estimators.plan.pilots import CollectionPlan
@@ -67,6 +77,7 @@ class Regime:
     orders: int  # Highest order of the estimates that are read
     most_attributes: float = inf  # Largest number of attributes of the domain
     most_in_view: float = inf  # Largest number of attributes of a view with reports
+    categories: bool = False  # Whether the log-linear model is that of categories
     traits: bool = False  # Whether latent traits are fitted; else the low-rank model is
     joint_share: float | None = None  # Prior share of the log-linear model; None: not fitted
     # Whether the largest weight of a model in standard errors grows beyond `MOST_SURE` as far as
@@ -80,6 +91,7 @@ class Regime:
             self.binary == bool(features.binary.all())
             and len(features.cardinalities) <= self.most_attributes
             and in_view <= self.most_in_view
+            and (not self.categories or category_joint.serves(features))
         )
 
     def fit(
@@ -102,8 +114,15 @@ class Regime:
         moments = MomentTables(
             features, posterior, third, self.inflation, statistics.blocks, ordered.levels
         )
-        if self.joint_share is None:
+        # The log-linear model of categories knows nothing of smooth margins.
+        if self.joint_share is None or (self.categories and ordered.levels):
             return moments
+        if self.categories:
+            tables = category_joint.fit(features, statistics)
+            share, _ = share_of_category_joint(
+                tables, statistics, posterior, features, plan.k, self.joint_share
+            )
+            return MixedTables(tables, moments, share, MOST_SURE)
         whole = joint.fit(statistics)
         share, decided = share_of_joint(
             whole, statistics, posterior, third, plan.k, self.joint_share
@@ -146,6 +165,9 @@ REGIMES = (
     ),
     # The cost of a sweep of the low-rank model grows with the square of that number only.
     Regime(binary=True, orders=3, inflation=INFLATION_TRAITS),
+    # A joint table of at most 2^14 cells. Its model has interactions of pairs only: only the other
+    # one's tables read estimates of triples (`tables.thirds`).
+    Regime(binary=False, orders=3, most_in_view=2, categories=True, joint_share=LOGLINEAR_SHARE),
     # Only the low-rank model has attributes of more than two categories. It has no triples; tables
     # are moved towards the estimates of triples (`tables.thirds`).
     Regime(binary=False, orders=3),

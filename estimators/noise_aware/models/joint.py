@@ -8,7 +8,7 @@ pairs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from estimators.noise_aware.input.statistics import MOST_PRECISE, Statistics
 from estimators.noise_aware.models.loglinear import LogLinear
 from estimators.noise_aware.models.pair_tables import PairTables
 from estimators.noise_aware.models.parities import Parities
+from estimators.numerics.contraction import adding
 from estimators.numerics.hadamard import transform
 from estimators.numerics.hamiltonian import draw
 from estimators.numerics.subsets import sets_up_to
@@ -36,6 +37,10 @@ WARM_UP, SWEEPS = 25, 50
 
 MOST_KEPT = 1 << 22
 """Approximate number of cells of all draws that are kept as tables: 16 MB."""
+
+
+Moments = tuple[Floats, Floats]
+"""Posterior means and variances of the moments of one order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +65,8 @@ class Joint:
         Cost: O(draws) for as many attributes as `moments` reaches, else O(draws 2^(d + k/2)).
         """
         half, rest = (size.bit_length() - 1 for size in self.table.shape)
-        rows = _adding(half, tuple(i for i in attributes if i < half))
-        columns = _adding(rest, tuple(i - half for i in attributes if i >= half)).T
+        rows = adding((2,) * half, tuple(i for i in attributes if i < half))
+        columns = adding((2,) * rest, tuple(i - half for i in attributes if i >= half)).T
         table = (rows @ self.table @ columns).reshape((2,) * len(attributes))
         if len(attributes) > len(self.members[self.moments.shape[1] - 1]):
             drawn = np.asarray(rows @ self.drawn @ columns, np.float64)
@@ -72,6 +77,16 @@ class Joint:
             drawn[:, sets.index] = self.moments[:, places]
             drawn = transform(drawn) / table.size
         return table, drawn.reshape(-1, *table.shape)
+
+    def first_two(self) -> tuple[Moments, Moments]:
+        """Return the first and the second moments; see `WholeTable`."""
+        d = self.table.size.bit_length() - 1
+        values, variance = self.coefficients, self.moments.var(axis=0)
+        two, spread = np.zeros((d, d)), np.zeros((d, d))
+        above = np.triu_indices(d, 1)  # the order of the sets of two attributes
+        pairs = slice(d, d + above[0].size)
+        two[above], spread[above] = values[pairs], variance[pairs]
+        return (values[:d], variance[:d]), (two + two.T, spread + spread.T)
 
     @cached_property
     def position(self) -> dict[Attributes, int]:
@@ -110,15 +125,3 @@ def fit(statistics: Statistics) -> Joint:
     sensitivity[: estimates.size] = np.minimum(drawn.var(axis=0) * precision, 1.0)
     coefficients = transform(table.ravel())[sets.index]
     return Joint(table, drawn, np.concatenate(kept), sets.members, coefficients, sensitivity)
-
-
-@lru_cache(maxsize=1024)
-def _adding(d: int, kept: Attributes) -> Singles:
-    """Return the matrix that sums cells over d attributes to those over ``kept``: (cells, 2^d)."""
-    cells = np.arange(1 << d)
-    into = np.zeros(1 << d, np.intp)
-    for i in kept:
-        into = 2 * into + ((cells >> (d - 1 - i)) & 1)
-    out = np.zeros((1 << len(kept), 1 << d), np.float32)
-    out[into, cells] = 1.0
-    return out

@@ -19,6 +19,7 @@ import numpy as np
 
 from estimators.noise_aware import priors
 from estimators.noise_aware.arrays import Flags, Floats, Indices, Singles
+from estimators.noise_aware.models.mode import Observed, find_mode
 from estimators.noise_aware.models.parities import Parities
 from estimators.numerics.grids import LogGrid
 from estimators.numerics.sampling import choose
@@ -245,7 +246,17 @@ class LogLinear:
 
     def _start(self, chains: int) -> Floats:
         """Return the mode as every chain's state, and set the scales to fit it."""
-        mode = self._mode()
+        deviations = np.array([2.0, 0.2, 0.1, 0.05])  # prior deviations by order
+        first = np.zeros(self._sets)
+        first[: self._d] = self._first_fields()
+        observed = Observed(
+            self._estimates,
+            self._precision[0],
+            self.parities.tables,
+            self.observed.moments,
+            lambda tables: self.observed.slopes(tables, self._sets),
+        )
+        mode = find_mode(observed, 1.0 / np.square(deviations[self._order - 1]), first)
         pairs = mode[self._pairs]
         ridge = np.diag(np.append(np.ones(self._d), 0.1))
         common = np.linalg.solve(self._common.T @ self._common + ridge, self._common.T @ pairs)
@@ -260,41 +271,6 @@ class LogLinear:
             size = np.sqrt(np.square(state[: self._sets][self._order == order]).mean())
             self._tau[:, order - 2] = np.clip(size, 0.03, 0.3)
         return np.tile(state, (chains, 1))
-
-    def _mode(self) -> Floats:
-        """Return lambda of the posterior's mode under a fixed wide prior, by Gauss-Newton steps.
-
-        In the first three steps the estimates have lower weights.
-        """
-        deviations = np.array([2.0, 0.2, 0.1, 0.05])  # prior deviations by order
-        prior, eased = 1.0 / np.square(deviations[self._order - 1]), 3
-        lam = np.zeros(self._sets)
-        lam[: self._d] = self._first_fields()
-        for number in range(25):
-            weight = self._precision[0] * 4.0 ** -max(eased - number, 0)
-            own, slope = self.observed.slopes(self.parities.tables(lam[None]), self._sets)
-            hessian = (slope[0] * weight[:, None]).T @ slope[0] + np.diag(prior)
-            by_weight = np.ascontiguousarray(slope[0].T)  # a sum's order decides its last bit
-            gradient = by_weight @ (weight * (own[0] - self._estimates)) + prior * lam
-            step = np.linalg.solve(hessian, gradient)
-            moved = float(np.abs(step).max())
-            lam = self._descend(lam, step * min(1.0 / max(moved, 1e-9), 1.0), weight, prior)
-            if number > eased and moved < 0.1:
-                break
-        return lam
-
-    def _descend(self, lam: Floats, step: Floats, weight: Floats, prior: Floats) -> Floats:
-        """Return lambda after the longest of step, step / 2, ... that does not raise the loss."""
-        lengths = np.append(0.0, 0.5 ** np.arange(6))
-        # Usually the first length is short enough, and then there is no need of the others.
-        for some in (lengths[:2], lengths):
-            tried = lam - some[:, None] * step
-            gap = self._gap(self.parities.tables(tried))
-            loss = (weight * np.square(gap)).sum(axis=1) + (prior * np.square(tried)).sum(axis=1)
-            low = np.nonzero(loss[1:] <= loss[0] * (1.0 + 1e-6) + 1e-6)[0]
-            if low.size:
-                return np.asarray(tried[1 + low[0]])
-        return lam
 
 
 def _impossible(compact: Singles) -> Flags:

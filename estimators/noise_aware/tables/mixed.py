@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb
+from typing import Protocol
 
 import numpy as np
 
 from estimators.domain import Attributes
 from estimators.noise_aware.arrays import Floats
+from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models.joint import Joint
+from estimators.noise_aware.models.joint import Joint, Moments
 from estimators.noise_aware.models.posterior import Posterior
 from estimators.noise_aware.models.third_moments import ThirdMoments
 from estimators.noise_aware.priors import SHARE_VARIANCE
@@ -25,6 +27,25 @@ from estimators.noise_aware.tables.moments import MomentTables
 from estimators.numerics.contraction import contract
 
 
+class WholeTable(Protocol):
+    """A fitted model of the joint distribution of all attributes."""
+
+    def marginal(self, attributes: Attributes) -> tuple[Floats, Floats]:
+        """Return the table of ascending attributes and the variance of each cell.
+
+        Shape of the attributes' cardinalities both.
+        """
+
+    def drawn_of(self, attributes: Attributes) -> tuple[Floats, Floats]:
+        """Return the table and posterior draws of it: shapes (*cardinalities), (draws, *that)."""
+
+    def first_two(self) -> tuple[Moments, Moments]:
+        """Return the first and the second moments of the features and their variances.
+
+        Shapes (size,) and (size, size); moments of one attribute with itself are 0.
+        """
+
+
 class MixedTables:
     """Mixture of the log-linear model's tables with those of a posterior of moments.
 
@@ -32,7 +53,9 @@ class MixedTables:
     either model is at most ``most_sure``, so that the other one still counts.
     """
 
-    def __init__(self, joint: Joint, moments: MomentTables, share: float, most_sure: float) -> None:
+    def __init__(
+        self, joint: WholeTable, moments: MomentTables, share: float, most_sure: float
+    ) -> None:
         """Keep both models and their weights."""
         self._joint, self._moments = joint, moments
         self.share, self.most_sure = share, most_sure
@@ -45,9 +68,8 @@ class MixedTables:
         """
         by_moments, stderr = self._moments.answer(attributes)
         by_joint, variance = self._joint.marginal(attributes)
-        if self._moments.binary is not None and len(attributes) > 2:
-            unmodelled = self._moments.binary.unmodelled(attributes)
-            variance = variance + unmodelled.reshape(by_joint.shape)
+        if len(attributes) > 2:
+            variance = variance + self._moments.unmodelled(attributes)
         variance = np.square(log_normal_stderr(by_joint, np.sqrt(variance)))
         total = self._variance(variance, np.square(stderr), by_joint - by_moments)
         return self.share * by_joint + (1.0 - self.share) * by_moments, np.sqrt(total)
@@ -60,17 +82,12 @@ class MixedTables:
 
     def moments(self) -> tuple[Fitted, Fitted]:
         """Return the first and the second moments; see `model.MomentModel`."""
-        first, second = self._moments.moments()
-        d, whole = first.values.size, self._joint
-        above = np.triu_indices(d, 1)  # the order of the sets of two attributes
-        values, variance = whole.coefficients, whole.moments.var(axis=0)
-        two, spread = np.zeros((d, d)), np.zeros((d, d))
-        pairs = slice(d, d + above[0].size)
-        two[above], spread[above] = values[pairs], variance[pairs]
-        return (
-            self._mixed(values[:d], variance[:d], first),
-            self._mixed(two + two.T, spread + spread.T, second),
+        by_joint, by_moments = self._joint.first_two(), self._moments.moments()
+        first, second = (
+            self._mixed(values, variance, other)
+            for (values, variance), other in zip(by_joint, by_moments, strict=True)
         )
+        return first, second
 
     def _mixed(self, values: Floats, variance: Floats, other: Fitted) -> Fitted:
         """Mix moments of the log-linear model with those of the other one."""
@@ -86,8 +103,8 @@ class MixedTables:
         by_moments, spread = self._moments.grouped(attributes, members)
         table, drawn = self._joint.drawn_of(attributes)
         by_joint, of_joint = contract(table, members).ravel(), of_draws(drawn, members)
-        if self._moments.binary is not None and len(attributes) > 2:
-            of_joint += self._moments.binary.unmodelled_groups(attributes, members)
+        if len(attributes) > 2:
+            of_joint += self._moments.unmodelled_groups(attributes, members)
         weight = float(np.clip(self.share, 1.0 - self.most_sure, self.most_sure))
         apart = by_joint - by_moments
         total = weight * log_normal(by_joint, of_joint) + (1.0 - weight) * spread
@@ -122,6 +139,33 @@ def share_of_joint(
     weight = np.array([comb(k, len(s)) / comb(d, len(s)) for s in members])
     first = (joint.coefficients[:size], joint.sensitivity[:size])
     second = (moments, variance * precision)
+    return share_of_first(first, second, estimates, precision, weight, prior)
+
+
+def share_of_category_joint(
+    joint: WholeTable,
+    statistics: Statistics,
+    posterior: Posterior,
+    features: Features,
+    k: int,
+    prior: float,
+) -> tuple[float, float]:
+    """Return `share_of_joint` for attributes of any cardinalities, by the first two moments.
+
+    An error of a moment counts as much as it adds to the squared errors of a marginal's cells.
+    """
+    d, k, labels = len(features.cardinalities), max(k, 2), features.categories
+    above = np.triu_indices(features.size, 1)  # moments of one attribute have precision 0
+    (one, one_variance), (two, two_variance) = joint.first_two()
+    estimates = np.concatenate([statistics.means, statistics.products[above]])
+    precision = np.concatenate([statistics.mean_precision, statistics.product_precision[above]])
+    cells = np.outer(labels, labels)[above]
+    weight = np.concatenate([comb(k, 1) / comb(d, 1) / labels, comb(k, 2) / comb(d, 2) / cells])
+    variance = np.concatenate([one_variance, two_variance[above]])
+    # Values above 1 are noise of the draws.
+    first = np.concatenate([one, two[above]]), np.minimum(variance * precision, 1.0)
+    variance = np.concatenate([posterior.mean_variance, posterior.product_variance[above]])
+    second = np.concatenate([posterior.means, posterior.products[above]]), variance * precision
     return share_of_first(first, second, estimates, precision, weight, prior)
 
 

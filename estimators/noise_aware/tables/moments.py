@@ -73,7 +73,7 @@ class MomentTables:
             return table, half_width(table.ravel(), drawn).reshape(table.shape) / Z95
         table, drawn = self._drawn(attributes)
         if len(attributes) > 2:
-            variance = drawn.var(axis=0) + self._unmodelled(attributes)
+            variance = drawn.var(axis=0) + self.unmodelled(attributes)
             return table, log_normal_stderr(table, np.sqrt(variance))
         return table, self._inflation_of(attributes) * drawn.std(axis=0)
 
@@ -82,16 +82,13 @@ class MomentTables:
         if self.binary is not None and len(attributes) > 2:
             table, drawn = self.binary.drawn(attributes)
             spread = of_draws(drawn.reshape(-1, *table.shape), members)
-            spread += self.binary.unmodelled_groups(attributes, members)
         else:
             table, drawn = self._drawn(attributes)
             spread = of_draws(drawn, members)
         sums = contract(table, members).ravel()
         if len(attributes) <= 2:
             return sums, self._inflation_of(attributes) ** 2 * spread
-        if self.binary is None:
-            spread += self._unmodelled_groups(attributes, members)
-        return sums, log_normal(sums, spread)
+        return sums, log_normal(sums, spread + self.unmodelled_groups(attributes, members))
 
     def moments(self) -> tuple[Fitted, Fitted]:
         """Return the first and the second moments; see `model.MomentModel`."""
@@ -146,12 +143,15 @@ class MomentTables:
             return table
         return rake(np.broadcast_to(near, (len(means), *near.shape)), targets, 3)
 
-    def _unmodelled(self, attributes: Attributes) -> Floats:
-        """Return the variance of each cell from interactions of three attributes.
+    def unmodelled(self, attributes: Attributes) -> Floats:
+        """Return the variance of each cell from interactions that no model has.
 
-        Those without an estimate have the size `_third`, in units of the product of the attributes'
+        Shape of the cardinalities. Interactions of three attributes of a domain with categories
+        that have no estimate have the size `_third`, in units of the product of the attributes'
         deviations.
         """
+        if self.binary is not None:
+            return self.binary.unmodelled(attributes).reshape((2,) * len(attributes))
         margins, scales = self._margins(attributes)
         product = outer(margins)[0]
         total = np.zeros_like(product)
@@ -166,8 +166,10 @@ class MomentTables:
         known = self._thirds.cell_variance(attributes)
         return np.asarray(self._third(attributes) * np.square(product) * total + known)
 
-    def _unmodelled_groups(self, attributes: Attributes, members: Sequence[Floats]) -> Floats:
+    def unmodelled_groups(self, attributes: Attributes, members: Sequence[Floats]) -> Floats:
         """Return the covariance of groups of cells from the same interactions."""
+        if self.binary is not None:
+            return self.binary.unmodelled_groups(attributes, members)
         margins, scales = self._margins(attributes)
         groups = [member @ margin[0] for member, margin in zip(members, margins, strict=True)]
         known, part = self._thirds.mean_variance(attributes)

@@ -1,0 +1,372 @@
+"""Check the log-linear model of categories against enumeration and weighted draws of its prior."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import prod
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from estimators.methods.noise_aware import NoiseAware
+from estimators.noise_aware import model as noise_aware_model
+from estimators.noise_aware.input.features import Features
+from estimators.noise_aware.input.statistics import MOST_PRECISE, Statistics
+from estimators.noise_aware.model import NoiseAwareModel
+from estimators.noise_aware.models import category_joint
+from estimators.noise_aware.models.category_cells import CategoryCells
+from estimators.noise_aware.models.category_weights import CategoryWeights
+from estimators.noise_aware.models.posterior import Posterior
+from estimators.noise_aware.priors import BLOCK_WEIGHT, BLOCK_WEIGHT_SPREAD, FIELD_SCALE
+from estimators.noise_aware.tables.mixed import MixedTables, share_of_category_joint
+from estimators.numerics.contraction import adding
+from estimators.numerics.grids import LogGrid
+from tests.support.noise_aware import crossed, domain_of, plan_for, tallies_of, truth
+
+Floats = NDArray[np.float64]
+SHAPES = [(3, 2), (2, 3), (3, 2, 4), (5, 2, 2), (2, 2, 2, 2), (3, 4, 2, 3, 2), (2, 14, 3)]
+
+
+def _terms(cells: CategoryCells) -> Floats:
+    """Return all terms at all cells, by their definition: shape (cells, terms)."""
+    labels = np.indices(cells.cardinalities).reshape(len(cells.cardinalities), -1)
+    values = [code[label] for code, label in zip(cells.codes, labels, strict=True)]
+    columns = list(values)
+    for i, j in combinations(range(len(values)), 2):
+        columns.append(np.einsum("ca,cb->cab", values[i], values[j]).reshape(len(values[i]), -1))
+    return np.concatenate(columns, axis=1)
+
+
+def _statistics(features: Features, table: Floats, precision: float, noise: float) -> Statistics:
+    """Return first and second moments of a joint table, with noise in the free directions."""
+    labels = np.indices(table.shape).reshape(table.ndim, -1)
+    rows = np.hstack([code[label] for code, label in zip(features.codes, labels, strict=True)])
+    means, products = table.ravel() @ rows, (rows * table.ravel()[:, None]).T @ rows
+    free = np.zeros_like(products)
+    for own, r in zip(features.slices, features.cardinalities, strict=True):
+        free[own, own] = np.eye(r) - 1.0 / r if r > 2 else 1.0
+    random = np.random.default_rng(5)
+    drawn = np.triu(random.normal(size=products.shape), 1)
+    cross = crossed(features)
+    return Statistics(
+        means + noise * free @ random.normal(size=len(means)),
+        np.full(len(means), precision),
+        np.where(cross, products + noise * free @ (drawn + drawn.T) @ free, 0.0),
+        np.where(cross, precision, 0.0),
+        {},
+    )
+
+
+def _dependent(shape: tuple[int, ...], seed: int) -> Floats:
+    """Return a joint table whose attributes depend on each other."""
+    table = np.random.default_rng(seed).dirichlet(np.full(prod(shape), 2.0))
+    return table.reshape(shape)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("size", [0.1, 1.0, 8.0])  # with 8, energies reach some hundreds
+def test_tables_moments_and_slopes_are_those_of_all_terms(
+    shape: tuple[int, ...], size: float
+) -> None:
+    cells = CategoryCells(shape)
+    terms = _terms(cells)
+    weights = size * np.random.default_rng(1).normal(size=(3, cells.terms))
+    energy = weights @ terms.T
+    exact = np.exp(energy - energy.max(axis=1, keepdims=True))
+    exact /= exact.sum(axis=1, keepdims=True)
+    tables = cells.tables(weights)
+    largest = np.abs(energy).max()
+    np.testing.assert_allclose(cells.energy(weights).reshape(3, -1), energy, atol=1e-6 * largest)
+    np.testing.assert_allclose(tables.reshape(3, -1), exact, rtol=1e-5 * largest, atol=1e-6)
+    shifted = cells.energy(weights, constant=np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(shifted.reshape(3, -1).T - [1, 2, 3], energy.T, atol=1e-6 * largest)
+    own = tables.reshape(3, -1).astype(np.float64)
+    np.testing.assert_allclose(cells.moments(tables), own @ terms, atol=3e-6)
+    theta, slopes = cells.slopes(tables)
+    covariance = [(terms.T * p) @ terms - np.outer(p @ terms, p @ terms) for p in own]
+    np.testing.assert_allclose(theta, own @ terms, atol=3e-6)
+    np.testing.assert_allclose(slopes, covariance, atol=3e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_terms_are_orthonormal_under_even_cells(shape: tuple[int, ...]) -> None:
+    terms = _terms(CategoryCells(shape))
+    np.testing.assert_allclose(terms.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(terms.T @ terms / len(terms), np.eye(terms.shape[1]), atol=1e-12)
+
+
+def test_weights_that_are_too_large_give_a_table_of_zeros() -> None:
+    cells = CategoryCells((3, 2, 4))
+    weights = np.zeros((2, cells.terms))
+    weights[1] = 1e39
+    tables = cells.tables(weights)
+    np.testing.assert_allclose(tables[0], 1.0 / 24.0, rtol=1e-6)
+    assert not tables[1].any()
+
+
+@pytest.mark.parametrize("kept", [(), (0,), (2,), (0, 2), (0, 1, 2)])
+def test_adding_sums_cells(kept: tuple[int, ...]) -> None:
+    table = np.random.default_rng(2).random((3, 2, 4))
+    rest = tuple(i for i in range(3) if i not in kept)
+    expected = table.sum(axis=rest).ravel()
+    np.testing.assert_allclose(adding((3, 2, 4), kept) @ table.ravel(), expected)
+
+
+def _model(shape: tuple[int, ...], precision: float) -> CategoryWeights:
+    cells, random = CategoryCells(shape), np.random.default_rng(3)
+    margins = [random.dirichlet(np.full(r, 5.0)) for r in shape]
+    estimates = 0.2 * random.normal(size=cells.terms)
+    known = np.full(cells.terms, precision)
+    known[-1] = 0.0
+    return CategoryWeights(cells, estimates, known, margins, 2, random)
+
+
+def test_the_density_and_its_gradient() -> None:
+    shape = (3, 2, 4)
+    model, random = _model(shape, 300.0), np.random.default_rng(4)
+    terms, state = _terms(CategoryCells(shape)), 0.3 * random.normal(size=model.state.shape)
+    known = np.full(terms.shape[1], 300.0)
+    known[-1] = 0.0
+
+    def density(state: Floats) -> Floats:
+        table = np.exp(model.weights(state) @ terms.T)
+        table /= table.sum(axis=1, keepdims=True)
+        gap = model._estimates - table @ terms
+        return -0.5 * ((np.square(gap) @ known) + (model.prior_curvature() * state**2).sum(axis=1))
+
+    value, gradient, tables = model.density(state)
+    np.testing.assert_allclose(value, density(state), rtol=1e-5)
+    again = model.density(state, tables)
+    np.testing.assert_array_equal(again[1], gradient)
+    for place in range(state.shape[1]):
+        step = np.zeros_like(state)
+        step[:, place] = 1e-5
+        slope = (density(state + step) - density(state - step)) / 2e-5
+        np.testing.assert_allclose(gradient[:, place], slope, rtol=1e-3, atol=2e-3)
+    assert model.density(np.full_like(state, 1e38))[0].max() == -np.inf
+
+
+def test_pairs_hardly_move_the_margins() -> None:
+    shape = (3, 2, 4)
+    model = _model(shape, 300.0)
+    cells = CategoryCells(shape)
+    state = np.zeros((1, cells.terms))
+    state[:, cells.pairs[0, 2]] = 0.02
+    weights = model.weights(state)
+    # The change of the first attribute's energy is that of the pair at the mean of the third.
+    own, other = cells.singles[0], cells.singles[2]
+    random = np.random.default_rng(3)
+    margins = [random.dirichlet(np.full(r, 5.0)) for r in shape]
+    centre = cells.codes[2].T @ margins[2]
+    np.testing.assert_allclose(weights[0, own], -0.02 * centre.sum(), rtol=1e-12)
+    np.testing.assert_allclose(
+        weights[0, other], -0.02 * (cells.codes[0].T @ margins[0]).sum(), rtol=1e-12
+    )
+
+
+def _of_prior(cells: CategoryCells, count: int, random: np.random.Generator) -> Floats:
+    """Return states drawn from the prior as its documentation states it: (count, terms)."""
+
+    def scale(prior: LogGrid) -> Floats:
+        chance = np.exp(prior.on_grid - prior.on_grid.max())
+        return random.choice(prior.points, size=count, p=chance / chance.sum())
+
+    out = np.zeros((count, cells.terms))
+    sigma, tau = scale(FIELD_SCALE), scale(BLOCK_WEIGHT)
+    for own, r in zip(cells.singles, cells.cardinalities, strict=True):
+        out[:, own] = sigma[:, None] / np.sqrt(r - 1) * random.normal(size=(count, r - 1))
+    for (i, j), own in cells.pairs.items():
+        grid = np.log(BLOCK_WEIGHT.points)
+        chance = np.exp(-0.5 * np.square((grid - np.log(tau)[:, None]) / BLOCK_WEIGHT_SPREAD))
+        chance = np.cumsum(chance, axis=1)
+        place = (random.random(count) * chance[:, -1] > chance.T).sum(axis=0)
+        size = np.exp(grid[np.minimum(place, grid.size - 1)])
+        unit = ((cells.cardinalities[i] - 1) * (cells.cardinalities[j] - 1)) ** -0.25
+        normal = random.normal(size=(count, own.stop - own.start))
+        out[:, own] = unit * size[:, None] * normal
+    return out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", [10.0, 40.0])
+def test_draws_are_those_of_the_posterior(
+    precision: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compare means and deviations of moments with draws of the prior, weighted by likelihood."""
+    monkeypatch.setattr(category_joint, "SWEEPS", 4000)
+    features = Features((3, 2, 2))
+    statistics = _statistics(features, _dependent((3, 2, 2), 1), precision, precision**-0.5)
+    fitted = category_joint.fit(features, statistics)
+    cells, random = fitted.cells, np.random.default_rng(6)
+    estimates, known = category_joint._of_terms(features, statistics, cells)
+    terms = _terms(cells)
+    valid = statistics.valid_means(features)
+    margins = [features.margin(i, valid) for i in range(3)]
+    chart = CategoryWeights(cells, estimates, known, margins, 1, random)._chart
+    total, squares, first, second = 0.0, 0.0, np.zeros(cells.terms), np.zeros(cells.terms)
+    for _ in range(20):
+        energy = _of_prior(cells, 100_000, random) @ chart.T @ terms.T
+        table = np.exp(energy - energy.max(axis=1, keepdims=True))
+        theta = (table / table.sum(axis=1, keepdims=True)) @ terms
+        weight = np.exp(-0.5 * np.square(estimates - theta) @ known)
+        total, squares = total + float(weight.sum()), squares + float(weight @ weight)
+        first += weight @ theta
+        second += weight @ np.square(theta)
+    assert total**2 / squares > 3000.0  # the effective number of draws
+    mean = first / total
+    deviation = np.sqrt(second / total - np.square(mean))
+    np.testing.assert_allclose(fitted.moments.mean(axis=0), mean, atol=0.08 * deviation.max())
+    np.testing.assert_allclose(fitted.moments.std(axis=0), deviation, rtol=0.1)
+
+
+def test_moments_of_features_are_those_of_the_tables() -> None:
+    shape = (3, 2, 4)
+    features = Features(shape)
+    fitted = category_joint.fit(features, _statistics(features, _dependent(shape, 2), 1e4, 0.0))
+    (means, _), (products, spread) = fitted.first_two()
+    labels = np.indices(shape).reshape(3, -1)
+    rows = np.hstack([code[label] for code, label in zip(features.codes, labels, strict=True)])
+    table = fitted.table.ravel()
+    np.testing.assert_allclose(means, table @ rows, atol=1e-5)
+    expected = np.where(crossed(features), (rows * table[:, None]).T @ rows, 0.0)
+    np.testing.assert_allclose(products, expected, atol=1e-5)
+    # All draws of this small domain are kept as tables.
+    drawn = fitted.drawn.reshape(len(fitted.drawn), -1).astype(np.float64)
+    variance = np.einsum("dc,cf,cg->dfg", drawn, rows, rows).var(axis=0)
+    np.testing.assert_allclose(spread, np.where(crossed(features), variance, 0.0), atol=1e-7)
+    for attributes in [(0,), (1, 2), (0, 2), (0, 1, 2)]:
+        rest = tuple(i for i in range(3) if i not in attributes)
+        answer, draws = fitted.drawn_of(attributes)
+        np.testing.assert_allclose(answer, fitted.table.reshape(shape).sum(axis=rest), atol=1e-6)
+        each = fitted.drawn.reshape(-1, *shape).sum(axis=tuple(i + 1 for i in rest))
+        np.testing.assert_allclose(draws, each, atol=1e-6)
+        np.testing.assert_allclose(fitted.marginal(attributes)[1], draws.var(axis=0))
+
+
+def test_exact_statistics_give_the_pair_tables() -> None:
+    shape = (4, 3, 2)
+    features, table = Features(shape), _dependent(shape, 3)
+    fitted = category_joint.fit(features, _statistics(features, table, 1e7, 0.0))
+    for attributes in [(0, 1), (0, 2), (1, 2)]:
+        rest = tuple(i for i in range(3) if i not in attributes)
+        answer, variance = fitted.marginal(attributes)
+        np.testing.assert_allclose(answer, table.sum(axis=rest), atol=2e-3)
+        assert np.sqrt(variance).max() < 2e-3
+
+
+@pytest.mark.parametrize("precision", [0.0, 1.0, MOST_PRECISE, 1e15])
+def test_statistics_that_contradict_each_other_give_finite_tables(precision: float) -> None:
+    shape = (3, 2, 4, 2)
+    features = Features(shape)
+    fitted = category_joint.fit(features, _statistics(features, _dependent(shape, 4), precision, 2))
+    for attributes in [(0,), (1, 2), (0, 1, 2, 3)]:
+        table, variance = fitted.marginal(attributes)
+        assert np.isfinite(table).all()
+        assert np.isfinite(variance).all()
+        assert table.sum() == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("cards", "served"),
+    [
+        ((3,), False),
+        ((3, 3), True),
+        ((2,) * 14, True),
+        ((2,) * 15, False),
+        ((8, 8, 14, 7), False),  # 426 weights
+        ((9, 8, 8, 8), True),
+    ],
+)
+def test_small_domains_are_served(cards: tuple[int, ...], served: bool) -> None:
+    features = Features(cards)
+    assert category_joint.serves(features) == served
+    if served:
+        cells = CategoryCells(cards)
+        assert cells.terms <= category_joint.MAX_TERMS
+        assert prod(cards) <= category_joint.MAX_CELLS
+
+
+def _posterior(features: Features, table: Floats, variance: float) -> Posterior:
+    """Return a posterior of moments that is sure of a joint table's."""
+    exact = _statistics(features, table, 1.0, 0.0)
+    size = features.size
+    return Posterior(
+        exact.means,
+        np.full(size, variance),
+        exact.products,
+        np.full((size, size), variance),
+        exact.means[None],
+        exact.products[None],
+        0.0,
+    )
+
+
+@pytest.mark.parametrize(("right", "least", "most"), [(True, 0.9, 1.0), (False, 0.0, 0.1)])
+def test_the_share_is_that_of_the_better_model(right: bool, least: float, most: float) -> None:
+    shape = (3, 2, 4)
+    features, true, other = Features(shape), _dependent(shape, 5), _dependent(shape, 6)
+    statistics = _statistics(features, true, 1e5, 1e5**-0.5)
+    fitted = category_joint.fit(
+        features, statistics if right else _statistics(features, other, 1e5, 0.0)
+    )
+    moments = _posterior(features, other if right else true, 1e-7)
+    share, decided = share_of_category_joint(fitted, statistics, moments, features, 2, 0.5)
+    assert least <= share <= most
+    assert decided > 0.9
+
+
+def test_the_share_is_the_prior_without_statistics() -> None:
+    features = Features((3, 2, 4))
+    table = _dependent((3, 2, 4), 7)
+    nothing = _statistics(features, table, 0.0, 0.0)
+    fitted = category_joint.fit(features, nothing)
+    moments = _posterior(features, table, 1e-7)
+    assert share_of_category_joint(fitted, nothing, moments, features, 2, 0.5) == (0.5, 0.0)
+
+
+def _records(n: int, cards: tuple[int, ...], seed: int) -> NDArray[np.uint16]:
+    """Draw records of a chain: most attributes follow the one before them."""
+    random = np.random.default_rng(seed)
+    out = random.integers(0, cards, size=(n, len(cards)))
+    for i in range(1, len(cards)):
+        out[:, i] = np.where(random.random(n) < 0.6, out[:, i - 1] % cards[i], out[:, i])
+    return out.astype(np.uint16)
+
+
+@pytest.mark.slow
+def test_it_lowers_the_error_and_intervals_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    cards, users = (3, 3, 4, 3, 5), 100_000
+    domain, codes = domain_of(*cards), _records(users, cards, 8)
+    plan = plan_for(domain, "1", users, 2)
+    pairs = list(combinations(range(len(cards)), 2))
+    errors, inside = np.zeros((4, 2)), []
+    without = tuple(row for row in noise_aware_model.REGIMES if not row.categories)
+    for seed in range(4):
+        tallies = tallies_of(plan, codes, seed)
+        for place, rows in enumerate((noise_aware_model.REGIMES, without)):
+            monkeypatch.setattr(noise_aware_model, "REGIMES", rows)
+            model = NoiseAware().fit(plan, tallies)
+            for pair in pairs:
+                answer, exact = model.marginal(pair), truth(domain, codes, pair)
+                errors[seed, place] += np.square(answer.table - exact).sum()
+                if place == 0:
+                    inside.append(np.abs(answer.table - exact) <= 1.96 * answer.stderr)
+        monkeypatch.undo()
+    assert errors[:, 0].sum() < 0.95 * errors[:, 1].sum()
+    assert 0.88 <= float(np.mean(np.concatenate(inside, axis=None))) <= 0.995
+
+
+def test_grouped_answers_are_sums_of_tables() -> None:
+    cards, users = (3, 2, 4), 50_000
+    domain, codes = domain_of(*cards), _records(users, cards, 9)
+    plan = plan_for(domain, "2", users, 2)
+    model = NoiseAwareModel(plan, tallies_of(plan, codes, 1))
+    assert isinstance(model.fitted, MixedTables)
+    members = [np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), np.eye(2), np.eye(4)]
+    sums, spread = model.grouped((0, 1, 2), members)
+    table = model.marginal((0, 1, 2)).table.reshape(cards)
+    expected = np.stack([table[:2].sum(axis=0), table[2]]).ravel()
+    np.testing.assert_allclose(sums, expected, atol=1e-6)
+    assert (np.diag(spread) > 0).all()
+    assert np.linalg.eigvalsh(spread).min() > -1e-9
