@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 
 from calmstream.evaluation.population import collect
 from estimators.domain import Attribute, Domain
 from estimators.methods.noise_aware import NoiseAware
+from estimators.noise_aware import model
 from estimators.noise_aware.input.features import Features
 from estimators.plan import Plan
 from estimators.plan.request import Request
 from estimators.planning import default_marginals
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from estimators.tally import Tally
@@ -57,6 +62,15 @@ def plan_for(domain: Domain, epsilon: str, users: int, k: int) -> Plan:
 
 def tallies_of(plan: Plan, codes: NDArray[Any], seed: int) -> list[Tally]:
     return collect(plan, codes, np.random.SeedSequence(seed), exact=True)
+
+
+@contextmanager
+def without_joint_of_categories() -> Iterator[None]:
+    """Fit only the low-rank model to domains with categories."""
+    with pytest.MonkeyPatch.context() as patch:
+        rows = tuple(row for row in model.REGIMES if not row.categories)
+        patch.setattr(model, "REGIMES", rows)
+        yield
 
 
 def chain(n: int, d: int, seed: int, *, keep: float = 0.7) -> NDArray[np.uint16]:

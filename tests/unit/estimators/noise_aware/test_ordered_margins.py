@@ -20,7 +20,13 @@ from estimators.noise_aware.models.smooth_margin import SmoothMargin
 from estimators.noise_aware.priors import LEVEL_SHARE, SHARE_VARIANCE
 from estimators.noise_aware.tables.moments import MomentTables
 from estimators.plan.pilots import Pooled
-from tests.support.noise_aware import domain_of, plan_for, tallies_of, truth
+from tests.support.noise_aware import (
+    domain_of,
+    plan_for,
+    tallies_of,
+    truth,
+    without_joint_of_categories,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -156,7 +162,8 @@ def models() -> tuple[Domain, np.ndarray, NoiseAwareModel, NoiseAwareModel]:
     plan = plan_for(domain, "1", len(codes), 2)
     tallies = tallies_of(plan, codes, 4)
     pooled = Pooled(ordered(domain, 0, 1), 2, plan.groups, plan.mechanisms)
-    return domain, codes, NoiseAwareModel(plan, tallies), NoiseAwareModel(pooled, tallies)
+    with without_joint_of_categories():
+        return domain, codes, NoiseAwareModel(plan, tallies), NoiseAwareModel(pooled, tallies)
 
 
 Models = tuple[Domain, np.ndarray, NoiseAwareModel, NoiseAwareModel]

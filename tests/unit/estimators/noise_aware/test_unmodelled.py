@@ -15,6 +15,7 @@ from estimators.noise_aware.model import NoiseAwareModel
 from estimators.noise_aware.priors import THIRD_OF_PAIRS
 from estimators.noise_aware.tables.moments import MomentTables
 from estimators.plan.request import Request
+from tests.support.noise_aware import without_joint_of_categories
 
 LABELS, D, N = ("x", "y", "z"), 5, 1 << 18
 DOMAIN = Domain(tuple(Attribute(f"a{i}", LABELS) for i in range(D)))
@@ -57,7 +58,8 @@ def test_intervals_hold_however_small_the_residuals_of_pairs_are(seed: int) -> N
 
 
 def test_the_size_is_a_part_of_the_pairs_of_the_table() -> None:
-    _, model = fitted(2)
+    with without_joint_of_categories():
+        _, model = fitted(2)
     tables, features = model.fitted, model._features
     assert isinstance(tables, MomentTables)
     post = tables._posterior
