@@ -120,7 +120,7 @@ class Regime:
         if self.categories:
             tables = category_joint.fit(features, statistics)
             share, _ = share_of_category_joint(
-                tables, statistics, posterior, features, plan.k, self.joint_share
+                tables, statistics, posterior, moments, plan.k, self.joint_share
             )
             return MixedTables(tables, moments, share, MOST_SURE)
         whole = joint.fit(statistics)
@@ -165,9 +165,9 @@ REGIMES = (
     ),
     # The cost of a sweep of the low-rank model grows with the square of that number only.
     Regime(binary=True, orders=3, inflation=INFLATION_TRAITS),
-    # A joint table of at most 2^14 cells. Its model has interactions of pairs only: only the other
-    # one's tables read estimates of triples (`tables.thirds`).
-    Regime(binary=False, orders=3, most_in_view=2, categories=True, joint_share=LOGLINEAR_SHARE),
+    # A joint table of at most 2^14 cells leaves time for interactions of pairs. Only the tables of
+    # the other model read estimates of triples (`tables.thirds`).
+    Regime(binary=False, orders=3, categories=True, joint_share=LOGLINEAR_SHARE),
     # Only the low-rank model has attributes of more than two categories. It has no triples; tables
     # are moved towards the estimates of triples (`tables.thirds`).
     Regime(binary=False, orders=3),

@@ -44,16 +44,20 @@ class CategoryJoint:
         table, drawn = self.drawn_of(attributes)
         return table, drawn.var(axis=0)
 
+    def mean_of(self, attributes: Attributes) -> Floats:
+        """Return a table's posterior mean: shape of the cardinalities."""
+        rows, columns = self.cells.adding(attributes)
+        shape = [self.features.cardinalities[i] for i in attributes]
+        return np.asarray((rows @ self.table @ columns).reshape(shape), np.float64)
+
     def drawn_of(self, attributes: Attributes) -> tuple[Floats, Floats]:
         """Return a table and its posterior draws: shapes (*cardinalities), (draws, *that).
 
         Cost: O(draws cells) additions.
         """
-        shape = [self.features.cardinalities[i] for i in attributes]
         rows, columns = self.cells.adding(attributes)
-        table = (rows @ self.table @ columns).reshape(shape)
-        drawn = np.asarray(rows @ self.drawn @ columns, np.float64)
-        return table, drawn.reshape(-1, *shape)
+        table, drawn = self.mean_of(attributes), np.asarray(rows @ self.drawn @ columns, np.float64)
+        return table, drawn.reshape(-1, *table.shape)
 
     def first_two(self) -> tuple[Moments, Moments]:
         """Return the first and the second moments of the features; see `WholeTable`."""

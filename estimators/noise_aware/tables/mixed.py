@@ -7,15 +7,15 @@ section 7.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
+from math import comb, prod
 from typing import Protocol
 
 import numpy as np
 
 from estimators.domain import Attributes
 from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import Statistics
+from estimators.noise_aware.models.category_joint import CategoryJoint
 from estimators.noise_aware.models.joint import Joint, Moments
 from estimators.noise_aware.models.posterior import Posterior
 from estimators.noise_aware.models.third_moments import ThirdMoments
@@ -143,29 +143,41 @@ def share_of_joint(
 
 
 def share_of_category_joint(
-    joint: WholeTable,
+    joint: CategoryJoint,
     statistics: Statistics,
     posterior: Posterior,
-    features: Features,
+    moments: MomentTables,
     k: int,
     prior: float,
 ) -> tuple[float, float]:
-    """Return `share_of_joint` for attributes of any cardinalities, by the first two moments.
+    """Return `share_of_joint` for attributes of any cardinalities.
 
-    An error of a moment counts as much as it adds to the squared errors of a marginal's cells.
+    ``moments`` has the tables of ``posterior``. An error of a moment counts as much as it adds to
+    the squared errors of a marginal's cells.
     """
-    d, k, labels = len(features.cardinalities), max(k, 2), features.categories
+    features, k = joint.features, max(k, 2)
+    d, labels = len(features.cardinalities), features.categories
     above = np.triu_indices(features.size, 1)  # moments of one attribute have precision 0
-    (one, one_variance), (two, two_variance) = joint.first_two()
-    estimates = np.concatenate([statistics.means, statistics.products[above]])
-    precision = np.concatenate([statistics.mean_precision, statistics.product_precision[above]])
-    cells = np.outer(labels, labels)[above]
-    weight = np.concatenate([comb(k, 1) / comb(d, 1) / labels, comb(k, 2) / comb(d, 2) / cells])
-    variance = np.concatenate([one_variance, two_variance[above]])
-    # Values above 1 are noise of the draws.
-    first = np.concatenate([one, two[above]]), np.minimum(variance * precision, 1.0)
-    variance = np.concatenate([posterior.mean_variance, posterior.product_variance[above]])
-    second = np.concatenate([posterior.means, posterior.products[above]]), variance * precision
+    (f, f_variance), (two, two_variance) = joint.first_two()
+    of_means = (f, f_variance, posterior.means, posterior.mean_variance, statistics.means)
+    of_products = (two, two_variance, posterior.products, posterior.product_variance)
+    pair_cost = comb(k, 2) / comb(d, 2) / np.outer(labels, labels)
+    of_pairs = (statistics.products, statistics.product_precision, pair_cost)
+    parts: list[tuple[Floats, ...]] = [
+        (*of_means, statistics.mean_precision, comb(k, 1) / comb(d, 1) / labels),
+        tuple(values[above] for values in (*of_products, *of_pairs)),
+    ]
+    for own, (estimate, known) in statistics.blocks.items():
+        value, variance = moments.third(own)
+        predicted = features.interactions(own, joint.mean_of(own))[1:, 1:, 1:]
+        cost = comb(k, 3) / comb(d, 3) / prod(features.cardinalities[i] for i in own)
+        # Estimates of triples do not move the log-linear model: no variance, no sensitivity.
+        none, even = np.zeros_like(value), np.ones_like(value)
+        row = (predicted, none, value, variance * even, estimate, known * even, cost * even)
+        parts.append(tuple(values.ravel() for values in row))
+    f, f_variance, g, g_variance, estimates, precision, weight = np.concatenate(parts, axis=1)
+    # Sensitivities above 1 are noise of the draws.
+    first, second = (f, np.minimum(f_variance * precision, 1.0)), (g, g_variance * precision)
     return share_of_first(first, second, estimates, precision, weight, prior)
 
 

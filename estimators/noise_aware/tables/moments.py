@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
+from math import prod
 
 import numpy as np
 
@@ -97,6 +98,15 @@ class MomentTables:
             Fitted(post.means, post.mean_variance, more * post.mean_variance),
             Fitted(post.products, post.product_variance, more * post.product_variance),
         )
+
+    def third(self, attributes: Attributes) -> tuple[Floats, float]:
+        """Return the interaction of three attributes and the mean variance of its features.
+
+        `Statistics.blocks` has an estimate of it, of the same shape.
+        """
+        table = self._mean_table(attributes)
+        free = prod(r - 1 for r in table.shape) / prod(r if r > 2 else 1 for r in table.shape)
+        return self._thirds.interaction(attributes, table), free * self._thirds.variance[attributes]
 
     def _inflation_of(self, attributes: Attributes) -> float:
         """Return the inflation of the deviations of a table of one or two attributes."""

@@ -47,7 +47,7 @@ class Thirds:
             return
         sets = sorted(blocks)
         predicted = predictions(features.cardinalities, sets, table_of)
-        residuals = [blocks[own][0] - self._interaction(own, predicted[own]) for own in sets]
+        residuals = [blocks[own][0] - self.interaction(own, predicted[own]) for own in sets]
         noise = np.array([1.0 / blocks[own][1] for own in sets])
         free = np.array([prod(features.cardinalities[i] - 1 for i in own) for own in sets], float)
         length = np.sqrt([float(np.square(block).sum()) for block in residuals])
@@ -57,7 +57,8 @@ class Thirds:
             self._residuals[own] = gain[number] * residuals[number]
             self.variance[own] = float(variance[number])
 
-    def _interaction(self, attributes: Attributes, table: Floats) -> Floats:
+    def interaction(self, attributes: Attributes, table: Floats) -> Floats:
+        """Return the interaction of three attributes in their table; an axis has features."""
         return self._features.interactions(attributes, table)[1:, 1:, 1:]
 
     def shift(self, attributes: Attributes) -> Floats | None:

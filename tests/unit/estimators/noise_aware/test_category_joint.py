@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
-from math import prod
+from math import comb, prod
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ from estimators.noise_aware.models.category_cells import CategoryCells
 from estimators.noise_aware.models.category_weights import CategoryWeights
 from estimators.noise_aware.models.posterior import Posterior
 from estimators.noise_aware.priors import BLOCK_WEIGHT, BLOCK_WEIGHT_SPREAD, FIELD_SCALE
-from estimators.noise_aware.tables.mixed import MixedTables, share_of_category_joint
+from estimators.noise_aware.tables.mixed import MixedTables, share_of_category_joint, share_of_first
+from estimators.noise_aware.tables.moments import MomentTables
 from estimators.numerics.contraction import adding
 from estimators.numerics.grids import LogGrid
 from tests.support.noise_aware import (
@@ -307,6 +309,13 @@ def _posterior(features: Features, table: Floats, variance: float) -> Posterior:
     )
 
 
+def _share(
+    fitted: category_joint.CategoryJoint, statistics: Statistics, posterior: Posterior, k: int
+) -> tuple[float, float]:
+    moments = MomentTables(fitted.features, posterior, None, 1.25, statistics.blocks)
+    return share_of_category_joint(fitted, statistics, posterior, moments, k, 0.5)
+
+
 @pytest.mark.parametrize(("right", "least", "most"), [(True, 0.9, 1.0), (False, 0.0, 0.1)])
 def test_the_share_is_that_of_the_better_model(right: bool, least: float, most: float) -> None:
     shape = (3, 2, 4)
@@ -315,8 +324,8 @@ def test_the_share_is_that_of_the_better_model(right: bool, least: float, most: 
     fitted = category_joint.fit(
         features, statistics if right else _statistics(features, other, 1e5, 0.0)
     )
-    moments = _posterior(features, other if right else true, 1e-7)
-    share, decided = share_of_category_joint(fitted, statistics, moments, features, 2, 0.5)
+    posterior = _posterior(features, other if right else true, 1e-7)
+    share, decided = _share(fitted, statistics, posterior, 2)
     assert least <= share <= most
     assert decided > 0.9
 
@@ -326,8 +335,38 @@ def test_the_share_is_the_prior_without_statistics() -> None:
     table = _dependent((3, 2, 4), 7)
     nothing = _statistics(features, table, 0.0, 0.0)
     fitted = category_joint.fit(features, nothing)
-    moments = _posterior(features, table, 1e-7)
-    assert share_of_category_joint(fitted, nothing, moments, features, 2, 0.5) == (0.5, 0.0)
+    assert _share(fitted, nothing, _posterior(features, table, 1e-7), 2) == (0.5, 0.0)
+
+
+def test_estimates_of_triples_speak_for_the_model_that_has_them() -> None:
+    """Sums modulo 3 have even pair tables, which both models know."""
+    shape = (3, 3, 3)
+    features, labels = Features(shape), np.indices((3, 3, 3))
+    table = np.where(labels.sum(axis=0) % 3 == 0, 0.9 / 9.0, 0.1 / 18.0)
+    statistics = _statistics(features, table, 1e5, 0.0)
+    fitted = category_joint.fit(features, statistics)
+    posterior = _posterior(features, table, 1e-7)
+    block = features.interactions((0, 1, 2), table)[1:, 1:, 1:]
+    with_triple = replace(statistics, blocks={(0, 1, 2): (block, 1e5)})
+    assert _share(fitted, with_triple, posterior, 3)[0] < 0.05
+    assert _share(fitted, with_triple, posterior, 2) == _share(fitted, statistics, posterior, 2)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_for_bits_the_share_is_that_of_their_coefficients(k: int) -> None:
+    shape = (2, 2, 2)
+    features, table = Features(shape), _dependent(shape, 8)
+    statistics = _statistics(features, table, 300.0, 300.0**-0.5)
+    fitted = category_joint.fit(features, statistics)
+    posterior = _posterior(features, _dependent(shape, 9), 1e-3)
+    draws = fitted.moments
+    above = np.triu_indices(3, 1)
+    estimates = np.append(statistics.means, statistics.products[above])
+    first = draws.mean(axis=0), np.minimum(draws.var(axis=0) * 300.0, 1.0)
+    second = np.append(posterior.means, posterior.products[above]), np.full(6, 0.3)
+    cost = np.repeat([comb(k, 1) / comb(3, 1) / 2.0, comb(k, 2) / comb(3, 2) / 4.0], 3)
+    expected = share_of_first(first, second, estimates, np.full(6, 300.0), cost, 0.5)
+    np.testing.assert_allclose(_share(fitted, statistics, posterior, k), expected, rtol=1e-6)
 
 
 def _records(n: int, cards: tuple[int, ...], seed: int) -> NDArray[np.uint16]:
