@@ -26,6 +26,7 @@ from estimators.noise_aware.models import (
     ordered_margins,
     third_moments,
 )
+from estimators.noise_aware.models.posterior import Posterior
 from estimators.noise_aware.priors import LOGLINEAR_SHARE, LOGLINEAR_SHARE_SMALL
 from estimators.noise_aware.tables.grouped import with_errors
 from estimators.noise_aware.tables.intervals import INFLATION, INFLATION_TRAITS
@@ -118,17 +119,29 @@ class Regime:
         if self.joint_share is None or (self.categories and ordered.levels):
             return moments
         if self.categories:
-            tables = category_joint.fit(features, statistics)
-            share, _ = share_of_category_joint(
-                tables, statistics, posterior, moments, plan.k, self.joint_share
-            )
-            return MixedTables(tables, moments, share, MOST_SURE)
+            return self._beside_categories(plan.k, features, statistics, posterior, moments)
         whole = joint.fit(statistics)
         share, decided = share_of_joint(
             whole, statistics, posterior, third, plan.k, self.joint_share
         )
         most_sure = MOST_SURE + (1.0 - MOST_SURE) * (decided if self.share_decides else 0.0)
         return MixedTables(whole, moments, share, most_sure)
+
+    def _beside_categories(
+        self,
+        k: int,
+        features: Features,
+        statistics: Statistics,
+        posterior: Posterior,
+        moments: MomentTables,
+    ) -> MixedTables:
+        """Fit the log-linear model of categories, and mix both models' tables."""
+        assert self.joint_share is not None
+        whole = category_joint.fit(features, statistics)
+        share, _ = share_of_category_joint(
+            whole, statistics, posterior, moments, k, self.joint_share
+        )
+        return MixedTables(whole, moments, share, MOST_SURE)
 
 
 REGIMES = (
