@@ -124,6 +124,9 @@ EXCESS_VARIANCE = 1.0
 # The part of a categorical interaction of three attributes that their pair tables do not predict,
 # in the design: it decides from how many reports on views of three attributes pay off.
 UNPREDICTED_THIRD = 0.4
+# The same where attributes depend so strongly, such as the answers of one person in several years,
+# that interactions of three are as large as those of pairs usually are.
+STRONG_THIRD = 2.0
 # Unmodelled interactions of each order are at most half as large as those of the order below.
 LARGEST_DECAY = 0.5
 # Interactions of three categorical attributes, which no estimate shows, are this part of their

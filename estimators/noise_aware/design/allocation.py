@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, compress
-from math import comb, exp
+from math import comb, exp, sqrt
 from typing import cast
 
 import numpy as np
@@ -25,7 +25,12 @@ from estimators.noise_aware.design.exchangeable import Scenario, variances
 from estimators.noise_aware.design.triples import Triples
 from estimators.noise_aware.input.statistics import cell_variance
 from estimators.noise_aware.models.joint import MAX_ATTRIBUTES, MAX_ORDER, READ_ORDER, SMALL
-from estimators.noise_aware.priors import SCENARIO_MEANS, UNPREDICTED_THIRD, PriorScales
+from estimators.noise_aware.priors import (
+    SCENARIO_MEANS,
+    STRONG_THIRD,
+    UNPREDICTED_THIRD,
+    PriorScales,
+)
 from estimators.numerics.covering import balanced
 from estimators.numerics.subsets import sets_up_to
 
@@ -45,6 +50,9 @@ MAX_SETS = 1024
 LEAST_UNPREDICTED = 0.25
 """Views of three categorical attributes are considered where interactions that pairs do not predict
 are at least this part of the expected error; elsewhere such views gain nothing in practice."""
+
+LEAST_REGRET = 0.25
+"""Least logarithm of the ratio of errors, to the best design's, that changes a design."""
 
 STEPS = 60
 """Multiplicative steps of shares: enough for shares that hardly change."""
@@ -152,30 +160,66 @@ class _Problem:
 
         Triples are considered where what pairs do not predict is `LEAST_UNPREDICTED` of the error.
         As the problem is convex, they pay off if and only if a share of users on one of them
-        reduces the error by more than it does on the other views.
+        reduces the error by more than it does on the other views. Where strong interactions would
+        give these shares `LEAST_REGRET`, the best shares for interactions between usual and strong
+        are taken, if their largest regret is less.
         """
         d, size = self.d, self.upper[0].size
-        unpredicted = UNPREDICTED_THIRD * (*self.prior.scales, 0.0)[2]
-        triples = Triples(
-            self.r.tolist(), lambda cells: self.users * self._information(cells), unpredicted
-        )
-        start = (np.full(d, 1.0 / d), np.full(size, 1.0 / size), np.zeros(len(triples.sets)))
-        (one, two, three), pays = self._steps(start, triples, k)
-        unavoidable = triples.unpredicted(k)
-        least = LEAST_UNPREDICTED * self.error(*self._precision(one, two), k)[0]
-        if pays := pays and unavoidable >= least:
-            start[2][:] = 1.0 / len(triples.sets)
-            (one, two, three), _ = self._steps(start, triples, k)
+        usual, strong = self._triples(UNPREDICTED_THIRD), self._triples(STRONG_THIRD)
+        shares, pays = self._for_usual(usual, k)
+        if strong.sets and k > 2:
+            between = self._triples(sqrt(UNPREDICTED_THIRD * STRONG_THIRD))
+            other, _ = self._steps(self._even(between), between, k)
+            errors = np.array(
+                [[self._with(own, t, k) for t in (usual, strong)] for own in (shares, other)]
+            )
+            regret = np.log(errors / errors.min(axis=0)).max(axis=1)
+            if regret[0] > max(LEAST_REGRET, float(regret[1])):
+                shares, pays = other, True
+        one, two, three = shares
         one, two = one * (1 - FLOOR), two * (1 - FLOOR) + FLOOR / size
         three = three * (1 - FLOOR)
-        members = (*sets_up_to(d, 2).members, *(triples.sets if pays else ()))
-        shares = np.concatenate([one, two, three])[: len(members)]
-        kept = shares > 1e-4 / shares.size  # smaller shares stand for next to no user
+        members = (*sets_up_to(d, 2).members, *(usual.sets if pays else ()))
+        all_shares = np.concatenate([one, two, three])[: len(members)]
+        kept = all_shares > 1e-4 / all_shares.size  # smaller shares stand for next to no user
         views = tuple(compress(members, kept.tolist()))
-        (first, second), third = self._precision(one, two), triples.precisions(three, d, size)
-        unknown = triples.unknown(third[2])
+        (first, second), third = self._precision(one, two), usual.precisions(three, d, size)
+        unknown = usual.unknown(third[2])
         expected = self.expected(first + third[0], second + third[1], k, unknown)
-        return Allocation(views, shares[kept] / shares[kept].sum(), 2 + pays, expected)
+        return Allocation(views, all_shares[kept] / all_shares[kept].sum(), 2 + pays, expected)
+
+    def _triples(self, ratio: float) -> Triples:
+        """Return triples whose interactions have so many times the prior scale of order three."""
+        return Triples(
+            self.r.tolist(),
+            lambda cells: self.users * self._information(cells),
+            ratio * (*self.prior.scales, 0.0)[2],
+        )
+
+    def _even(self, triples: Triples) -> tuple[Floats, Floats, Floats]:
+        """Return shares to start from."""
+        pairs, sets = self.upper[0].size, len(triples.sets)
+        return (
+            np.full(self.d, 1.0 / self.d),
+            np.full(pairs, 1.0 / pairs),
+            np.ones(sets) / max(sets, 1),
+        )
+
+    def _for_usual(self, triples: Triples, k: int) -> tuple[tuple[Floats, Floats, Floats], bool]:
+        """Return the best shares for usual interactions, and whether triples have any."""
+        one, two, three = self._even(triples)
+        shares, pays = self._steps((one, two, 0.0 * three), triples, k)
+        least = LEAST_UNPREDICTED * self.error(*self._precision(*shares[:2]), k)[0]
+        if pays and triples.unpredicted(k) >= least:
+            return self._steps((one, two, three), triples, k)[0], True
+        return shares, False
+
+    def _with(self, shares: tuple[Floats, Floats, Floats], triples: Triples, k: int) -> float:
+        """Return the expected error of a k-way table with triples' interactions."""
+        one, two, three = shares
+        first, second = self._precision(one, two)
+        more, others, third = triples.precisions(three, one.size, two.size)
+        return self.error(first + more, second + others, k)[0] + triples.left(third, k)
 
     def _steps(
         self, shares: tuple[Floats, Floats, Floats], triples: Triples, k: int

@@ -73,6 +73,10 @@ class Triples:
         """Return the expected error of a k-way table from order three without any report on it."""
         return float(self._weight(k).sum()) * self._energy
 
+    def left(self, own: Floats, k: int) -> float:
+        """Return the expected error of a k-way table from order three, given its precisions."""
+        return float((self._weight(k) * self._energy / (1.0 + self._energy * own)).sum())
+
     def _weight(self, k: int) -> Floats:
         weight = comb(k, 3) / max(self._all, 1) * self._mean_cells ** (3 - k)
         return np.asarray(weight * self._free)

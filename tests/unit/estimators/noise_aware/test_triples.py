@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -9,13 +10,14 @@ import pytest
 
 from estimators.marginal import sse
 from estimators.methods.calm import Calm
-from estimators.noise_aware.design.allocation import _Problem, allocate
+from estimators.noise_aware.design import allocation
+from estimators.noise_aware.design.allocation import LEAST_REGRET, _Problem, allocate
 from estimators.noise_aware.design.triples import Triples
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import collect
 from estimators.noise_aware.model import NoiseAwareModel
 from estimators.noise_aware.models.horseshoe import gains
-from estimators.noise_aware.priors import PriorScales
+from estimators.noise_aware.priors import STRONG_THIRD, UNPREDICTED_THIRD, PriorScales
 from estimators.noise_aware.tables.thirds import Thirds, predictions
 from estimators.plan.request import Request
 from tests.support.noise_aware import domain_of, plan_for, tallies_of, truth
@@ -80,6 +82,68 @@ def test_shares_with_triples_are_a_minimum(users: int, pays: bool) -> None:
     for _ in range(50):  # the floor of pairs costs up to 5 %
         other = _error(problem, triples, random.dirichlet(np.full(14, 0.3)), 3)
         assert other > 0.94 * least
+
+
+def _regrets(shares: tuple[np.ndarray, ...], others: tuple[np.ndarray, ...]) -> list[float]:
+    """Return the log ratio of the errors of two designs for usual and for strong triples."""
+    problem = _Problem((4,) * 8, 1 << 19, "2", PriorScales())
+    scenarios = [problem._triples(ratio) for ratio in (UNPREDICTED_THIRD, STRONG_THIRD)]
+    return [
+        float(np.log(problem._with(shares, t, 3) / problem._with(others, t, 3))) for t in scenarios
+    ]
+
+
+def _shares(found: allocation.Allocation) -> tuple[np.ndarray, ...]:
+    """Return the shares of all sets of one, two and three of eight attributes."""
+    own = dict(zip(found.views, found.shares.tolist(), strict=True))
+    return tuple(
+        np.array([own.get(view, 0.0) for view in combinations(range(8), size)])
+        for size in (1, 2, 3)
+    )
+
+
+def test_strong_triples_change_a_design_that_they_would_make_bad(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chosen = _shares(allocate((4,) * 8, 1 << 19, "2", 3))
+    monkeypatch.setattr(allocation, "LEAST_REGRET", np.inf)
+    usual = _shares(allocate((4,) * 8, 1 << 19, "2", 3))
+    assert chosen[2].sum() > 0.5 > usual[2].sum()
+    gained = _regrets(usual, chosen)
+    assert gained[1] > LEAST_REGRET
+    assert 0.0 < -gained[0] < gained[1]
+
+
+@pytest.mark.parametrize(
+    ("users", "epsilon", "k"), [(1 << 14, "2", 3), (1 << 18, "0.5", 3), (1 << 18, "2", 2)]
+)
+def test_the_design_is_the_usual_one_where_triples_show_nothing_or_are_not_asked_for(
+    users: int, epsilon: str, k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = allocate((4,) * 8, users, epsilon, k)
+    monkeypatch.setattr(allocation, "LEAST_REGRET", np.inf)
+    assert chosen.views == allocate((4,) * 8, users, epsilon, k).views
+
+
+@pytest.mark.slow
+def test_no_worse_than_calm_where_three_attributes_depend_and_their_pairs_do_not() -> None:
+    """Half of the records have attributes whose sums modulo 4 are 0, in threes."""
+    domain, users, random = domain_of(*[4] * 6), 1 << 18, np.random.default_rng(4)
+    codes = random.integers(0, 4, size=(users, 6)).astype(np.uint16)
+    for a, b, c in ((0, 1, 2), (3, 4, 5)):
+        codes[: users // 2, c] = -(codes[: users // 2, a] + codes[: users // 2, b]) % 4
+    plan = plan_for(domain, "2", users, 3)
+    other = replace(plan, groups=Calm().design(Request(domain, "2", users, 3)).groups)
+    errors = np.zeros(2)
+    for seed in range(3):
+        models = (
+            NoiseAwareModel(plan, tallies_of(plan, codes, seed)),
+            Calm().fit(other, tallies_of(other, codes, seed)),
+        )
+        for place, model in enumerate(models):
+            for own in combinations(range(6), 3):
+                errors[place] += sse(model.marginal(own).table, truth(domain, codes, own))
+    assert errors[0] < errors[1]
 
 
 def test_reports_on_triples_lower_the_stated_error_of_triples() -> None:
