@@ -32,8 +32,9 @@ SMALL, MAX_ORDER = 9, 4
 READ_ORDER = 3
 """Highest order of the estimates that are read for more than `SMALL` attributes."""
 
-WARM_UP, SWEEPS = 25, 50
-"""Dropped and kept sweeps of each chain; a sweep computes some 6 tables."""
+SWEEPS, SWEEPS_LARGE = (25, 50), (22, 44)
+"""Dropped and kept sweeps of each chain, up to `SMALL` attributes and beyond; a sweep computes some
+6 tables."""
 
 MOST_KEPT = 1 << 22
 """Approximate number of cells of all draws that are kept as tables: 16 MB."""
@@ -97,7 +98,7 @@ class Joint:
 def fit(statistics: Statistics) -> Joint:
     """Fit the log-linear model to at most `MAX_ATTRIBUTES` binary attributes.
 
-    Cost: some 450 tables of each chain.
+    Cost: some 400 tables of each chain.
     """
     d = statistics.means.size
     highest = MAX_ORDER if d <= SMALL else 2
@@ -111,8 +112,9 @@ def fit(statistics: Statistics) -> Joint:
     random = np.random.default_rng(20181015)  # fixed: equal tallies give equal answers
     model = LogLinear(parities, estimates, precision, chains, random, observed)
     total, moments, kept = np.zeros(1), [], []
-    step = max((SWEEPS * chains << d) // MOST_KEPT, 1)
-    for number, compact in enumerate(draw(model, random, WARM_UP, SWEEPS)):
+    warm_up, sweeps = SWEEPS if d <= SMALL else SWEEPS_LARGE
+    step = max((sweeps * chains << d) // MOST_KEPT, 1)
+    for number, compact in enumerate(draw(model, random, warm_up, sweeps)):
         tables = parities.expand(compact)
         total = total + tables.sum(axis=0)
         moments.append(observed.moments(tables))
