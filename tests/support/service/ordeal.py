@@ -342,7 +342,8 @@ class Ordeal:
         outcome.rejections = comparison.rejects()
         assert sum(honest.values()) == outcome.reports, "each report once, counted or late"
         by_hand = outcome.rejections.total() - outcome.rejections["duplicate"]
-        assert sender.rejects[0] <= by_hand <= sender.rejects[1] + self._late_batches(comparison)
+        least, most = sender.rejects[0], sender.rejects[1] + self._late_batches(comparison)
+        assert least <= by_hand <= most, f"{by_hand} rejections, {least} to {most} were caused"
         left = list((self.directory / "spool").rglob("*.json"))
         assert not left, f"{len(left)} batches were never acknowledged"
         slow = {w: round(s, 1) for w, s in outcome.finals.items() if s > self.latest}
