@@ -21,14 +21,16 @@ error for one report of even records is the sum over S of cost(S) / information(
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from functools import cached_property
 from math import comb, exp
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.study import Study
 from estimators.numerics.hadamard import parity, transform
 
 Floats = NDArray[np.float64]
@@ -37,6 +39,8 @@ D, K = 8, 3
 EPSILONS = ("0.2", "0.5", "1", "2")
 GRID = Path(__file__).resolve().parents[1] / "results" / "grid.jsonl"
 OTHERS = ("noise-aware", "calm")
+BITS = ("kosarak", "pos", "movielens", "taxi")
+"""Data sets of the grid whose attributes are bits."""
 
 
 class Mixtures:
@@ -122,18 +126,13 @@ class Mixtures:
             members[best] ^= True
 
 
-def measured(epsilon: str) -> dict[str, list[float]]:
+def measured(results: Sequence[dict[str, Any]], epsilon: str) -> dict[str, list[float]]:
     """Return the errors for one report of each method in the grid's cells of eight bits."""
     found: dict[str, list[float]] = {name: [] for name in OTHERS}
-    for line in GRID.read_text().splitlines():
-        result = json.loads(line)["result"]
+    for result in results:
         cell = result["cell"]
-        if (cell["d"], cell["k"], cell["epsilon"]) == (D, K, epsilon) and cell["dataset"] in (
-            "kosarak",
-            "pos",
-            "movielens",
-            "taxi",
-        ):
+        own = (cell["d"], cell["k"], cell["epsilon"]) == (D, K, epsilon)
+        if own and cell["dataset"] in BITS:
             for name in OTHERS:
                 found[name].append(float(np.mean(result["errors"][name])) * 2 ** cell["log_users"])
     return found
@@ -145,11 +144,12 @@ def main() -> None:
     print("| epsilon | bound of unbiased mechanisms | reached by one |", end=" ")
     print(" | ".join(f"{name}: mean, least to largest" for name in OTHERS), end=" |\n")
     print("|--:|--:|--:|--:|--:|")
+    results = list(Study(GRID).read().values())
     for epsilon in EPSILONS:
         mixtures = Mixtures(D, K, float(epsilon))
         reached = mixtures.search(np.random.default_rng(1), tries=8)
         row = [f"{mixtures.bound:.1f}", f"{reached:.1f}"]
-        for errors in measured(epsilon).values():
+        for errors in measured(results, epsilon).values():
             mean = float(np.exp(np.log(errors).mean()))
             row.append(f"{mean:.1f}, {min(errors):.1f} to {max(errors):.1f}")
         print(f"| {epsilon} | " + " | ".join(row) + " |")
