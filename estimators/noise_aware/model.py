@@ -181,8 +181,8 @@ REGIMES = (
     # A joint table of at most 2^14 cells leaves time for interactions of pairs. Only the tables of
     # the other model read estimates of triples (`tables.thirds`).
     Regime(binary=False, orders=3, categories=True, joint_share=LOGLINEAR_SHARE),
-    # Only the low-rank model has attributes of more than two categories. It has no triples; tables
-    # are moved towards the estimates of triples (`tables.thirds`).
+    # The low-rank model has attributes of any numbers of categories. It has no triples; tables are
+    # moved towards the estimates of triples (`tables.thirds`).
     Regime(binary=False, orders=3),
 )
 """The dispatch table: the first row that serves a domain is used."""

@@ -183,9 +183,8 @@ class _Problem:
         all_shares = np.concatenate([one, two, three])[: len(members)]
         kept = all_shares > 1e-4 / all_shares.size  # smaller shares stand for next to no user
         views = tuple(compress(members, kept.tolist()))
-        (first, second), third = self._precision(one, two), usual.precisions(three, d, size)
-        unknown = usual.unknown(third[2])
-        expected = self.expected(first + third[0], second + third[1], k, unknown)
+        first, second, third = self._precisions_with((one, two, three), usual)
+        expected = self.expected(first, second, k, usual.unknown(third))
         return Allocation(views, all_shares[kept] / all_shares[kept].sum(), 2 + pays, expected)
 
     def _triples(self, ratio: float) -> Triples:
@@ -216,10 +215,17 @@ class _Problem:
 
     def _with(self, shares: tuple[Floats, Floats, Floats], triples: Triples, k: int) -> float:
         """Return the expected error of a k-way table with triples' interactions."""
+        first, second, third = self._precisions_with(shares, triples)
+        return self.error(first, second, k)[0] + triples.left(third, k)
+
+    def _precisions_with(
+        self, shares: tuple[Floats, Floats, Floats], triples: Triples
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return the precisions of coefficients of order 1, 2 and 3 from all views."""
         one, two, three = shares
         first, second = self._precision(one, two)
         more, others, third = triples.precisions(three, one.size, two.size)
-        return self.error(first + more, second + others, k)[0] + triples.left(third, k)
+        return first + more, second + others, third
 
     def _steps(
         self, shares: tuple[Floats, Floats, Floats], triples: Triples, k: int
@@ -231,9 +237,8 @@ class _Problem:
         i, j = self.upper
         one, two, three = (own / sum(s.sum() for s in shares) for own in shares)
         for _ in range(STEPS):
-            first, second = self._precision(one, two)
-            more, others, third = triples.precisions(three, one.size, two.size)
-            _, slope1, slope2 = self.error(first + more, second + others, k)
+            first, second, third = self._precisions_with((one, two, three), triples)
+            _, slope1, slope2 = self.error(first, second, k)
             by_single = slope1 * self.single
             by_pair = (slope1[i] + slope1[j] + slope2) * self.double
             by_triple = triples.gain(slope1, slope2, triples.slope(third, k))

@@ -121,15 +121,23 @@ def contrasts(categories: int) -> Floats:
     return np.asarray(root, np.float64)
 
 
+def contrast_codes(categories: int) -> Floats:
+    """Return values of contrasts, of mean square 1 over the categories: (r, r - 1)."""
+    if categories == 2:
+        return np.array([[1.0], [-1.0]])
+    return sqrt(categories) * contrasts(categories)
+
+
 @lru_cache(maxsize=256)
 def _basis(shape: tuple[int, ...], order: int) -> dict[Attributes, Floats]:
     """Return the contrasts of each set of axes up to an order: (cells, coefficients)."""
-    sides = [np.array([[1.0], [-1.0]]) if r == 2 else sqrt(r) * contrasts(r) for r in shape]
+    sides = [contrast_codes(r) for r in shape]
     found = {}
     for own in sets_up_to(len(shape), min(order, len(shape))).members:
         block = np.ones((1, 1))
         for axis, side in enumerate(sides):
-            block = np.kron(block, side if axis in own else np.ones((len(side), 1)))
+            factor = side if axis in own else np.ones((len(side), 1))
+            block = np.asarray(np.kron(block, factor), np.float64)
         found[own] = block
     return found
 

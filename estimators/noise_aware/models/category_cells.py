@@ -2,8 +2,8 @@
 
 ``p(x) = exp(sum_t lambda_t h_t(x)) / Z``. A term t is a contrast of one attribute or the product of
 contrasts of two; contrasts of r labels are orthogonal, of mean 0 and mean square 1 over the labels
-(`input.correlated.contrasts`). A table is a matrix: cells of the first attributes by cells of the
-others. So energies and moments are products of small matrices. Tables have single precision: no
+(`input.correlated.contrast_codes`). A table is a matrix: cells of the first attributes by cells of
+the others. So energies and moments are products of small matrices. Tables have single precision: no
 moment is estimated to seven digits.
 """
 
@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import combinations
-from math import log, prod, sqrt
+from math import log, prod
 
 import numpy as np
 
 from estimators.noise_aware.arrays import Floats, Indices, Singles
-from estimators.noise_aware.input.correlated import contrasts
+from estimators.noise_aware.input.correlated import contrast_codes
 from estimators.numerics.contraction import adding
 
 
@@ -38,7 +38,7 @@ class CategoryCells:
     def __init__(self, cardinalities: Sequence[int]) -> None:
         """Divide the attributes into two parts with about as many cells each."""
         self.cardinalities = tuple(cardinalities)
-        self.codes = [_codes(r) for r in cardinalities]
+        self.codes = [contrast_codes(r) for r in cardinalities]
         widths = [r - 1 for r in cardinalities]
         ends = np.cumsum(widths).tolist()
         self.singles = [slice(e - w, e) for e, w in zip(ends, widths, strict=True)]
@@ -182,13 +182,6 @@ class _Part:
 def _products(first: Floats, second: Floats) -> Floats:
     """Return products of columns, the second ones fastest: shape (rows, columns * columns)."""
     return np.asarray((first[:, :, None] * second[:, None, :]).reshape(len(first), -1))
-
-
-def _codes(labels: int) -> Floats:
-    """Return contrasts of mean square 1: shape (labels, labels - 1); for a bit its sign."""
-    if labels == 2:
-        return np.array([[1.0], [-1.0]])
-    return sqrt(labels) * contrasts(labels)
 
 
 def _middle(cardinalities: Sequence[int]) -> int:
