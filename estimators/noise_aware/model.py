@@ -92,7 +92,7 @@ class Regime:
             self.binary == bool(features.binary.all())
             and len(features.cardinalities) <= self.most_attributes
             and in_view <= self.most_in_view
-            and (not self.categories or category_joint.serves(features))
+            and (not self.categories or category_joint.serves(features.cardinalities))
         )
 
     def fit(

@@ -109,10 +109,13 @@ CONCENTRATION = LogNormal(0.05, 20.0, 24, median=0.7, spread=1.0)
 BLOCK_SIZE = LogGrid(3e-3, 1.0, 29)
 # Common scale of these strengths, uniform in the logarithm.
 BLOCK_SCALE = LogGrid(3e-3, 0.5, 16)
-# Log-linear weights of two categorical attributes: the common size of all pairs, and the deviation
-# of the logarithm of a pair's own size from it.
-BLOCK_WEIGHT = HalfNormal(2e-3, 0.8, 40, size=0.1, level=True)
-BLOCK_WEIGHT_SPREAD = 1.0
+# Log-linear weights of two and of three categorical attributes: the common size of all sets, and
+# the deviation of the logarithm of a set's own size from it. Triples have half the scale of pairs.
+SET_WEIGHTS = (
+    HalfNormal(2e-3, 0.8, 40, size=0.1, level=True),
+    HalfNormal(2e-3, 0.8, 40, size=0.05),
+)
+SET_WEIGHT_SPREAD = 1.0
 # Prior weight of the log-linear model in mixed tables: 1 where it has interactions of more than two
 # attributes and so misses little, 1/2 where it has pairs only.
 LOGLINEAR_SHARE_SMALL, LOGLINEAR_SHARE = 1.0, 0.5

@@ -1,63 +1,85 @@
 """Log-linear tables of categorical attributes, several at once, and their moments.
 
-``p(x) = exp(sum_t lambda_t h_t(x)) / Z``. A term t is a contrast of one attribute or the product of
-contrasts of two; contrasts of r labels are orthogonal, of mean 0 and mean square 1 over the labels
-(`input.correlated.contrast_codes`). A table is a matrix: cells of the first attributes by cells of
-the others. So energies and moments are products of small matrices. Tables have single precision: no
-moment is estimated to seven digits.
+``p(x) = exp(sum_t lambda_t h_t(x)) / Z``. A term t is a contrast of one attribute, or the product
+of contrasts of two or three; contrasts of r labels are orthogonal, of mean 0 and mean square 1 over
+the labels (`input.correlated.contrast_codes`). A table is a matrix: cells of the first attributes
+by cells of the others. So energies and moments are products of small matrices. Tables have single
+precision: no moment is estimated to seven digits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 from math import log, prod
+from typing import NamedTuple
 
 import numpy as np
 
+from estimators.domain import Attributes
 from estimators.noise_aware.arrays import Floats, Indices, Singles
 from estimators.noise_aware.input.correlated import contrast_codes
 from estimators.numerics.contraction import adding
+from estimators.numerics.subsets import sets_up_to
 
 
 class CategoryCells:
-    """The terms of all sets of one and two attributes.
+    """The terms of all sets of up to ``order`` attributes.
 
-    Terms of single attributes come first, one attribute after another; then those of pairs in
-    lexicographic order, each with the contrasts of its second attribute fastest.
+    Terms of single attributes come first, then those of pairs and triples. Sets of one size are in
+    lexicographic order; in a set the contrasts of the last attribute vary fastest.
 
     Attributes:
         cardinalities: numbers of labels, at least two attributes.
         codes: per attribute its contrasts, shape (labels, labels - 1).
+        sets: by set of attributes the positions of its terms.
         terms: number of terms.
-        singles: per attribute the positions of its terms.
-        pairs: per pair of attributes the positions of its terms.
     """
 
-    def __init__(self, cardinalities: Sequence[int]) -> None:
-        """Divide the attributes into two parts with about as many cells each."""
+    def __init__(self, cardinalities: Sequence[int], order: int = 2) -> None:
+        """Divide the attributes into two parts with about as many cells each; order is 2 or 3."""
         self.cardinalities = tuple(cardinalities)
         self.codes = [contrast_codes(r) for r in cardinalities]
-        widths = [r - 1 for r in cardinalities]
-        ends = np.cumsum(widths).tolist()
-        self.singles = [slice(e - w, e) for e, w in zip(ends, widths, strict=True)]
-        self.pairs: dict[tuple[int, int], slice] = {}
-        self.terms = ends[-1]
-        for i, j in combinations(range(len(widths)), 2):
-            self.pairs[i, j] = slice(self.terms, self.terms + widths[i] * widths[j])
-            self.terms = self.pairs[i, j].stop
+        self.sets: dict[Attributes, slice] = {}
+        self.terms = 0
+        for own in sets_up_to(len(cardinalities), min(order, len(cardinalities))).members:
+            self.sets[own] = slice(self.terms, self.terms + self._size(own))
+            self.terms = self.sets[own].stop
         self.half = _middle(self.cardinalities)
-        first, second = range(self.half), range(self.half, len(widths))
-        self._first, self._second = _Part(self, first), _Part(self, second)
-        self._crossed = np.concatenate(
-            [np.concatenate([self._places(i, j) for j in second], axis=1) for i in first]
-        )  # (linear terms of the first part, those of the second)
+        first = _Part(self, range(self.half), order)
+        second = _Part(self, range(self.half, len(cardinalities)), order)
+        self._first, self._second = first, second
+        # Terms of both parts: up to order - 1 attributes of the first part with one of the second,
+        # and one of the first with two of the second.
+        self._crossed = self._places(first.sets(1, order - 1), second.sets(1, 1))
+        self._more = self._places(first.sets(1, 1), second.sets(2, order - 1))
+        self._families = [
+            _Family(first.columns(1, order), second.columns(0, 0), first.terms[:, None]),
+            _Family(first.columns(0, 0), second.columns(1, order), second.terms[None]),
+            _Family(first.columns(1, order - 1), second.columns(1, 1), self._crossed),
+            _Family(first.columns(1, 1), second.columns(2, order - 1), self._more),
+        ]
 
-    def _places(self, i: int, j: int) -> Indices:
-        """Return the positions of a pair's terms: shape (contrasts of i, contrasts of j)."""
-        own = self.pairs[i, j]
-        return np.arange(own.start, own.stop).reshape(len(self.codes[i][0]), -1)
+    def _places(self, first: Sequence[Attributes], second: Sequence[Attributes]) -> Indices:
+        """Return the positions of the terms of unions of sets of both parts.
+
+        Shape (terms of the first sets, terms of the second ones).
+        """
+        rows = [
+            np.concatenate(
+                [np.zeros((self._size(a), 0), np.intp), *(self._both(a, b) for b in second)], axis=1
+            )
+            for a in first
+        ]
+        return np.concatenate(rows)
+
+    def _size(self, own: Attributes) -> int:
+        return prod(self.cardinalities[i] - 1 for i in own)
+
+    def _both(self, a: Attributes, b: Attributes) -> Indices:
+        own = self.sets[a + b]
+        return np.arange(own.start, own.stop).reshape(self._size(a), self._size(b))
 
     def energy(
         self, weights: Floats, out: Singles | None = None, constant: Floats | None = None
@@ -67,19 +89,23 @@ class CategoryCells:
         ``constant``, shape (batch,), is added to all cells. ``out`` is an array for the result, as
         new large arrays cost as much as the product.
         """
-        first, second, own = self._first, self._second, weights.astype(np.float32)
-        linear = second.linear.shape[1]
-        left = np.empty((len(own), len(first.all), linear + 2), np.float32)
-        np.matmul(first.linear, own[:, self._crossed], out=left[:, :, :linear])
-        left[:, :, linear] = own[:, first.terms] @ first.all.T
-        left[:, :, linear + 1] = 1.0
+        own = weights.astype(np.float32)
+        of_first, of_second, (left, right, crossed), (one, two, more) = self._families
+        linear, single = right.shape[1], one.shape[1] if two.size else 0
+        rows = np.empty((len(own), len(left), linear + 2 + single), np.float32)
+        np.matmul(left, own[:, crossed], out=rows[:, :, :linear])
+        rows[:, :, linear] = own[:, self._first.terms] @ of_first.left.T
+        rows[:, :, linear + 1] = 1.0
+        rows[:, :, linear + 2 :] = one[:, :single]
         if constant is not None:
-            left[:, :, linear] += constant[:, None]
-        right = np.empty((len(own), linear + 2, len(second.all)), np.float32)
-        right[:, :linear] = second.linear.T
-        right[:, linear] = 1.0
-        right[:, linear + 1] = own[:, second.terms] @ second.all.T
-        return np.asarray(np.matmul(left, right, out=out))
+            rows[:, :, linear] += constant[:, None]
+        columns = np.empty((len(own), linear + 2 + single, len(right)), np.float32)
+        columns[:, :linear] = right.T
+        columns[:, linear] = 1.0
+        columns[:, linear + 1] = own[:, self._second.terms] @ of_second.right.T
+        if single:
+            np.matmul(own[:, more], two.T, out=columns[:, linear + 2 :])
+        return np.asarray(np.matmul(rows, columns, out=out))
 
     def tables(self, weights: Floats, out: Singles | None = None) -> Singles:
         """Return tables of sum 1: (batch, terms) to (batch, rows, columns).
@@ -98,18 +124,20 @@ class CategoryCells:
 
     def moments(self, tables: Singles) -> Floats:
         """Return the means of all terms: shape (batch, rows, columns) to (batch, terms)."""
-        first, second = self._first, self._second
+        of_first, of_second, (left, right, crossed), (one, two, more) = self._families
         out = np.empty((len(tables), self.terms))
-        out[:, first.terms] = tables.sum(axis=2) @ first.all
-        out[:, second.terms] = tables.sum(axis=1) @ second.all
-        out[:, self._crossed] = first.linear.T @ (tables @ second.linear)
+        out[:, self._first.terms] = tables.sum(axis=2) @ of_first.left
+        out[:, self._second.terms] = tables.sum(axis=1) @ of_second.right
+        out[:, crossed] = left.T @ (tables @ right)
+        if two.size:
+            out[:, more] = (one.T @ tables) @ two
         return out
 
     def slopes(self, tables: Singles) -> tuple[Floats, Floats]:
         """Return moments and their derivatives by the weights, the covariances of the terms.
 
         Shapes (batch, terms) and (batch, terms, terms). Cost: O(batch (terms^2 + cells c^2)) for c
-        linear terms of each part.
+        terms of a part that terms of both parts have.
         """
         theta = self.moments(tables)
         slope = np.stack([self._second_moments(table) for table in tables.astype(np.float64)])
@@ -118,26 +146,25 @@ class CategoryCells:
 
     def _second_moments(self, table: Floats) -> Floats:
         """Return the mean products of all terms: shape (rows, columns) to (terms, terms)."""
-        one, two, crossed = self._first, self._second, self._crossed.ravel()
-        a, b = self._crossed.shape
         out = np.empty((self.terms, self.terms))
-
-        def put(rows: Indices, columns: Indices, block: Floats) -> None:
-            out[np.ix_(rows, columns)] = block
-            out[np.ix_(columns, rows)] = block.T
-
-        put(one.terms, one.terms, one.all.T @ (table.sum(axis=1)[:, None] * one.all))
-        put(two.terms, two.terms, two.all.T @ (table.sum(axis=0)[:, None] * two.all))
-        put(one.terms, two.terms, one.all.T @ table @ two.all)
-        by_two = one.products.T @ (table @ two.linear)  # (terms a, b)
-        put(one.terms, crossed, by_two.reshape(one.terms.size, a * b))
-        by_one = two.products.T @ (table.T @ one.linear)  # (terms b, a)
-        by_one = by_one.reshape(two.terms.size, b, a).transpose(0, 2, 1)
-        put(two.terms, crossed, by_one.reshape(two.terms.size, a * b))
-        both = one.products[:, : a * a].T @ (table @ two.products[:, : b * b])
-        both = both.reshape(a, a, b, b).transpose(0, 2, 1, 3)
-        put(crossed, crossed, both.reshape(a * b, a * b))
+        for a, b, left, right in self._pairs_of_families:
+            # The smaller factor first: it leaves fewer columns for the larger one.
+            narrow = left.shape[1] <= right.shape[1]
+            block = (left.T @ table) @ right if narrow else left.T @ (table @ right)
+            block = block.reshape(a.shape[0], b.shape[0], a.shape[1], b.shape[1])
+            block = block.transpose(0, 2, 1, 3).reshape(a.size, b.size)
+            out[np.ix_(a.ravel(), b.ravel())] = block
+            out[np.ix_(b.ravel(), a.ravel())] = block.T
         return out
+
+    @cached_property
+    def _pairs_of_families(self) -> list[tuple[Indices, Indices, Floats, Floats]]:
+        """Return for each two families their terms' places, and products of their columns."""
+        found = [family for family in self._families if family.places.size]
+        return [
+            (a.places, b.places, _products(a.left, b.left), _products(a.right, b.right))
+            for a, b in combinations_with_replacement(found, 2)
+        ]
 
     def adding(self, attributes: Sequence[int]) -> tuple[Singles, Singles]:
         """Return matrices that sum rows and columns to the cells over ``attributes``.
@@ -150,38 +177,47 @@ class CategoryCells:
         return rows, adding(self.cardinalities[half:], others).T
 
 
+class _Family(NamedTuple):
+    """Terms that are products of a column of the first part with one of the second."""
+
+    left: Singles  # (rows, a)
+    right: Singles  # (columns, b)
+    places: Indices  # (a, b): positions of the terms
+
+
 class _Part:
-    """The terms of one part of the attributes, at the cells of that part.
+    """The sets of attributes of one part, and their terms at the cells of that part.
 
     Attributes:
-        terms: positions of the terms of one or two attributes of the part: single ones first.
-        all: shape (cells, terms of the part), values of those terms.
-        linear: shape (cells, terms of single attributes).
+        terms: positions of the terms of all sets, by size, in the order of `sets`.
     """
 
-    def __init__(self, cells: CategoryCells, members: range) -> None:
+    def __init__(self, cells: CategoryCells, members: range, order: int) -> None:
         sizes = [cells.cardinalities[i] for i in members]
-        labels = dict(zip(members, np.indices(sizes).reshape(len(sizes), -1), strict=True))
-        values = {i: cells.codes[i][labels[i]] for i in members}
-        places = [np.arange(cells.terms)[cells.singles[i]] for i in members]
-        columns = [values[i] for i in members]
-        for i, j in combinations(members, 2):
-            places.append(np.arange(cells.terms)[cells.pairs[i, j]])
-            columns.append(_products(values[i], values[j]))
-        self.terms = np.concatenate(places)
-        self.all = np.concatenate(columns, axis=1).astype(np.float32)
-        count = sum(value.shape[1] for value in values.values())
-        self.linear = self.all[:, :count].copy()
+        labels = np.indices(sizes).reshape(len(sizes), -1)
+        self._values: dict[Attributes, Floats] = {(): np.ones((labels.shape[1], 1))}
+        for size in range(1, min(order, len(sizes)) + 1):
+            for own in combinations(members, size):
+                last = cells.codes[own[-1]][labels[own[-1] - members.start]]
+                self._values[own] = _products(self._values[own[:-1]], last)
+        places = np.arange(cells.terms)
+        self.terms = np.concatenate([places[cells.sets[own]] for own in self.sets(1, order)])
 
-    @cached_property
-    def products(self) -> Floats:
-        """Products of each term with each linear one: shape (cells, terms of the part * linear)."""
-        return _products(self.all.astype(np.float64), self.linear.astype(np.float64))
+    def sets(self, least: int, most: int) -> list[Attributes]:
+        """Return the sets of ``least`` to ``most`` attributes, by size."""
+        return [own for own in self._values if least <= len(own) <= most]
+
+    def columns(self, least: int, most: int) -> Singles:
+        """Return the terms of these sets at all cells: shape (cells, terms)."""
+        found = [self._values[own] for own in self.sets(least, most)]
+        nothing = np.zeros((len(self._values[()]), 0))
+        return np.concatenate([nothing, *found], axis=1).astype(np.float32)
 
 
-def _products(first: Floats, second: Floats) -> Floats:
+def _products(first: Floats | Singles, second: Floats | Singles) -> Floats:
     """Return products of columns, the second ones fastest: shape (rows, columns * columns)."""
-    return np.asarray((first[:, :, None] * second[:, None, :]).reshape(len(first), -1))
+    products = first[:, :, None] * second.astype(np.float64)[:, None, :]
+    return np.asarray(products.reshape(len(first), -1))
 
 
 def _middle(cardinalities: Sequence[int]) -> int:

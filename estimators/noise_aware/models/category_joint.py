@@ -1,10 +1,11 @@
 """The joint distribution of a few categorical attributes, from draws of the log-linear model.
 
-The model has the interactions of pairs of attributes only.
+The model has the interactions of pairs of attributes, and those of triples where views hold them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -18,12 +19,19 @@ from estimators.noise_aware.models.category_cells import CategoryCells
 from estimators.noise_aware.models.category_weights import CategoryWeights
 from estimators.noise_aware.models.joint import Moments
 from estimators.numerics.hamiltonian import draw
+from estimators.numerics.subsets import elementary
 
 MAX_CELLS, MAX_TERMS = 1 << 14, 400
 """Largest joint table, and most log-linear weights: a fit within a second."""
 
-WARM_UP, SWEEPS, CHAINS = 25, 50, 8
-"""Dropped and kept sweeps of each chain, and chains; a sweep computes some 6 tables."""
+MAX_TERMS_OF_TRIPLES = 600
+"""Most log-linear weights where triples have some."""
+
+CHAINS = 8
+
+SWEEPS, SWEEPS_OF_TRIPLES = (25, 50), (15, 30)
+"""Dropped and kept sweeps of each chain, without and with weights of triples; a sweep computes some
+6 tables."""
 
 MOST_KEPT = 1 << 22
 """Approximate number of cells of all draws that are kept as tables: 16 MB."""
@@ -38,6 +46,11 @@ class CategoryJoint:
     table: Floats  # (rows, columns): posterior mean
     moments: Floats  # (draws, terms): means of the terms
     drawn: Singles  # (some draws, rows, columns)
+
+    @property
+    def misses_orders(self) -> bool:
+        """Whether its draws lack interactions of three attributes; see `WholeTable`."""
+        return max(map(len, self.cells.sets)) < 3
 
     def marginal(self, attributes: Attributes) -> tuple[Floats, Floats]:
         """Return a table and the variance of each cell: shape of the cardinalities both."""
@@ -61,45 +74,64 @@ class CategoryJoint:
 
     def first_two(self) -> tuple[Moments, Moments]:
         """Return the first and the second moments of the features; see `WholeTable`."""
-        size, slices, cells = self.features.size, self.features.slices, self.cells
+        size, slices = self.features.size, self.features.slices
         one, two = (
             (np.zeros(size), np.zeros(size)),
             (np.zeros((size, size)), np.zeros((size, size))),
         )
-        sides = [_side(code) for code in cells.codes]
-        for i, own in enumerate(cells.singles):
-            drawn = self.moments[:, own] @ sides[i].T
-            one[0][slices[i]], one[1][slices[i]] = drawn.mean(axis=0), drawn.var(axis=0)
-        for (i, j), own in cells.pairs.items():
-            drawn = self.moments[:, own].reshape(-1, sides[i].shape[1], sides[j].shape[1])
-            drawn = sides[i] @ drawn @ sides[j].T
-            for found, values in zip(two, (drawn.mean(axis=0), drawn.var(axis=0)), strict=True):
-                found[slices[i], slices[j]], found[slices[j], slices[i]] = values, values.T
+        for own in self.cells.sets:
+            if len(own) > 2:
+                break
+            where = [slices[i] for i in own]
+            for found, values in zip(one if len(own) == 1 else two, self._of(own), strict=True):
+                found[tuple(where)], found[tuple(where[::-1])] = values, values.T
         return one, two
 
+    def third(self, attributes: Attributes) -> Moments:
+        """Return the interaction of three attributes, an axis has features, and its variance.
 
-def serves(features: Features) -> bool:
-    """Return whether the domain is small enough; it has at least two attributes."""
-    widths = np.array(features.cardinalities) - 1
-    terms = widths.sum() + (widths.sum() ** 2 - np.square(widths).sum()) // 2
-    cells = prod(features.cardinalities)
-    return widths.size > 1 and cells <= MAX_CELLS and int(terms) <= MAX_TERMS
+        Where the model has no such interactions, the variance is 0: it does not move with them.
+        """
+        if attributes in self.cells.sets:
+            return self._of(attributes)
+        table = self.mean_of(attributes)
+        mean = self.features.interactions(attributes, table)[1:, 1:, 1:]
+        return mean, np.zeros_like(mean)
+
+    def _of(self, own: Attributes) -> Moments:
+        """Return the mean products of features of a set, an axis each, and their variances."""
+        codes = [self.cells.codes[i] for i in own]
+        drawn = self.moments[:, self.cells.sets[own]]
+        drawn = drawn.reshape(-1, *(code.shape[1] for code in codes))
+        for axis, code in enumerate(codes, 1):
+            drawn = np.moveaxis(np.tensordot(drawn, _side(code), (axis, 1)), -1, axis)
+        return drawn.mean(axis=0), drawn.var(axis=0)
+
+
+def serves(cardinalities: Sequence[int], order: int = 2) -> bool:
+    """Return whether a domain is small enough for weights of sets of up to 2 or 3 attributes."""
+    terms = sum(elementary([r - 1 for r in cardinalities], order)[1:])
+    few = terms <= (MAX_TERMS if order == 2 else MAX_TERMS_OF_TRIPLES)
+    return few and prod(cardinalities) <= MAX_CELLS and len(cardinalities) > 1
 
 
 def fit(features: Features, statistics: Statistics) -> CategoryJoint:
     """Fit the log-linear model to a domain that `serves` accepts.
 
-    Cost: some 450 tables of each chain, and the cube of the number of terms every sweep.
+    Cost: some 450 tables of each chain, with triples 270, and the cube of the number of terms every
+    sweep.
     """
-    cells = CategoryCells(features.cardinalities)
+    order = 3 if statistics.blocks and serves(features.cardinalities, 3) else 2
+    cells = CategoryCells(features.cardinalities, order)
     estimates, precision = _of_terms(features, statistics, cells)
     valid = statistics.valid_means(features)
     margins = [features.margin(i, valid) for i in range(len(features.cardinalities))]
     random = np.random.default_rng(20181016)  # fixed: equal tallies give equal answers
     model = CategoryWeights(cells, estimates, precision, margins, CHAINS, random)
     total, moments, kept = np.zeros(1), [], []
-    step = max(SWEEPS * CHAINS * prod(features.cardinalities) // MOST_KEPT, 1)
-    for number, tables in enumerate(draw(model, random, WARM_UP, SWEEPS)):
+    warm_up, sweeps = SWEEPS_OF_TRIPLES if order > 2 else SWEEPS
+    step = max(sweeps * CHAINS * prod(features.cardinalities) // MOST_KEPT, 1)
+    for number, tables in enumerate(draw(model, random, warm_up, sweeps)):
         total = total + tables.sum(axis=0, dtype=np.float64)
         moments.append(cells.moments(tables))
         if number % step == 0:
@@ -114,14 +146,20 @@ def _of_terms(
     """Return the estimates of all terms and their precisions: shape (terms,) both."""
     sides = [_side(code) for code in cells.codes]
     estimates, precision = np.zeros(cells.terms), np.zeros(cells.terms)
-    for i, own in enumerate(cells.singles):
-        where = features.slices[i]
-        estimates[own] = sides[i].T @ statistics.means[where]
-        precision[own] = statistics.mean_precision[where.start]
-    for (i, j), own in cells.pairs.items():
-        rows, columns = features.slices[i], features.slices[j]
-        estimates[own] = (sides[i].T @ statistics.products[rows, columns] @ sides[j]).ravel()
-        precision[own] = statistics.product_precision[rows.start, columns.start]
+    for own, places in cells.sets.items():
+        where = tuple(features.slices[i] for i in own)
+        if len(own) == 1:
+            value, known = statistics.means[where], statistics.mean_precision[where[0].start]
+        elif len(own) == 2:
+            known = statistics.product_precision[where[0].start, where[1].start]
+            value = statistics.products[where]
+        elif own in statistics.blocks:
+            value, known = statistics.blocks[own]
+        else:
+            continue
+        for axis, i in enumerate(own):
+            value = np.moveaxis(np.tensordot(value, sides[i], (axis, 0)), -1, axis)
+        estimates[places], precision[places] = value.ravel(), known
     return estimates, np.minimum(precision, MOST_PRECISE)
 
 

@@ -1,17 +1,19 @@
 """A Bayesian log-linear model of categorical attributes: its prior, its posterior and its start.
 
-``p(x) = exp(sum_t lambda_t h_t(x)) / Z`` over all cells (`category_cells`). For attributes i and j
-of r_i and r_j labels,
+``p(x) = exp(sum_S sum_t g_St prod_i (h_it(x_i) - c_i)) / Z`` over all cells, with the terms of
+`category_cells` and c_i the estimated means of the contrasts of attribute i: so larger sets of
+attributes hardly move the moments of smaller ones. With r_i labels,
 
-    lambda_i  = g_i - sum_j lambda_ij c_j,   g_i  ~ N(0, sigma^2 / (r_i - 1)),
-    lambda_ij ~ N(0, tau_ij^2 / sqrt((r_i - 1) (r_j - 1))),   log tau_ij ~ N(log tau, spread^2),
+    g_i ~ N(0, sigma^2 / (r_i - 1)),
+    g_S ~ N(0, tau_S^2 / prod_i sqrt(r_i - 1)),   log tau_S ~ N(log tau_|S|, spread^2)
 
-and c_j the estimated means of the contrasts of attribute j, so that pairs hardly move the margins.
-The weights of a pair are equally likely in all directions, so the choice of contrasts does not
-matter. See noise-aware.md, section 5.
+for sets of two and three. The weights of a set are equally likely in all directions, so the choice
+of contrasts does not matter. See noise-aware.md, section 5.
 """
 
 from __future__ import annotations
+
+from itertools import combinations
 
 import numpy as np
 
@@ -19,14 +21,18 @@ from estimators.noise_aware import priors
 from estimators.noise_aware.arrays import Flags, Floats, Singles
 from estimators.noise_aware.models.category_cells import CategoryCells
 from estimators.noise_aware.models.mode import Observed, find_mode
+from estimators.numerics.grids import LogGrid
 from estimators.numerics.sampling import choose
+
+MANY_TERMS = 300
+"""Number of terms above which two chains give the expected curvature."""
 
 
 class CategoryWeights:
     """Chains of the posterior, drawn as one array; see `numerics.hamiltonian.Target`.
 
     Attributes:
-        state: shape (chains, terms): g and lambda of pairs, of each chain.
+        state: shape (chains, terms): g of each chain.
     """
 
     def __init__(
@@ -50,38 +56,41 @@ class CategoryWeights:
         """
         self._cells, self._random = cells, random
         self._estimates, self._precision = estimates, precision
-        self._single = cells.singles[-1].stop
-        widths = [own.stop - own.start for own in cells.singles]
-        self._block = np.repeat(
-            np.arange(len(cells.pairs)), [own.stop - own.start for own in cells.pairs.values()]
-        )
-        self._starts = np.array([own.start - self._single for own in cells.pairs.values()])
-        self._count = np.bincount(self._block)
-        # Prior deviations at sigma = 1 and tau_ij = 1.
-        pairs = np.array([(widths[i] * widths[j]) ** -0.25 for i, j in cells.pairs])
-        self._unit = np.concatenate([np.repeat(widths, widths) ** -0.5, pairs[self._block]])
+        widths = np.array(cells.cardinalities) - 1
+        self._single = int(widths.sum())
+        larger = [own for own in cells.sets if len(own) > 1]
+        self._order = np.array([len(own) for own in larger])
+        self._starts = np.array([cells.sets[own].start - self._single for own in larger])
+        self._count = np.array([cells.sets[own].stop - cells.sets[own].start for own in larger])
+        self._block = np.repeat(np.arange(len(larger)), self._count)
+        # Prior deviations at sigma = 1 and tau_S = 1.
+        units = np.array([float(widths[list(own)].prod()) ** -0.25 for own in larger])
+        self._unit = np.concatenate([np.repeat(widths, widths) ** -0.5, units[self._block]])
         self._chart = self._charted(margins)
         # Memory for results, as new large arrays cost as much as what is computed.
         self._force: Singles | None = None
         self._sigma = np.full(chains, priors.FIELD_SCALE.median)
-        self._common = np.full(chains, priors.BLOCK_WEIGHT.size)
-        self._tau = np.full((chains, len(cells.pairs)), priors.BLOCK_WEIGHT.size)
+        sizes = np.array([prior.size for prior in priors.SET_WEIGHTS])
+        self._common = np.tile(sizes[: self._order.max() - 1], (chains, 1))
+        self._tau = np.tile(sizes[self._order - 2], (chains, 1))
         self.state = self._start(margins, chains)
 
     def _charted(self, margins: list[Floats]) -> Floats:
-        """Return the matrix of lambda as a linear function of the state: shape (terms, terms)."""
+        """Return the matrix from g to weights of terms that are not centred: (terms, terms)."""
         cells, chart = self._cells, np.eye(self._cells.terms)
         centres = [code.T @ margin for code, margin in zip(cells.codes, margins, strict=True)]
-        for (i, j), own in cells.pairs.items():
-            places = np.arange(own.start, own.stop).reshape(len(centres[i]), len(centres[j]))
-            for a, row in enumerate(places):
-                chart[cells.singles[i].start + a, row] -= centres[j]
-            for b, column in enumerate(places.T):
-                chart[cells.singles[j].start + b, column] -= centres[i]
+        for own, columns in cells.sets.items():
+            for size in range(1, len(own)):
+                for kept in combinations(own, size):
+                    block = np.ones((1, 1), np.float64)
+                    for i in own:
+                        side = np.eye(len(centres[i])) if i in kept else -centres[i][None]
+                        block = np.asarray(np.kron(block, side), np.float64)
+                    chart[cells.sets[kept], columns] = block
         return chart
 
     def weights(self, state: Floats) -> Floats:
-        """Return lambda of every term: shape (chains, terms) both."""
+        """Return the weights of terms that are not centred: shape (chains, terms) both."""
         return np.asarray(state @ self._chart.T)
 
     def density(
@@ -105,8 +114,11 @@ class CategoryWeights:
         return value, np.asarray(gradient), tables
 
     def curvature(self) -> Floats:
-        """Return the likelihood's expected curvature, mean over up to 4 chains: (terms, terms)."""
-        some = self.state[:4]
+        """Return the likelihood's expected curvature, a mean over chains: (terms, terms).
+
+        There are at most 4 chains, and fewer of many terms, as the cost is their cube.
+        """
+        some = self.state[: 4 if self._cells.terms <= MANY_TERMS else 2]
         _, slope = self._cells.slopes(self._cells.tables(self.weights(some)))
         slope *= np.sqrt(self._precision)[:, None]
         slope = slope.reshape(-1, self._cells.terms)
@@ -123,9 +135,9 @@ class CategoryWeights:
         return np.asarray(own * self._unit, np.float64)
 
     def draw_scales(self, known: Singles) -> Singles:
-        """Draw the scales sigma, tau_ij and tau.
+        """Draw the scales sigma, tau_S and tau of each size.
 
-        Each is drawn given the state, which mixes well where noise is low. Then sigma or tau is
+        Each is drawn given the state, which mixes well where noise is low. Then sigma or a tau is
         drawn together with the state, which mixes well where it is high, but takes a table.
         ``known`` are the tables of the state; those afterwards are returned.
         """
@@ -138,26 +150,28 @@ class CategoryWeights:
         return self._move(known)
 
     def _draw_taus(self, energy: Floats) -> None:
-        """Draw tau_ij given the squares of its weights, shape (chains, pairs), then tau."""
-        grid, spread = priors.BLOCK_WEIGHT.points, priors.BLOCK_WEIGHT_SPREAD
-        away = np.log(grid) - np.log(self._common)[:, None]
-        score = -0.5 * energy[:, :, None] / np.square(grid) - self._count[:, None] * np.log(grid)
-        score -= 0.5 * np.square(away / spread)[:, None]
-        self._tau[:] = grid[choose(self._random, score)]
-        away = np.log(grid) - np.log(self._tau)[:, :, None]
-        score = -0.5 * np.square(away / spread).sum(axis=1) + priors.BLOCK_WEIGHT.on_grid
-        self._common[:] = grid[choose(self._random, score)]
+        """Draw each tau_S given the squares of its weights, shape (chains, sets), then each tau."""
+        for number, prior in enumerate(priors.SET_WEIGHTS[: self._common.shape[1]]):
+            own, grid = self._order == number + 2, prior.points
+            away = np.log(grid) - np.log(self._common[:, number, None])
+            score = -0.5 * energy[:, own, None] / np.square(grid)
+            score -= self._count[own, None] * np.log(grid)
+            score -= 0.5 * np.square(away / priors.SET_WEIGHT_SPREAD)[:, None]
+            self._tau[:, own] = grid[choose(self._random, score)]
+            away = np.log(grid) - np.log(self._tau[:, own, None])
+            score = -0.5 * np.square(away / priors.SET_WEIGHT_SPREAD).sum(axis=1) + prior.on_grid
+            self._common[:, number] = grid[choose(self._random, score)]
 
     def _move(self, known: Singles) -> Singles:
-        """Multiply sigma, or tau and all tau_ij, and their weights by a factor, in place.
+        """Multiply sigma, or a tau and all its tau_S, and their weights by a factor, in place.
 
         A Metropolis step; the tables afterwards are returned.
         """
-        chains, pairs = len(self.state), bool(self._random.integers(2))
-        own = slice(self._single, None) if pairs else slice(0, self._single)
-        scale, prior = (
-            (self._common, priors.BLOCK_WEIGHT) if pairs else (self._sigma, priors.FIELD_SCALE)
-        )
+        chains, size = len(self.state), int(self._random.integers(1 + self._common.shape[1]))
+        sets = self._order == size + 1  # none for sigma
+        own = np.concatenate([np.full(self._single, not size), sets[self._block]])
+        scale = self._common[:, size - 1] if size else self._sigma
+        prior: LogGrid = priors.SET_WEIGHTS[size - 1] if size else priors.FIELD_SCALE
         # The best step of the scale's logarithm depends on the noise, so each is tried at times.
         steps = np.array([0.3, 1.0, 2.5])
         chosen = steps[self._random.integers(steps.size, size=chains)]
@@ -171,8 +185,7 @@ class CategoryWeights:
         taken = np.log(self._random.random(chains)) < gain
         taken &= (new > prior.low) & (new < prior.high)
         self.state[taken], scale[taken] = state[taken], new[taken]
-        if pairs:
-            self._tau[taken] *= factor[taken, None]
+        self._tau[np.ix_(taken, sets)] *= factor[taken, None]
         known = known.copy() if taken.any() else known
         known[taken] = found[taken]
         return known
@@ -185,20 +198,22 @@ class CategoryWeights:
     def _start(self, margins: list[Floats], chains: int) -> Floats:
         """Return the mode as every chain's state, and set the scales to fit it."""
         cells, first = self._cells, np.zeros(self._cells.terms)
-        for own, code, margin in zip(cells.singles, cells.codes, margins, strict=True):
-            first[own] = code.T @ np.log(margin) / len(margin)
+        for i, (code, margin) in enumerate(zip(cells.codes, margins, strict=True)):
+            first[cells.sets[i,]] = code.T @ np.log(margin) / len(margin)
         observed = Observed(
             self._estimates, self._precision, cells.tables, cells.moments, cells.slopes
         )
-        wide = np.where(np.arange(cells.terms) < self._single, 2.0, 0.2) * self._unit
-        mode = find_mode(observed, 1.0 / np.square(wide), first)
-        state = mode.copy()
-        state[: self._single] += (mode - self._chart @ mode)[: self._single]
+        sizes = np.array([2.0, 0.2, 0.1])  # prior deviations by order
+        order = np.concatenate([np.ones(self._single, np.intp), self._order[self._block]])
+        mode = find_mode(observed, 1.0 / np.square(sizes[order - 1] * self._unit), first)
+        state = np.linalg.solve(self._chart, mode)
         square = np.square(state / self._unit)
         self._sigma[:] = max(float(np.sqrt(square[: self._single].mean())), 0.1)
-        sizes = np.sqrt(np.add.reduceat(square[self._single :], self._starts) / self._count)
-        self._tau[:] = np.clip(sizes, 0.03, 0.5)
-        self._common[:] = np.exp(np.log(self._tau).mean(axis=1))
+        found = np.sqrt(np.add.reduceat(square[self._single :], self._starts) / self._count)
+        self._tau[:] = np.clip(found, 0.03, 0.5)
+        for number in range(self._common.shape[1]):
+            own = self._order == number + 2
+            self._common[:, number] = np.exp(np.log(self._tau[:, own]).mean(axis=1))
         return np.tile(state, (chains, 1))
 
 

@@ -54,6 +54,7 @@ class Joint:
     members: tuple[Attributes, ...]  # All sets of up to three attributes or more
     coefficients: Floats  # (sets,): moments of the mean table
     sensitivity: Floats  # (sets,): derivative of each coefficient by its own estimate
+    misses_orders: bool = True  # See `WholeTable`
 
     def marginal(self, attributes: Attributes) -> tuple[Floats, Floats]:
         """Return a table and the variance of each cell: shape (2,) * attributes both."""

@@ -30,6 +30,10 @@ from estimators.numerics.contraction import contract
 class WholeTable(Protocol):
     """A fitted model of the joint distribution of all attributes."""
 
+    @property
+    def misses_orders(self) -> bool:
+        """Whether its draws lack what `MomentTables.unmodelled` adds."""
+
     def marginal(self, attributes: Attributes) -> tuple[Floats, Floats]:
         """Return the table of ascending attributes and the variance of each cell.
 
@@ -68,7 +72,7 @@ class MixedTables:
         """
         by_moments, stderr = self._moments.answer(attributes)
         by_joint, variance = self._joint.marginal(attributes)
-        if len(attributes) > 2:
+        if len(attributes) > 2 and self._joint.misses_orders:
             variance = variance + self._moments.unmodelled(attributes)
         variance = np.square(log_normal_stderr(by_joint, np.sqrt(variance)))
         total = self._variance(variance, np.square(stderr), by_joint - by_moments)
@@ -103,7 +107,7 @@ class MixedTables:
         by_moments, spread = self._moments.grouped(attributes, members)
         table, drawn = self._joint.drawn_of(attributes)
         by_joint, of_joint = contract(table, members).ravel(), of_draws(drawn, members)
-        if len(attributes) > 2:
+        if len(attributes) > 2 and self._joint.misses_orders:
             of_joint += self._moments.unmodelled_groups(attributes, members)
         weight = float(np.clip(self.share, 1.0 - self.most_sure, self.most_sure))
         apart = by_joint - by_moments
@@ -169,11 +173,9 @@ def share_of_category_joint(
     ]
     for own, (estimate, known) in statistics.blocks.items():
         value, variance = moments.third(own)
-        predicted = features.interactions(own, joint.mean_of(own))[1:, 1:, 1:]
         cost = comb(k, 3) / comb(d, 3) / prod(features.cardinalities[i] for i in own)
-        # Estimates of triples do not move the log-linear model: no variance, no sensitivity.
-        none, even = np.zeros_like(value), np.ones_like(value)
-        row = (predicted, none, value, variance * even, estimate, known * even, cost * even)
+        even = np.ones_like(value)
+        row = (*joint.third(own), value, variance * even, estimate, known * even, cost * even)
         parts.append(tuple(values.ravel() for values in row))
     f, f_variance, g, g_variance, estimates, precision, weight = np.concatenate(parts, axis=1)
     # Sensitivities above 1 are noise of the draws.

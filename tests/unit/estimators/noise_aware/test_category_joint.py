@@ -17,7 +17,7 @@ from estimators.noise_aware.models import category_joint
 from estimators.noise_aware.models.category_cells import CategoryCells
 from estimators.noise_aware.models.category_weights import CategoryWeights
 from estimators.noise_aware.models.posterior import Posterior
-from estimators.noise_aware.priors import BLOCK_WEIGHT, BLOCK_WEIGHT_SPREAD, FIELD_SCALE
+from estimators.noise_aware.priors import FIELD_SCALE, SET_WEIGHT_SPREAD, SET_WEIGHTS
 from estimators.noise_aware.tables.mixed import MixedTables, share_of_category_joint, share_of_first
 from estimators.noise_aware.tables.moments import MomentTables
 from estimators.numerics.contraction import adding
@@ -39,14 +39,19 @@ def _terms(cells: CategoryCells) -> Floats:
     """Return all terms at all cells, by their definition: shape (cells, terms)."""
     labels = np.indices(cells.cardinalities).reshape(len(cells.cardinalities), -1)
     values = [code[label] for code, label in zip(cells.codes, labels, strict=True)]
-    columns = list(values)
-    for i, j in combinations(range(len(values)), 2):
-        columns.append(np.einsum("ca,cb->cab", values[i], values[j]).reshape(len(values[i]), -1))
+    columns = []
+    for own in cells.sets:
+        product = np.ones((labels.shape[1], 1))
+        for i in own:
+            product = np.einsum("ca,cb->cab", product, values[i]).reshape(len(product), -1)
+        columns.append(product)
     return np.concatenate(columns, axis=1)
 
 
-def _statistics(features: Features, table: Floats, precision: float, noise: float) -> Statistics:
-    """Return first and second moments of a joint table, with noise in the free directions."""
+def _statistics(
+    features: Features, table: Floats, precision: float, noise: float, *, triples: bool = False
+) -> Statistics:
+    """Return first, second and third moments of a joint table, with noise in free directions."""
     labels = np.indices(table.shape).reshape(table.ndim, -1)
     rows = np.hstack([code[label] for code, label in zip(features.codes, labels, strict=True)])
     means, products = table.ravel() @ rows, (rows * table.ravel()[:, None]).T @ rows
@@ -55,14 +60,26 @@ def _statistics(features: Features, table: Floats, precision: float, noise: floa
         free[own, own] = np.eye(r) - 1.0 / r if r > 2 else 1.0
     random = np.random.default_rng(5)
     drawn = np.triu(random.normal(size=products.shape), 1)
-    cross = crossed(features)
+    cross, blocks = crossed(features), {}
+    for own in combinations(range(table.ndim), 3) if triples else ():
+        block = features.interactions(own, table.sum(axis=_rest(table, own)))[1:, 1:, 1:]
+        error = random.normal(size=block.shape)
+        for axis, i in enumerate(own):
+            side = free[features.slices[i], features.slices[i]]
+            error = np.moveaxis(np.tensordot(error, side, (axis, 0)), -1, axis)
+        blocks[own] = (block + noise * error, precision)
     return Statistics(
         means + noise * free @ random.normal(size=len(means)),
         np.full(len(means), precision),
         np.where(cross, products + noise * free @ (drawn + drawn.T) @ free, 0.0),
         np.where(cross, precision, 0.0),
         {},
+        blocks,
     )
+
+
+def _rest(table: Floats, kept: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(i for i in range(table.ndim) if i not in kept)
 
 
 def _dependent(shape: tuple[int, ...], seed: int) -> Floats:
@@ -72,11 +89,12 @@ def _dependent(shape: tuple[int, ...], seed: int) -> Floats:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("size", [0.1, 1.0, 8.0])  # with 8, energies reach some hundreds
 def test_tables_moments_and_slopes_are_those_of_all_terms(
-    shape: tuple[int, ...], size: float
+    shape: tuple[int, ...], order: int, size: float
 ) -> None:
-    cells = CategoryCells(shape)
+    cells = CategoryCells(shape, order)
     terms = _terms(cells)
     weights = size * np.random.default_rng(1).normal(size=(3, cells.terms))
     energy = weights @ terms.T
@@ -98,7 +116,7 @@ def test_tables_moments_and_slopes_are_those_of_all_terms(
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_terms_are_orthonormal_under_even_cells(shape: tuple[int, ...]) -> None:
-    terms = _terms(CategoryCells(shape))
+    terms = _terms(CategoryCells(shape, 3))
     np.testing.assert_allclose(terms.mean(axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(terms.T @ terms / len(terms), np.eye(terms.shape[1]), atol=1e-12)
 
@@ -120,8 +138,8 @@ def test_adding_sums_cells(kept: tuple[int, ...]) -> None:
     np.testing.assert_allclose(adding((3, 2, 4), kept) @ table.ravel(), expected)
 
 
-def _model(shape: tuple[int, ...], precision: float) -> CategoryWeights:
-    cells, random = CategoryCells(shape), np.random.default_rng(3)
+def _model(shape: tuple[int, ...], precision: float, order: int = 2) -> CategoryWeights:
+    cells, random = CategoryCells(shape, order), np.random.default_rng(3)
     margins = [random.dirichlet(np.full(r, 5.0)) for r in shape]
     estimates = 0.2 * random.normal(size=cells.terms)
     known = np.full(cells.terms, precision)
@@ -129,10 +147,11 @@ def _model(shape: tuple[int, ...], precision: float) -> CategoryWeights:
     return CategoryWeights(cells, estimates, known, margins, 2, random)
 
 
-def test_the_density_and_its_gradient() -> None:
+@pytest.mark.parametrize("order", [2, 3])
+def test_the_density_and_its_gradient(order: int) -> None:
     shape = (3, 2, 4)
-    model, random = _model(shape, 300.0), np.random.default_rng(4)
-    terms, state = _terms(CategoryCells(shape)), 0.3 * random.normal(size=model.state.shape)
+    model, random = _model(shape, 300.0, order), np.random.default_rng(4)
+    terms, state = _terms(CategoryCells(shape, order)), 0.3 * random.normal(size=model.state.shape)
     known = np.full(terms.shape[1], 300.0)
     known[-1] = 0.0
 
@@ -154,22 +173,25 @@ def test_the_density_and_its_gradient() -> None:
     assert model.density(np.full_like(state, 1e38))[0].max() == -np.inf
 
 
-def test_pairs_hardly_move_the_margins() -> None:
+def test_larger_sets_have_centred_contrasts() -> None:
+    """So they hardly move the moments of smaller ones."""
     shape = (3, 2, 4)
-    model = _model(shape, 300.0)
-    cells = CategoryCells(shape)
-    state = np.zeros((1, cells.terms))
-    state[:, cells.pairs[0, 2]] = 0.02
-    weights = model.weights(state)
-    # The change of the first attribute's energy is that of the pair at the mean of the third.
-    own, other = cells.singles[0], cells.singles[2]
+    model, cells = _model(shape, 300.0, 3), CategoryCells(shape, 3)
     random = np.random.default_rng(3)
     margins = [random.dirichlet(np.full(r, 5.0)) for r in shape]
-    centre = cells.codes[2].T @ margins[2]
-    np.testing.assert_allclose(weights[0, own], -0.02 * centre.sum(), rtol=1e-12)
-    np.testing.assert_allclose(
-        weights[0, other], -0.02 * (cells.codes[0].T @ margins[0]).sum(), rtol=1e-12
-    )
+    labels = np.indices(shape).reshape(3, -1)
+    state = 0.2 * random.normal(size=(1, cells.terms))
+    energy = np.zeros(labels.shape[1])
+    for own, places in cells.sets.items():
+        product = np.ones((labels.shape[1], 1))
+        for i in own:
+            value = cells.codes[i][labels[i]]
+            if len(own) > 1:
+                value = value - cells.codes[i].T @ margins[i]
+            product = np.einsum("ca,cb->cab", product, value).reshape(len(product), -1)
+        energy += product @ state[0, places]
+    found = _terms(cells) @ model.weights(state)[0]
+    np.testing.assert_allclose(found - found.mean(), energy - energy.mean(), atol=1e-12)
 
 
 def _of_prior(cells: CategoryCells, count: int, random: np.random.Generator) -> Floats:
@@ -179,32 +201,37 @@ def _of_prior(cells: CategoryCells, count: int, random: np.random.Generator) -> 
         chance = np.exp(prior.on_grid - prior.on_grid.max())
         return random.choice(prior.points, size=count, p=chance / chance.sum())
 
-    out = np.zeros((count, cells.terms))
-    sigma, tau = scale(FIELD_SCALE), scale(BLOCK_WEIGHT)
-    for own, r in zip(cells.singles, cells.cardinalities, strict=True):
-        out[:, own] = sigma[:, None] / np.sqrt(r - 1) * random.normal(size=(count, r - 1))
-    for (i, j), own in cells.pairs.items():
-        grid = np.log(BLOCK_WEIGHT.points)
-        chance = np.exp(-0.5 * np.square((grid - np.log(tau)[:, None]) / BLOCK_WEIGHT_SPREAD))
-        chance = np.cumsum(chance, axis=1)
+    out, sigma = np.zeros((count, cells.terms)), scale(FIELD_SCALE)
+    taus = [scale(prior) for prior in SET_WEIGHTS]
+    for own, places in cells.sets.items():
+        free = places.stop - places.start
+        normal = random.normal(size=(count, free))
+        if len(own) == 1:
+            out[:, places] = sigma[:, None] / np.sqrt(free) * normal
+            continue
+        grid = np.log(SET_WEIGHTS[len(own) - 2].points)
+        away = (grid - np.log(taus[len(own) - 2])[:, None]) / SET_WEIGHT_SPREAD
+        chance = np.cumsum(np.exp(-0.5 * np.square(away)), axis=1)
         place = (random.random(count) * chance[:, -1] > chance.T).sum(axis=0)
         size = np.exp(grid[np.minimum(place, grid.size - 1)])
-        unit = ((cells.cardinalities[i] - 1) * (cells.cardinalities[j] - 1)) ** -0.25
-        normal = random.normal(size=(count, own.stop - own.start))
-        out[:, own] = unit * size[:, None] * normal
+        out[:, places] = free**-0.25 * size[:, None] * normal
     return out
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", [10.0, 40.0])
+@pytest.mark.parametrize(("precision", "triples"), [(10.0, False), (40.0, False), (40.0, True)])
 def test_draws_are_those_of_the_posterior(
-    precision: float, monkeypatch: pytest.MonkeyPatch
+    precision: float, triples: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Compare means and deviations of moments with draws of the prior, weighted by likelihood."""
-    monkeypatch.setattr(category_joint, "SWEEPS", 4000)
+    monkeypatch.setattr(category_joint, "SWEEPS", (25, 4000))
+    monkeypatch.setattr(category_joint, "SWEEPS_OF_TRIPLES", (25, 4000))
     features = Features((3, 2, 2))
-    statistics = _statistics(features, _dependent((3, 2, 2), 1), precision, precision**-0.5)
+    statistics = _statistics(
+        features, _dependent((3, 2, 2), 1), precision, precision**-0.5, triples=triples
+    )
     fitted = category_joint.fit(features, statistics)
+    assert fitted.misses_orders != triples
     cells, random = fitted.cells, np.random.default_rng(6)
     estimates, known = category_joint._of_terms(features, statistics, cells)
     terms = _terms(cells)
@@ -262,11 +289,39 @@ def test_exact_statistics_give_the_pair_tables() -> None:
         assert np.sqrt(variance).max() < 2e-3
 
 
+def test_exact_statistics_of_triples_give_their_tables() -> None:
+    shape = (3, 3, 2, 2)
+    features, table = Features(shape), _dependent(shape, 3)
+    for triples in (False, True):
+        statistics = _statistics(features, table, 1e7, 0.0, triples=triples)
+        fitted = category_joint.fit(features, statistics)
+        apart = []
+        for own in combinations(range(4), 3):
+            answer, variance = fitted.marginal(own)
+            apart.append(np.abs(answer - table.sum(axis=_rest(table, own))).max())
+            assert not triples or np.sqrt(variance).max() < 2e-3
+            mean, spread = fitted.third(own)
+            if triples:
+                np.testing.assert_allclose(mean, statistics.blocks[own][0], atol=0.02)
+            assert (spread > 0.0).any() == triples
+        assert (max(apart) < 2e-3) == triples
+
+
+def test_many_weights_of_triples_are_left_out() -> None:
+    shape = (6, 6, 6, 6)
+    features = Features(shape)
+    assert category_joint.serves(shape)
+    assert not category_joint.serves(shape, 3)
+    statistics = _statistics(features, _dependent(shape, 3), 100.0, 0.1, triples=True)
+    assert category_joint.fit(features, statistics).misses_orders
+
+
 @pytest.mark.parametrize("precision", [0.0, 1.0, MOST_PRECISE, 1e15])
 def test_statistics_that_contradict_each_other_give_finite_tables(precision: float) -> None:
     shape = (3, 2, 4, 2)
     features = Features(shape)
-    fitted = category_joint.fit(features, _statistics(features, _dependent(shape, 4), precision, 2))
+    statistics = _statistics(features, _dependent(shape, 4), precision, 2, triples=precision > 1.0)
+    fitted = category_joint.fit(features, statistics)
     for attributes in [(0,), (1, 2), (0, 1, 2, 3)]:
         table, variance = fitted.marginal(attributes)
         assert np.isfinite(table).all()
@@ -286,8 +341,7 @@ def test_statistics_that_contradict_each_other_give_finite_tables(precision: flo
     ],
 )
 def test_small_domains_are_served(cards: tuple[int, ...], served: bool) -> None:
-    features = Features(cards)
-    assert category_joint.serves(features) == served
+    assert category_joint.serves(cards) == served
     if served:
         cells = CategoryCells(cards)
         assert cells.terms <= category_joint.MAX_TERMS
@@ -349,7 +403,8 @@ def test_estimates_of_triples_speak_for_the_model_that_has_them() -> None:
     block = features.interactions((0, 1, 2), table)[1:, 1:, 1:]
     with_triple = replace(statistics, blocks={(0, 1, 2): (block, 1e5)})
     assert _share(fitted, with_triple, posterior, 3)[0] < 0.05
-    assert _share(fitted, with_triple, posterior, 2) == _share(fitted, statistics, posterior, 2)
+    without = _share(fitted, statistics, posterior, 2)
+    assert _share(fitted, with_triple, posterior, 2) == pytest.approx(without, rel=1e-9)
 
 
 @pytest.mark.parametrize("k", [2, 3])
