@@ -1,4 +1,4 @@
-"""Check the split of the strangers' data sets, and what is printed about their cells."""
+"""Check the parts of the strangers' data sets, and what is printed about their cells."""
 
 from __future__ import annotations
 
@@ -7,15 +7,30 @@ import hashlib
 import numpy as np
 import pytest
 
-from benchmarks.strangers.sets import DEVELOPMENT, LOCKED, PACKAGES, SETS, _groups
+from benchmarks.strangers.sets import (
+    DEVELOPMENT,
+    FRESH,
+    LOCKED,
+    PACKAGES,
+    SETS,
+    _groups,
+    _halved,
+)
 from benchmarks.strangers.table import ratio, show
 
 
 def test_the_halves_are_those_that_were_drawn() -> None:
-    drawn = sorted(SETS, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+    drawn = sorted(
+        set(SETS) - set(FRESH), key=lambda name: hashlib.sha256(name.encode()).hexdigest()
+    )
     assert set(DEVELOPMENT) == set(drawn[:10])
     assert set(LOCKED) == set(drawn[10:])
     assert {one.package for one in SETS.values()} == set(PACKAGES)
+
+
+def test_every_set_is_in_one_part() -> None:
+    assert sorted([*DEVELOPMENT, *LOCKED, *FRESH]) == sorted(SETS)
+    assert len({(one.package, one.table) for one in SETS.values()}) == len(SETS)
 
 
 def test_numbers_are_cut_into_groups_of_about_equal_size() -> None:
@@ -24,6 +39,23 @@ def test_numbers_are_cut_into_groups_of_about_equal_size() -> None:
     assert len(labels) == 8
     assert labels[0] == "0..12.4"
     assert np.bincount(codes).tolist() == [125] * 8
+
+
+@pytest.mark.parametrize(
+    ("values", "codes"),
+    [
+        ([1, 2, 3, 4, 5, 6], [0, 0, 0, 1, 1, 1]),
+        ([1, 1, 1, 1, 2, 3], [0, 0, 0, 0, 1, 1]),
+        ([1, 2, 3, 3, 3, 3], [0, 0, 1, 1, 1, 1]),
+        (["yes", "no", "yes", "yes"], [1, 0, 1, 1]),
+    ],
+)
+def test_a_bit_halves_the_records_as_well_as_its_values_allow(
+    values: list[object], codes: list[int]
+) -> None:
+    attribute, found = _halved("item", np.array(values))
+    assert attribute.labels == ("low", "high")
+    assert found.tolist() == codes
 
 
 def result(ours: list[float], coverage: float) -> dict[str, object]:
