@@ -7,6 +7,7 @@ import hashlib
 import numpy as np
 import pytest
 
+from benchmarks.strangers import __main__ as command
 from benchmarks.strangers.sets import (
     DEVELOPMENT,
     FRESH,
@@ -31,6 +32,26 @@ def test_the_halves_are_those_that_were_drawn() -> None:
 def test_every_set_is_in_one_part() -> None:
     assert sorted([*DEVELOPMENT, *LOCKED, *FRESH]) == sorted(SETS)
     assert len({(one.package, one.table) for one in SETS.values()}) == len(SETS)
+
+
+@pytest.mark.parametrize(
+    ("options", "file", "sets"),
+    [
+        ([], "strangers-development.jsonl", DEVELOPMENT),
+        (["--locked"], "strangers-locked.jsonl", LOCKED),
+        (["--fresh"], "strangers-fresh.jsonl", FRESH),
+    ],
+)
+def test_each_part_has_its_own_results(
+    options: list[str], file: str, sets: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = []
+    monkeypatch.setattr(command, "run", lambda study, args: runs.append((study.path.name, args)))
+    for more in ([], ["--methods", "all"]):
+        monkeypatch.setattr("sys.argv", ["strangers", "run", *options, *more])
+        command.main()
+    assert [(name, command.PARTS[args.part]) for name, args in runs] == [(file, sets)] * 2
+    assert [command.METHODS[args.methods] for _, args in runs] == [["noise-aware", "calm"], None]
 
 
 def test_numbers_are_cut_into_groups_of_about_equal_size() -> None:
