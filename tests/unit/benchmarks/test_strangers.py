@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,11 +80,12 @@ def test_a_bit_halves_the_records_as_well_as_its_values_allow(
     assert found.tolist() == codes
 
 
-def result(ours: list[float], coverage: float) -> dict[str, object]:
+def result(ours: list[float], coverage: float) -> dict[str, Any]:
     return {
         "cell": {"dataset": "made-up", "d": 8, "k": 2, "epsilon": "1", "log_users": 16},
         "errors": {"noise-aware": ours, "calm": [1.0, 1.0, 1.0]},
         "coverage": {"noise-aware": [coverage] * 3},
+        "skipped": {"uniform": "not asked for"},
     }
 
 
@@ -104,3 +106,25 @@ def test_cells_out_of_bounds_are_listed(
     assert ratio(one)[0] == pytest.approx(sum(ours) / 3)
     show([one])
     assert ("| made-up d=8 k=2 epsilon=1 n=2^16 |" in capsys.readouterr().out) is listed
+
+
+@pytest.mark.parametrize(
+    ("other", "listed"),
+    [
+        ([0.9, 0.91, 0.9], True),
+        ([0.96, 0.97, 0.96], False),  # better by less than 5 %
+        ([0.5, 0.9, 1.3], False),  # the repeats differ too much to say so
+    ],
+)
+def test_better_methods_are_listed(
+    other: list[float], listed: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = result([1.0, 1.0, 1.0], 0.95)
+    show([one])
+    assert "All methods" not in capsys.readouterr().out
+    one["errors"]["olh"] = other
+    one["skipped"] = {"am": "predicted 8, the best 1"}
+    show([one])
+    printed = capsys.readouterr().out
+    assert "All methods were measured in 1 cells" in printed
+    assert ("| made-up d=8 k=2 epsilon=1 n=2^16 | olh | 1.1" in printed) is listed
