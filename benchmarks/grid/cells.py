@@ -63,6 +63,9 @@ MAX_CELLS = 1 << 16
 NORMAL_95 = 1.959964
 """Half the width of a 95 % interval, in standard errors."""
 
+NOT_ASKED = "not asked for"
+"""Why a method is left out that would be measured if all methods were."""
+
 _TARGETS, _DEVICES, _NOISE = range(3)
 """Labels of seeds, so that targets, devices and noise are drawn independently."""
 
@@ -156,7 +159,7 @@ def chosen_methods(
         else:
             skipped[p.method] = f"predicted {p.unbounded:.3g}, the best {smallest:.3g}"
     if only:
-        skipped |= {name: "not asked for" for name in names if name not in only}
+        skipped |= {name: NOT_ASKED for name in names if name not in only}
     return [name for name in names if not only or name in only], skipped
 
 

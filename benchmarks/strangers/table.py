@@ -1,8 +1,8 @@
-"""Print the results on strangers' data as Markdown: errors beside CALM's, and coverage.
+"""Print the results on strangers' data as Markdown: errors beside other methods', and coverage.
 
-The ratio of a cell is the mean error of our method over its repeats, divided by CALM's. Repeats are
-paired: both methods have the same devices. A bound is broken where it is exceeded by more than two
-standard errors over the repeats.
+The ratio of a cell is the mean error of our method over its repeats, divided by that of another
+method, CALM unless stated otherwise. Repeats are paired: all methods have the same devices. A bound
+is broken where it is exceeded by more than two standard errors over the repeats.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from math import sqrt
 
 import numpy as np
 
-from benchmarks.grid.cells import OURS
+from benchmarks.grid.cells import NOT_ASKED, OURS
 from benchmarks.grid.table import COVERAGE, MAX_RATIO, Result, geometric, title
 
 WORST = MAX_RATIO["calm"]
+"""Bound of the ratio to any other method."""
 
 
-def ratio(result: Result) -> tuple[float, float]:
-    """Return a cell's ratio to CALM, and the standard error of our error above `WORST` times it."""
-    ours, calm = (np.array(result["errors"][name]) for name in (OURS, "calm"))
-    spread = float(np.std(ours - WORST * calm, ddof=1)) / sqrt(len(ours)) if len(ours) > 1 else 0.0
-    return float(ours.mean() / calm.mean()), spread / float(calm.mean())
+def ratio(result: Result, other: str = "calm") -> tuple[float, float]:
+    """Return a cell's ratio, and the standard error of what our error is above `WORST` times it."""
+    ours, theirs = (np.array(result["errors"][name]) for name in (OURS, other))
+    above = ours - WORST * theirs
+    spread = float(np.std(above, ddof=1)) / sqrt(len(ours)) if len(ours) > 1 else 0.0
+    return float(ours.mean() / theirs.mean()), spread / float(theirs.mean())
 
 
 def show(results: Sequence[Result]) -> None:
@@ -38,6 +40,7 @@ def show(results: Sequence[Result]) -> None:
     _by(results, "k", lambda r: str(r["cell"]["k"]))
     _by(results, "devices", lambda r: f"2^{r['cell']['log_users']}")
     _outside(results)
+    _better(results)
 
 
 def _by(results: Sequence[Result], heading: str, key: Callable[[Result], str]) -> None:
@@ -65,3 +68,19 @@ def _outside(results: Sequence[Result]) -> None:
         low, high = covered.mean() + slack < COVERAGE[0], covered.mean() - slack > COVERAGE[1]
         if value - WORST > 2 * spread or low or high:
             print(f"| {title(result)} | {value:.3f} | {covered.mean():.3f} |")
+
+
+def _better(results: Sequence[Result]) -> None:
+    """List the better methods of each cell in which all methods were measured, if there is one."""
+    if not any(set(r["errors"]) - {OURS, "calm", "uniform"} for r in results):
+        return
+    some = [r for r in results if NOT_ASKED not in r["skipped"].values()]
+    print(f"\nAll methods were measured in {len(some)} cells, but those that refuse a cell or are")
+    print(f"predicted to be far worse than the best. {OURS} has above {WORST:g} times the error of")
+    print("these, by more than two standard errors:\n")
+    print("| cell | better method | error over its |\n|---|---|---|")
+    for result in some:
+        for other in sorted(set(result["errors"]) - {OURS}):
+            value, spread = ratio(result, other)
+            if value - WORST > 2 * spread:
+                print(f"| {title(result)} | {other} | {value:.3f} |")
