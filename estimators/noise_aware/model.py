@@ -178,8 +178,8 @@ REGIMES = (
     ),
     # The cost of a sweep of the low-rank model grows with the square of that number only.
     Regime(binary=True, orders=3, inflation=INFLATION_TRAITS),
-    # A joint table of at most 2^14 cells leaves time for interactions of pairs, and of triples where
-    # views hold them and they are not too many.
+    # A joint table of at most 2^14 cells leaves time for interactions of pairs, and of triples
+    # where views hold them and they are not too many.
     Regime(binary=False, orders=3, categories=True, joint_share=LOGLINEAR_SHARE),
     # The low-rank model has attributes of any numbers of categories. It has no triples; tables are
     # moved towards the estimates of triples (`tables.thirds`).

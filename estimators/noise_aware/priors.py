@@ -82,8 +82,9 @@ TRAIT_LOADING = HalfNormal(2e-4, 2.5, 64, size=0.5)
 TRAIT_COMMON = 2.0
 # Degrees of freedom of the fields in the latent traits: a few attributes may be far from the rest.
 TRAIT_FREEDOM = 6.0
-# Loadings of a factor of the low-rank model. The smallest value stands for "no factor".
-FACTOR_LOADING = HalfNormal(5e-3, 1.5, 40, size=0.5)
+# Loadings of a factor of the low-rank model. Level: attributes of people that depend on nothing are
+# rare, and where noise hides whether there is a factor, intervals should show it.
+FACTOR_LOADING = HalfNormal(5e-3, 1.5, 40, size=0.5, level=True)
 # Largest prior deviation of a residual correlation of categories: the half-Cauchy distribution
 # allows correlations beyond 1, and where noise is high the estimates do not exclude them.
 LARGEST_RESIDUAL = 0.25
@@ -107,8 +108,8 @@ MEAN_SHAPES = LogNormal(0.15, 20.0, 14, median=1.0, spread=1.5)
 CONCENTRATION = LogNormal(0.05, 20.0, 24, median=0.7, spread=1.0)
 # Strength of the dependence block of two categorical attributes, if it is not 0 (probability 1/2).
 BLOCK_SIZE = LogGrid(3e-3, 1.0, 29)
-# Common scale of these strengths, uniform in the logarithm.
-BLOCK_SCALE = LogGrid(3e-3, 0.5, 16)
+# Common scale of these strengths, uniform in the logarithm: half to eight times a usual dependence.
+BLOCK_SCALE = LogGrid(0.05, 0.8, 16)
 # Log-linear weights of two and of three categorical attributes: the common size of all sets, and
 # the deviation of the logarithm of a set's own size from it. Triples have half the scale of pairs.
 SET_WEIGHTS = (

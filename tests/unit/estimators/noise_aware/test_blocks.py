@@ -90,7 +90,7 @@ def test_a_block_of_rank_one_is_found_in_noise_as_large_as_its_elements(
 def test_without_dependence_blocks_stay_at_nothing(margins: list[np.ndarray]) -> None:
     tables = independent(margins)
     errors = np.array([error_of_block(tables, seed) for seed in range(6)])
-    assert errors[:, 0].mean() < 0.02 * NOISE**2 * 5 * 6
+    assert errors[:, 0].mean() < 0.04 * NOISE**2 * 5 * 6
 
 
 @pytest.mark.slow
