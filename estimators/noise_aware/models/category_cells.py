@@ -49,16 +49,15 @@ class CategoryCells:
         self.half = _middle(self.cardinalities)
         first = _Part(self, range(self.half), order)
         second = _Part(self, range(self.half, len(cardinalities)), order)
-        self._first, self._second = first, second
         # Terms of both parts: up to order - 1 attributes of the first part with one of the second,
         # and one of the first with two of the second.
-        self._crossed = self._places(first.sets(1, order - 1), second.sets(1, 1))
-        self._more = self._places(first.sets(1, 1), second.sets(2, order - 1))
+        crossed = self._places(first.sets(1, order - 1), second.sets(1, 1))
+        more = self._places(first.sets(1, 1), second.sets(2, order - 1))
         self._families = [
             _Family(first.columns(1, order), second.columns(0, 0), first.terms[:, None]),
             _Family(first.columns(0, 0), second.columns(1, order), second.terms[None]),
-            _Family(first.columns(1, order - 1), second.columns(1, 1), self._crossed),
-            _Family(first.columns(1, 1), second.columns(2, order - 1), self._more),
+            _Family(first.columns(1, order - 1), second.columns(1, 1), crossed),
+            _Family(first.columns(1, 1), second.columns(2, order - 1), more),
         ]
 
     def _places(self, first: Sequence[Attributes], second: Sequence[Attributes]) -> Indices:
@@ -66,20 +65,15 @@ class CategoryCells:
 
         Shape (terms of the first sets, terms of the second ones).
         """
-        rows = [
-            np.concatenate(
-                [np.zeros((self._size(a), 0), np.intp), *(self._both(a, b) for b in second)], axis=1
-            )
-            for a in first
-        ]
-        return np.concatenate(rows)
+        places = np.arange(self.terms)
+        rows = [np.zeros((sum(map(self._size, first)), 0), np.intp)]
+        for b in second:
+            blocks = [places[self.sets[a + b]].reshape(-1, self._size(b)) for a in first]
+            rows.append(np.concatenate(blocks))
+        return np.concatenate(rows, axis=1)
 
     def _size(self, own: Attributes) -> int:
         return prod(self.cardinalities[i] - 1 for i in own)
-
-    def _both(self, a: Attributes, b: Attributes) -> Indices:
-        own = self.sets[a + b]
-        return np.arange(own.start, own.stop).reshape(self._size(a), self._size(b))
 
     def energy(
         self, weights: Floats, out: Singles | None = None, constant: Floats | None = None
@@ -94,7 +88,7 @@ class CategoryCells:
         linear, single = right.shape[1], one.shape[1] if two.size else 0
         rows = np.empty((len(own), len(left), linear + 2 + single), np.float32)
         np.matmul(left, own[:, crossed], out=rows[:, :, :linear])
-        rows[:, :, linear] = own[:, self._first.terms] @ of_first.left.T
+        rows[:, :, linear] = own[:, of_first.places[:, 0]] @ of_first.left.T
         rows[:, :, linear + 1] = 1.0
         rows[:, :, linear + 2 :] = one[:, :single]
         if constant is not None:
@@ -102,7 +96,7 @@ class CategoryCells:
         columns = np.empty((len(own), linear + 2 + single, len(right)), np.float32)
         columns[:, :linear] = right.T
         columns[:, linear] = 1.0
-        columns[:, linear + 1] = own[:, self._second.terms] @ of_second.right.T
+        columns[:, linear + 1] = own[:, of_second.places[0]] @ of_second.right.T
         if single:
             np.matmul(own[:, more], two.T, out=columns[:, linear + 2 :])
         return np.asarray(np.matmul(rows, columns, out=out))
@@ -126,8 +120,8 @@ class CategoryCells:
         """Return the means of all terms: shape (batch, rows, columns) to (batch, terms)."""
         of_first, of_second, (left, right, crossed), (one, two, more) = self._families
         out = np.empty((len(tables), self.terms))
-        out[:, self._first.terms] = tables.sum(axis=2) @ of_first.left
-        out[:, self._second.terms] = tables.sum(axis=1) @ of_second.right
+        out[:, of_first.places[:, 0]] = tables.sum(axis=2) @ of_first.left
+        out[:, of_second.places[0]] = tables.sum(axis=1) @ of_second.right
         out[:, crossed] = left.T @ (tables @ right)
         if two.size:
             out[:, more] = (one.T @ tables) @ two
