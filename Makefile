@@ -118,14 +118,16 @@ accuracy: $(VENV)/.accuracy ## tables and plots of the papers' figures: 20 minut
 	@$(BIN)/python -m benchmarks.castell.avd
 	@$(BIN)/python -m benchmarks.castell.plots
 
-$(VENV)/.strangers: $(VENV)/.service
-	@echo "adding the data sets of R packages (once)"
-	@$(BIN)/python -m pip install --quiet --group strangers
+.venv-strangers/.ready: pyproject.toml
+	@echo "making .venv-strangers (once)"
+	@$(PYTHON) -m venv .venv-strangers
+	@.venv-strangers/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@.venv-strangers/bin/python -m pip install --quiet --editable '.[service]' --group strangers
 	@touch $@
 
 ARGS_STRANGERS = $(or $(ARGS),run)
-strangers: $(VENV)/.strangers ## noise-aware beside CALM on ten data sets that its authors never had: half an hour, resumable (ARGS=table)
-	@$(BIN)/python -m benchmarks.strangers $(ARGS_STRANGERS)
+strangers: .venv-strangers/.ready ## noise-aware beside CALM on data sets that its authors never had, in an environment of its own: half an hour, resumable (ARGS=table)
+	@.venv-strangers/bin/python -m benchmarks.strangers $(ARGS_STRANGERS)
 
 .venv-pgm/.ready: benchmarks/requirements-pgm.txt pyproject.toml
 	@echo "making .venv-pgm (once)"
