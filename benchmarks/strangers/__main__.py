@@ -52,7 +52,8 @@ def run(study: Study, args: argparse.Namespace) -> None:
     part, parts = args.share
     names = tuple(name for name in PARTS[args.part] if not args.only or name in args.only)
     results = study.read()
-    todo = [cell for cell in cells(names) if cell.name not in results][part - 1 :: parts]
+    mine = list(cells(names))[part - 1 :: parts]  # whichever process starts first
+    todo = [cell for cell in mine if cell.name not in results]
     for number, cell in enumerate(todo, 1):
         if not study.claim(cell.name):
             continue
