@@ -132,8 +132,9 @@ strangers: .venv-strangers/.ready ## noise-aware beside CALM on data sets that i
 .venv-pgm/.ready: benchmarks/requirements-pgm.txt pyproject.toml
 	@echo "making .venv-pgm (once)"
 	@$(PYTHON) -m venv .venv-pgm
+	@.venv-pgm/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	@.venv-pgm/bin/python -m pip install --quiet --requirement benchmarks/requirements-pgm.txt
-	@.venv-pgm/bin/python -m pip install --quiet --editable '.[service]'
+	@.venv-pgm/bin/python -m pip install --quiet --editable '.[service]' --group strangers
 	@touch $@
 
 ARGS_PGM = $(or $(ARGS),run)
