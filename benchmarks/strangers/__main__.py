@@ -7,7 +7,7 @@ of epsilon; 2^16 and 2^18 devices; 50 targets.
     python -m benchmarks.strangers run [--share 1/2] [--repeats 5] [--only wages]
     python -m benchmarks.strangers table
     python -m benchmarks.strangers run --locked        # measured once, at commit 2743a09
-    python -m benchmarks.strangers run --fresh         # once, when the method is finished
+    python -m benchmarks.strangers run --fresh         # measured once, at commit 63e2ae7
 
 ``--methods all`` measures every method that the grid measures. Cells that have a result are not
 measured again; another file of results (``--results``) starts anew.
@@ -51,14 +51,13 @@ def run(study: Study, args: argparse.Namespace) -> None:
     """Measure the cells that have no result yet."""
     part, parts = args.share
     names = tuple(name for name in PARTS[args.part] if not args.only or name in args.only)
-    results = study.read()
+    results, only = study.read(), METHODS[args.methods]
     mine = list(cells(names))[part - 1 :: parts]  # whichever process starts first
     todo = [cell for cell in mine if cell.name not in results]
     for number, cell in enumerate(todo, 1):
         if not study.claim(cell.name):
             continue
         try:
-            only = METHODS[args.methods]
             result = measure(cell, repeats=args.repeats, count=args.targets, only=only)
             study.put(cell.name, result)
         finally:
