@@ -100,11 +100,9 @@ class CategoryJoint:
 
     def _of(self, own: Attributes) -> Moments:
         """Return the mean products of features of a set, an axis each, and their variances."""
-        codes = [self.cells.codes[i] for i in own]
+        sides = [_side(self.cells.codes[i]) for i in own]
         drawn = self.moments[:, self.cells.sets[own]]
-        drawn = drawn.reshape(-1, *(code.shape[1] for code in codes))
-        for axis, code in enumerate(codes, 1):
-            drawn = np.moveaxis(np.tensordot(drawn, _side(code), (axis, 1)), -1, axis)
+        drawn = _turned(drawn.reshape(-1, *(side.shape[1] for side in sides)), sides)
         return drawn.mean(axis=0), drawn.var(axis=0)
 
 
@@ -157,10 +155,16 @@ def _of_terms(
             value, known = statistics.blocks[own]
         else:
             continue
-        for axis, i in enumerate(own):
-            value = np.moveaxis(np.tensordot(value, sides[i], (axis, 0)), -1, axis)
+        value = _turned(value, [sides[i].T for i in own])
         estimates[places], precision[places] = value.ravel(), known
     return estimates, np.minimum(precision, MOST_PRECISE)
+
+
+def _turned(values: Floats, sides: Sequence[Floats]) -> Floats:
+    """Multiply each of an array's last axes by a matrix, shape (new length, length)."""
+    for axis, side in enumerate(sides, values.ndim - len(sides)):
+        values = np.moveaxis(np.tensordot(values, side, (axis, 1)), -1, axis)
+    return values
 
 
 def _side(code: Floats) -> Floats:
