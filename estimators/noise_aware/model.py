@@ -116,7 +116,7 @@ class Regime:
             features, posterior, third, self.inflation, statistics.blocks, ordered.levels
         )
         # The log-linear model of categories knows nothing of smooth margins.
-        if self.joint_share is None or (self.categories and ordered.levels):
+        if self.joint_share is None or (self.categories and ordered.stated):
             return moments
         if self.categories:
             return self._beside_categories(plan.k, features, statistics, posterior, moments)

@@ -85,6 +85,10 @@ TRAIT_FREEDOM = 6.0
 # Loadings of a factor of the low-rank model. Level: attributes of people that depend on nothing are
 # rare, and where noise hides whether there is a factor, intervals should show it.
 FACTOR_LOADING = HalfNormal(5e-3, 1.5, 40, size=0.5, level=True)
+# Part of the variance of loadings on ordered categories that follows the order, and how a linear
+# and a quadratic function of the place share it: attributes that rise together are most usual.
+LINE_SHARE = 0.6
+LINE_WEIGHTS = (0.7, 0.3)
 # Largest prior deviation of a residual correlation of categories: the half-Cauchy distribution
 # allows correlations beyond 1, and where noise is high the estimates do not exclude them.
 LARGEST_RESIDUAL = 0.25
@@ -138,16 +142,17 @@ LARGEST_DECAY = 0.5
 # Residuals alone vanish where reports are many; such interactions do not.
 THIRD_OF_PAIRS = 0.25
 # Log density of the levels of an ordered attribute, by the grids of its parts' deviations. Smooth:
-# the part by which distant levels differ; 0.3 is nearly even, 5 a steep peak.
-LEVEL_SMOOTH = (0.3, 0.7, 1.5, 3.0, 6.0)
+# the part by which distant levels differ; 0.05 is nearly even, 6 a steep peak.
+LEVEL_SMOOTH = (0.05, 0.2, 0.5, 1.2, 3.0, 6.0)
 # Rough: what neighbouring levels do not share, from next to nothing to more than a factor of 2.
 LEVEL_ROUGH = (0.02, 0.1, 0.3, 0.8)
-# Slope over the levels, in units of their standard deviation.
-LEVEL_SLOPE = 1.0
+# Slope over the levels, in units of their standard deviation, and its largest ratio to the smooth
+# part: levels that have about equally many records by design are even in every respect.
+LEVEL_SLOPE, LEVEL_SLOPE_RATIO = 1.0, 2.0
 # A heaped level has up to hundreds of times the probability of its neighbours.
 LEVEL_SPIKE = 3.0
 # Prior weight of the smooth margin against that of categories: somebody stated that there is an
-# order. Its prior variance is `SHARE_VARIANCE`.
+# order, or labels are numbers. Its prior variance is `SHARE_VARIANCE`.
 LEVEL_SHARE = 0.75
 # Probability that a domain has a set of equal categories of given size. Forms with questions that
 # only some are asked, and fields that are missing together, are usual; most tables have neither.

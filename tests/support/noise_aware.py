@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from estimators.tally import Tally
 
 
-def domain_of(*cardinalities: int) -> Domain:
+def domain_of(*cardinalities: int, numbers: bool = False) -> Domain:
+    """Attributes whose labels are numbers, or have no order and no label in common."""
     return Domain(
         tuple(
-            Attribute(f"a{i}", tuple(str(c) for c in range(r))) for i, r in enumerate(cardinalities)
+            Attribute(f"a{i}", tuple(str(c) if numbers else f"a{i}.{c}" for c in range(r)))
+            for i, r in enumerate(cardinalities)
         )
     )
 

@@ -7,14 +7,15 @@ generalised least squares. See noise-aware.md, section 11.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from estimators.domain import Attribute
 from estimators.kinds import Number, Ordered
 from estimators.mechanisms.base import Counts, Mechanism
-from estimators.noise_aware.arrays import Flags, Floats
+from estimators.noise_aware.arrays import Flags, Floats, Indices
+from estimators.noise_aware.input import label_order
 from estimators.numerics.hadamard import signs
 from estimators.plan.pilots import CollectionPlan
 from estimators.tally import Tally
@@ -30,11 +31,21 @@ UNLIKE = 4.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels:
-    """How the labels of an attribute are ordered; all arrays have the shape (labels,)."""
+    """How the labels of an attribute are ordered; all arrays have the shape (labels,).
+
+    Levels come first, ascending, then the labels without a place in the order.
+    """
 
     offset: Floats  # Logarithm of each level's width, less what is linear in the level
     ordered: Flags  # Whether a label has a place in the order; the label ``other`` has none
     lone: Flags  # Whether the neighbours of a label say nothing about its probability
+    codes: Indices  # The code of each label
+    stated: bool  # Whether the domain states the order; else the labels' numbers suggest it
+
+    @property
+    def count(self) -> int:
+        """The number of labels with a place in the order."""
+        return int(self.ordered.sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,21 +66,31 @@ class MarginEstimate:
     near: Floats  # (labels,): a valid table at which the covariance was taken
     signs: Signs | None = None  # The signs among the pooled estimates; None without any
 
+    def of(self, labels: Indices) -> MarginEstimate:
+        """Return the estimate with its labels in another order: label ``labels[k]`` is the k-th."""
+        signs = self.signs and replace(self.signs, rows=self.signs.rows[:, labels])
+        precision = self.precision[np.ix_(labels, labels)]
+        return MarginEstimate(self.table[labels], precision, self.near[labels], signs)
+
 
 def levels_of(attribute: Attribute) -> Levels | None:
     """Return the order of an attribute; None if it has none, fewer than 3 levels, or too many."""
     kind, size = attribute.kind, attribute.cardinality
-    if not isinstance(kind, Number | Ordered) or size > MAX_LEVELS:
+    if size > MAX_LEVELS:
         return None
-    offset, lone = np.zeros(size), np.zeros(size, bool)
+    offset, lone, codes, count = np.zeros(size), np.zeros(size, bool), np.arange(size), size
     if isinstance(kind, Number):
         count = len(kind.labels)
         offset[:count], lone[:count] = _offset(_widths(kind))
-    else:
-        count = size
+    elif kind is None:
+        places = label_order.places(attribute.labels)
+        if places is None:
+            return None
+        codes, count = np.argsort(places, kind="stable"), int(np.isfinite(places).sum())
+    elif not isinstance(kind, Ordered):
+        return None
     ordered = np.arange(size) < count
-    lone |= ~ordered
-    return Levels(offset, ordered, lone) if count >= 3 else None
+    return Levels(offset, ordered, lone | ~ordered, codes, kind is not None) if count >= 3 else None
 
 
 def _widths(number: Number) -> Floats:
@@ -114,6 +135,11 @@ class OrderedMargins:
         self._plan, self._tallies = plan, tallies
         found = {i: levels_of(attribute) for i, attribute in enumerate(plan.domain.attributes)}
         self.levels = {i: levels for i, levels in found.items() if levels is not None}
+
+    @property
+    def stated(self) -> bool:
+        """Whether the domain states an order of an attribute."""
+        return any(levels.stated for levels in self.levels.values())
 
     def estimate(self, i: int, expected: Floats) -> MarginEstimate | None:
         """Return the pooled estimate of the margin of attribute i; None without any report on it.

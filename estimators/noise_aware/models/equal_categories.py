@@ -17,20 +17,30 @@ from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.models import low_rank
 from estimators.noise_aware.models.equal_search import NEARLY, Equal, Shares, between, find
+from estimators.noise_aware.models.lines import Places
 from estimators.noise_aware.models.posterior import Posterior
 from estimators.noise_aware.priors import EQUAL_EXCEPTIONS, EQUAL_SLACK
 
 
-def fit(features: Features, statistics: Statistics, labels: Sequence[Sequence[str]]) -> Posterior:
+def fit(
+    features: Features,
+    statistics: Statistics,
+    labels: Sequence[Sequence[str]],
+    places: Places = (),
+    *,
+    short: bool = False,
+) -> Posterior:
     """Return the posterior of the low-rank model, with the dependence of equal categories.
 
-    ``labels`` are those of the attributes' categories.
+    ``labels`` are those of the attributes' categories; ``places`` and ``short`` as in
+    `low_rank.fit`.
     """
     found = find(features, statistics, labels)
     if not found:
-        return low_rank.fit(features, statistics)
+        return low_rank.fit(features, statistics, places, short=short)
     shared = with_common_shares(features, statistics, found)
-    return with_sets(features, statistics, low_rank.fit(features, shared), found)
+    posterior = low_rank.fit(features, shared, places, short=short)
+    return with_sets(features, statistics, posterior, found)
 
 
 def with_sets(

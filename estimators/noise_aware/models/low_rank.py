@@ -23,6 +23,7 @@ from estimators.noise_aware.models import splits
 from estimators.noise_aware.models.blocks import Blocks
 from estimators.noise_aware.models.concentration import Concentrations
 from estimators.noise_aware.models.horseshoe import draw_scales
+from estimators.noise_aware.models.lines import Lines, Places
 from estimators.noise_aware.models.posterior import DRAWS, Posterior, PosteriorAccumulator
 from estimators.noise_aware.models.quadratic_form import QuadraticForm, refined
 from estimators.noise_aware.models.splits import SplitDensities
@@ -57,18 +58,22 @@ BETA_NORM = np.array(
 """Logarithm of the beta density's constant at each pair of shapes."""
 
 
-def fit(features: Features, statistics: Statistics, *, short: bool = False) -> Posterior:
+def fit(
+    features: Features, statistics: Statistics, places: Places = (), *, short: bool = False
+) -> Posterior:
     """Return the posterior of the moments; cost O(sweeps · chains · size² · rank²).
 
+    ``places`` are those of categories in the order of their attribute, as far as it has one.
     ``short`` takes fewer steps, for many features.
     """
-    sampler = _Sampler(features, statistics, FEWER_PAIRS if short else MOST_PAIRS)
+    sampler = _Sampler(features, statistics, places, FEWER_PAIRS if short else MOST_PAIRS)
     warm_up, sweeps = BITS if features.binary.all() else CATEGORIES
     if short:
         warm_up, sweeps = SHORT
     elif features.size > LARGE:
         warm_up, sweeps = MANY
     for _ in range(warm_up):
+        sampler.lines.update(sampler.m.mean(axis=0))
         sampler.sweep()
     estimates = (sampler.estimates, sampler.noise, sampler.known)
     kept = PosteriorAccumulator(estimates, features.binary, sampler.random)
@@ -86,7 +91,7 @@ def fit_margins(features: Features, statistics: Statistics) -> tuple[Floats, Flo
 
     All attributes have more than two categories. Cost: O(sweeps · chains · size).
     """
-    sampler = _Sampler(features, statistics, 0)
+    sampler = _Sampler(features, statistics, (), 0)
     warm_up, sweeps = MARGINS
     kept = []
     for number in range(warm_up + sweeps):
@@ -106,9 +111,14 @@ class _Sampler:
     """Chains of all parameters; symbols are those of the module's formula."""
 
     def __init__(
-        self, features: Features, statistics: Statistics, most_pairs: int = MOST_PAIRS
+        self,
+        features: Features,
+        statistics: Statistics,
+        places: Places = (),
+        most_pairs: int = MOST_PAIRS,
     ) -> None:
         self.features, self.most_pairs = features, most_pairs
+        self.lines = Lines(features, places)
         self.random = np.random.default_rng(20140926)  # fixed: equal tallies give equal answers
         self.known = statistics.product_precision > 0
         precision = np.where(self.known, statistics.product_precision, 1.0)
@@ -186,15 +196,23 @@ class _Sampler:
         """Draw the rows of u of attribute i."""
         own = self.features.slices[i]
         precision, right = self._of_pairs(own, weight[:, own])
+        if i in self.lines:
+            drawn, mean = self.lines.draw(i, precision, right, self.prior, self.random)
+        else:
+            drawn, mean = self._free(precision, right)
+        self.u[:, own] = drawn
+        if self.several:
+            mean = mean @ self.levers.transpose(0, 2, 1)
+            kept = np.where(self.known[own], self.noise[own] * weight[:, own], 1.0)
+            self.factors[:, own] = kept * self.s[:, own, None] * mean
+
+    def _free(self, precision: Floats, right: Floats) -> tuple[Floats, Floats]:
+        """Draw loadings that are independent beforehand; also return their conditional mean."""
         root = np.linalg.cholesky(precision + self.prior)
         half = np.linalg.solve(root, right[..., None])
         drawn = half + self.random.normal(size=half.shape)
         back = np.linalg.solve(root.transpose(0, 1, 3, 2), np.concatenate([half, drawn], axis=-1))
-        self.u[:, own] = back[..., 1]
-        if self.several:
-            mean = back[..., 0] @ self.levers.transpose(0, 2, 1)
-            kept = np.where(self.known[own], self.noise[own] * weight[:, own], 1.0)
-            self.factors[:, own] = kept * self.s[:, own, None] * mean
+        return back[..., 1], back[..., 0]
 
     def _of_pairs(self, own: slice, w: Floats) -> tuple[Floats, Floats]:
         """Return normal equations of an attribute's loadings: (chains, features, rank[, rank])."""
@@ -273,7 +291,7 @@ class _Sampler:
             self.alpha2[:, q] = grid2[choose(self.random, score, axis=1)]
             self.u[:, :, q] = unit * np.sqrt(self.alpha2[:, q, None])
             gap = gap - self.alpha2[:, q, None] * moved
-        energy = np.square(self.u).sum(axis=1)[:, :, None]
+        energy = self.lines.energy(self.u)[:, :, None]
         score = -0.5 * (energy / grid2 + self.features.size * np.log(grid2)) + prior
         chosen = choose(self.random, score.reshape(CHAINS * RANK, -1))
         self._set_alphas(grid2[chosen].reshape(CHAINS, RANK))

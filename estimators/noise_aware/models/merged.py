@@ -7,7 +7,7 @@ noise-aware.md, section 11.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
@@ -35,6 +35,10 @@ class Margin:
     mean: Floats  # (labels,): non-negative, of sum 1
     drawn: Floats  # (draws, labels): posterior draws
 
+    def of(self, labels: Indices) -> Margin:
+        """Return the margin with its labels in another order: label ``labels[k]`` is the k-th."""
+        return Margin(self.mean[labels], self.drawn[:, labels])
+
 
 @dataclass(frozen=True)
 class Merged:
@@ -55,21 +59,22 @@ class Merged:
         parents = []
         for i, size in enumerate(features.cardinalities):
             parent = np.arange(size)
-            count = int(levels[i].ordered.sum()) if i in levels else 0
-            if count > MOST_LEVELS:
-                weight = np.sqrt(margins[i][:count])
+            if i in levels and levels[i].count > MOST_LEVELS:
+                count, codes = levels[i].count, levels[i].codes
+                weight = np.sqrt(margins[i][codes[:count]])
                 weight = weight / weight.sum() + EVEN / count
                 middle = (weight.cumsum() - weight / 2.0) / weight.sum()
                 place = (middle * MOST_LEVELS).astype(np.intp)
-                parent[:count] = np.unique(place, return_inverse=True)[1]
-                parent[count:] = parent[count - 1] + 1 + np.arange(size - count)
+                level = np.unique(place, return_inverse=True)[1]
+                parent[codes[:count]] = level
+                parent[codes[count:]] = level[-1] + 1 + np.arange(size - count)
             parents.append(parent)
         return cls(features, tuple(parents))
 
     @cached_property
     def features(self) -> Features:
         """The features of the merged levels."""
-        return Features(tuple(int(parent[-1]) + 1 for parent in self.parents))
+        return Features(tuple(int(parent.max()) + 1 for parent in self.parents))
 
     @cached_property
     def members(self) -> tuple[Floats, ...]:
@@ -82,6 +87,28 @@ class Merged:
     def merges(self, i: int) -> bool:
         """Return whether levels of attribute i are merged."""
         return self.features.cardinalities[i] < self.labels.cardinalities[i]
+
+    def names(self, labels: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return the labels of the merged levels; those of several labels are numbers."""
+        return [
+            [own[part.argmax()] if part.sum() == 1 else "0" for part in members]
+            for own, members in zip(labels, self.members, strict=True)
+        ]
+
+    def places(self, levels: Mapping[int, Levels]) -> list[Floats | None]:
+        """Return the place of each merged level in its attribute's order; None without an order.
+
+        It is the mean of its labels' places, and nan for labels that have none.
+        """
+        found: list[Floats | None] = []
+        for i, members in enumerate(self.members):
+            if i not in levels:
+                found.append(None)
+                continue
+            place = np.empty(members.shape[1])
+            place[levels[i].codes] = np.where(levels[i].ordered, np.arange(len(place)), np.nan)
+            found.append(np.array([place[part > 0].mean() for part in members]))
+        return found
 
     @cached_property
     def _feature(self) -> Indices:

@@ -8,13 +8,13 @@ same sums over wide blocks of levels (`wide_sums`). Dependence is modelled betwe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from estimators.noise_aware.arrays import Floats
 from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.ordered import MarginEstimate, OrderedMargins
+from estimators.noise_aware.input.ordered import Levels, MarginEstimate, OrderedMargins
 from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.models import equal_categories, low_rank, smooth_margin
 from estimators.noise_aware.models.inside_merged import with_pairs
@@ -50,11 +50,17 @@ def fit(
     random = np.random.default_rng(20200614)  # fixed: equal tallies give equal answers
     means = statistics.valid_means(features)
     rough = {i: features.margin(i, means) for i in ordered.levels}
-    smooth = {i: _smooth(margin, ordered, i, random) for i, margin in rough.items()}
+    smooth = _smooth(rough, ordered, random)
     rough |= {i: found[1].mean for i, found in smooth.items() if found is not None}
     merged = Merged.of(features, ordered.levels, rough)
     short = features.size > low_rank.LARGE
-    posterior = low_rank.fit(merged.features, merged.statistics(statistics), short=short)
+    posterior = equal_categories.fit(
+        merged.features,
+        merged.statistics(statistics),
+        merged.names(labels),
+        merged.places(ordered.levels),
+        short=short,
+    )
     for i, margin in rough.items():
         if merged.merges(i):
             statistics = with_pairs(merged, statistics, posterior, margin, i)
@@ -62,7 +68,7 @@ def fit(
         i: mixed(
             merged.with_shares(posterior, i, plain),
             smooth[i],
-            int(ordered.levels[i].ordered.sum()),
+            ordered.levels[i],
             random,
         )
         for i, plain in _of_categories(features, statistics, ordered).items()
@@ -90,27 +96,38 @@ Smooth = tuple[MarginEstimate, SmoothMargin] | None
 """An estimate and the smooth margin that follows from it; None without any report."""
 
 
-def _smooth(rough: Floats, ordered: OrderedMargins, i: int, random: np.random.Generator) -> Smooth:
-    """Return the smooth margin of attribute i; covariances are taken near ``rough``."""
-    expected = rough * (1.0 - LEAST_SHARE) + LEAST_SHARE / rough.size
-    estimate = ordered.estimate(i, expected)
-    if estimate is None:
-        return None
-    return estimate, smooth_margin.fit(estimate, ordered.levels[i], random)
+def _smooth(
+    rough: Mapping[int, Floats], ordered: OrderedMargins, random: np.random.Generator
+) -> dict[int, Smooth]:
+    """Return the smooth margins of all attributes; covariances are taken near ``rough``."""
+    estimates, found = {}, {}
+    for i, margin in rough.items():
+        expected = margin * (1.0 - LEAST_SHARE) + LEAST_SHARE / margin.size
+        estimate, levels = ordered.estimate(i, expected), ordered.levels[i]
+        if estimate is not None:
+            estimates[i] = estimate.of(levels.codes)
+            found[i] = smooth_margin.Candidates(estimates[i], levels)
+    if not found:
+        return dict.fromkeys(rough)
+    prior = smooth_margin.common_prior(np.stack([one.evidence for one in found.values()]))
+    return {
+        i: (estimates[i], found[i].posterior(prior, random)) if i in found else None for i in rough
+    }
 
 
-def mixed(plain: Margin, found: Smooth, levels: int, random: np.random.Generator) -> Margin:
+def mixed(plain: Margin, found: Smooth, levels: Levels, random: np.random.Generator) -> Margin:
     """Return a mixture of a smooth margin and that of categories, ``plain``.
 
-    The first ``levels`` labels have an order. The margin of categories reads signs and has the wide
-    sums of the smooth one before: its own would have more noise.
+    The margin of categories reads signs and has the wide sums of the smooth one before: its own
+    would have more noise. ``found`` is in the order of ``levels``, all others in that of codes.
     """
     if found is None:
         return plain
     estimate, smooth = found
+    plain = plain.of(levels.codes)
     if estimate.signs is not None:
         plain = read_signs(plain, estimate.signs, random)
-    plain = with_sums_of(plain, Margin(smooth.mean, smooth.draws), levels)
+    plain = with_sums_of(plain, Margin(smooth.mean, smooth.draws), levels.count)
     share = share_of_smooth(estimate, smooth, plain.mean, plain.drawn)
     mean, drawn = share * smooth.mean + (1.0 - share) * plain.mean, plain.drawn.copy()
     # As many draws are smooth as have that probability.
@@ -118,7 +135,7 @@ def mixed(plain: Margin, found: Smooth, levels: int, random: np.random.Generator
     taken = random.permutation(places) < share
     which = random.permutation(np.arange(len(drawn)) % len(smooth.draws))[taken]
     drawn[taken] = smooth.draws[which]
-    return Margin(mean, drawn)
+    return Margin(mean, drawn).of(np.argsort(levels.codes))
 
 
 def share_of_smooth(

@@ -31,6 +31,13 @@ ROUNDS = 2
 MAX_SPIKES = 16
 """Maximum number of spikes that one round adds."""
 
+COMMON = 1.5
+"""Number of margins for which the even prior of scales counts: several margins of one table are
+often alike, such as numbers that are cut into levels with equally many records."""
+
+COMMON_STEPS = 20
+"""Steps to the common prior."""
+
 Scales = tuple[float, float]
 """Sigma and tau."""
 
@@ -60,20 +67,50 @@ class Mode:
     evidence: float  # Logarithm, up to a constant that all covariances have in common
 
 
-def fit(estimate: MarginEstimate, levels: Levels, random: np.random.Generator) -> SmoothMargin:
-    """Return the posterior of a margin; cost O(100 labels^3)."""
-    problem = _Problem(estimate, levels)
-    spikes = levels.lone
-    modes = dict(problem.modes(spikes))
-    for _ in range(ROUNDS):
-        best = max(modes, key=lambda scales: modes[scales].evidence)
-        more, start = problem.add_spikes(best, spikes, modes[best])
-        if (more == spikes).all():
-            break
-        spikes, modes = more, dict(problem.modes(more, start))
-    score = np.array([mode.evidence for mode in modes.values()])
-    weight = np.exp(score - score.max())
-    return problem.sample(list(modes.values()), weight / weight.sum(), random)
+class Candidates:
+    """The modes of a margin at all pairs of scales.
+
+    Attributes:
+        evidence: logarithm of the density of the estimate at each pair of scales, up to a constant:
+            shape (pairs,).
+    """
+
+    def __init__(self, estimate: MarginEstimate, levels: Levels) -> None:
+        """Find the modes and the spikes; cost O(100 labels^3)."""
+        self._problem, spikes = _Problem(estimate, levels), levels.lone
+        modes = dict(self._problem.modes(spikes))
+        for _ in range(ROUNDS):
+            best = max(modes, key=lambda scales: modes[scales].evidence)
+            more, start = self._problem.add_spikes(best, spikes, modes[best])
+            if (more == spikes).all():
+                break
+            spikes, modes = more, dict(self._problem.modes(more, start))
+        self._modes = list(modes.values())
+        self.evidence = np.array([mode.evidence for mode in self._modes])
+
+    def posterior(self, prior: Floats, random: np.random.Generator) -> SmoothMargin:
+        """Return the posterior, where the pairs of scales have these priors: shape (pairs,)."""
+        return self._problem.sample(self._modes, _shares(self.evidence, prior), random)
+
+
+def common_prior(evidence: Floats) -> Floats:
+    """Return how usual pairs of scales are, from the evidence of several margins.
+
+    Shape (margins, pairs) to (pairs,). The probabilities have a Dirichlet prior that counts as much
+    as `COMMON` margins.
+    """
+    size = evidence.shape[1]
+    prior = np.full(size, 1.0 / size)
+    for _ in range(COMMON_STEPS):
+        known = _shares(evidence, prior).sum(axis=0)
+        prior = (COMMON / size + known) / (COMMON + len(evidence))
+    return prior
+
+
+def _shares(evidence: Floats, prior: Floats) -> Floats:
+    """Return the posterior probabilities of the pairs of scales: shape (..., pairs)."""
+    weight = prior * np.exp(evidence - evidence.max(axis=-1, keepdims=True))
+    return np.asarray(weight / weight.sum(axis=-1, keepdims=True), np.float64)
 
 
 class _Problem:
@@ -107,7 +144,8 @@ class _Problem:
         covariance = np.diag(np.full(self.x.size, tau**2))
         own = np.flatnonzero(self.ordered)
         slope, walk = second_order(own.size)
-        smooth = priors.LEVEL_SLOPE**2 * np.outer(slope, slope) + sigma**2 * walk
+        steep = min(priors.LEVEL_SLOPE, priors.LEVEL_SLOPE_RATIO * sigma)
+        smooth = steep**2 * np.outer(slope, slope) + sigma**2 * walk
         covariance[np.ix_(own, own)] += smooth
         covariance[spikes, spikes] += priors.LEVEL_SPIKE**2
         return np.asarray(np.linalg.cholesky(covariance))

@@ -29,7 +29,10 @@ def margins() -> list[np.ndarray]:
 
 def merged_of(margins: list[np.ndarray]) -> Merged:
     none = np.zeros(R, bool)
-    levels = {i: Levels(np.zeros(r), ~none[:r], none[:r]) for i, r in enumerate((R, S))}
+    levels = {
+        i: Levels(np.zeros(r), ~none[:r], none[:r], np.arange(r), stated=True)
+        for i, r in enumerate((R, S))
+    }
     return Merged.of(FEATURES, levels, dict(enumerate(margins)))
 
 

@@ -20,8 +20,8 @@ def merged_of(margins: dict[int, np.ndarray]) -> Merged:
     """Merge the first two attributes; the last label of the second has no place in the order."""
     none = np.zeros(60, bool)
     levels = {
-        0: Levels(np.zeros(60), ~none, none),
-        1: Levels(np.zeros(50), np.arange(50) < 49, none[:50]),
+        0: Levels(np.zeros(60), ~none, none, np.arange(60), stated=True),
+        1: Levels(np.zeros(50), np.arange(50) < 49, none[:50], np.arange(50), stated=True),
     }
     return Merged.of(Features(CARDS), levels, margins)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -15,13 +16,21 @@ Floats = np.ndarray
 
 
 def plain_levels(size: int) -> Levels:
-    return Levels(np.zeros(size), np.ones(size, bool), np.zeros(size, bool))
+    none = np.zeros(size, bool)
+    return Levels(np.zeros(size), ~none, none, np.arange(size), stated=True)
 
 
 def estimated(table: Floats, deviation: float) -> MarginEstimate:
     size = table.size
     near = np.full(size, 1.0 / size)
     return MarginEstimate(table, np.eye(size) / deviation**2, near)
+
+
+def fitted(
+    estimate: MarginEstimate, levels: Levels, random: np.random.Generator
+) -> smooth_margin.SmoothMargin:
+    found = smooth_margin.Candidates(estimate, levels)
+    return found.posterior(np.ones(found.evidence.size), random)
 
 
 def noisy(truth: Floats, deviation: float, seed: int) -> MarginEstimate:
@@ -98,7 +107,7 @@ def test_draws_of_small_log_densities_have_the_conditional_covariance() -> None:
 def test_the_posterior_mean_of_wide_log_densities_is_that_of_a_sum_over_a_grid() -> None:
     root = np.array([[2.0, 0.0, 0.0], [1.0, 1.5, 0.0], [-0.5, 0.5, 2.0]])
     estimate = estimated(np.array([0.9, 0.25, -0.1]), 0.25)  # far from what any table has
-    problem = _Problem(estimate, Levels(np.array([0.3, 0.0, -0.3]), *[np.ones(3, bool)] * 2))
+    problem = _Problem(estimate, replace(plain_levels(3), offset=np.array([0.3, 0.0, -0.3])))
     grid = np.array(list(product(np.linspace(-5.0, 5.0, 51), repeat=3)))
     tables = problem.tables(grid @ root.T)
     weight = np.exp(-problem.energy(grid, tables))
@@ -124,7 +133,7 @@ def test_a_smooth_margin_has_a_fraction_of_the_noise_and_honest_draws() -> None:
     inside, ratios = [], []
     for seed in range(4):
         estimate = noisy(truth, deviation, seed)
-        found = smooth_margin.fit(estimate, plain_levels(64), np.random.default_rng(seed))
+        found = fitted(estimate, plain_levels(64), np.random.default_rng(seed))
         assert found.mean.sum() == pytest.approx(1.0)
         ratios.append(np.square(found.mean - truth).sum() / (64 * deviation**2))
         inside.append(np.abs(found.mean - truth) <= 1.96 * found.draws.std(axis=0))
@@ -137,7 +146,7 @@ def test_a_heaped_level_is_found_and_leaves_its_neighbours_smooth() -> None:
     truth[40] += 0.3
     truth /= truth.sum()
     estimate = noisy(truth, 0.01, 3)
-    found = smooth_margin.fit(estimate, plain_levels(64), np.random.default_rng(1))
+    found = fitted(estimate, plain_levels(64), np.random.default_rng(1))
     assert abs(found.mean[40] - truth[40]) < 0.03
     near = np.arange(34, 47) != 40
     np.testing.assert_allclose(found.mean[34:47][near], truth[34:47][near], atol=0.008)
@@ -162,7 +171,38 @@ def test_only_spikes_that_raise_the_evidence_are_added() -> None:
 @pytest.mark.parametrize("deviation", [1e-6, 1.0, 1e3])
 def test_estimates_far_from_any_table_give_a_table(table: Floats, deviation: float) -> None:
     estimate = estimated(table, deviation)
-    found = smooth_margin.fit(estimate, plain_levels(9), np.random.default_rng(1))
+    found = fitted(estimate, plain_levels(9), np.random.default_rng(1))
     assert np.isfinite(found.mean).all()
     assert (found.mean >= 0.0).all()
     assert found.mean.sum() == pytest.approx(1.0)
+
+
+def test_the_common_prior_is_the_posterior_mean_of_shares() -> None:
+    evidence = np.random.default_rng(5).normal(size=(7, 30)) * 3.0
+    prior = smooth_margin.common_prior(evidence)
+    weight = prior * np.exp(evidence)
+    known = (weight / weight.sum(axis=1, keepdims=True)).sum(axis=0)
+    expected = (smooth_margin.COMMON / 30 + known) / (smooth_margin.COMMON + 7)
+    np.testing.assert_allclose(prior, expected, atol=1e-3)
+    assert prior.sum() == pytest.approx(1.0)
+
+
+def test_margins_that_are_alike_tell_what_is_usual() -> None:
+    clear = np.zeros((8, 30))
+    clear[:, 4] = 2.0  # each alone gives the fifth pair of scales a fifth of the weight
+    prior = smooth_margin.common_prior(clear)
+    assert prior[4] > 0.6
+    np.testing.assert_allclose(smooth_margin.common_prior(np.zeros((8, 30))), 1.0 / 30)
+
+
+def test_even_levels_have_less_error_where_other_margins_are_even() -> None:
+    even, deviation = np.full(8, 0.125), 0.05
+    estimates = [noisy(even, deviation, seed) for seed in range(12)]
+    found = [smooth_margin.Candidates(estimate, plain_levels(8)) for estimate in estimates]
+    together = smooth_margin.common_prior(np.stack([one.evidence for one in found]))
+    errors = []
+    for prior in (np.ones(together.size), together):
+        means = [one.posterior(prior, np.random.default_rng(1)).mean for one in found]
+        errors.append(np.square(np.array(means) - even).sum())
+    assert errors[1] < 0.6 * errors[0]
+    assert errors[1] < 0.1 * 12 * 8 * deviation**2

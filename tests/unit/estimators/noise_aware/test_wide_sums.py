@@ -5,11 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from estimators.noise_aware.input.ordered import MarginEstimate, Signs
+from estimators.noise_aware.input.ordered import Levels, MarginEstimate, Signs
 from estimators.noise_aware.models.merged import Margin
 from estimators.noise_aware.models.ordered_margins import mixed, share_of_smooth
 from estimators.noise_aware.models.smooth_margin import SmoothMargin
 from estimators.noise_aware.models.wide_sums import MOST_BLOCKS, read_signs, with_sums_of
+
+
+def plain_levels(size: int) -> Levels:
+    none = np.zeros(size, bool)
+    return Levels(np.zeros(size), ~none, none, np.arange(size), stated=True)
 
 
 def normal_margin(random: np.random.Generator, covariance: np.ndarray, draws: int) -> Margin:
@@ -114,7 +119,7 @@ def test_stated_errors_of_means_and_halves_are_those_of_repeated_estimates() -> 
         smooth = SmoothMargin(mean, mean + random.normal(size=(40, 4)) @ root.T)
         estimate = MarginEstimate(pooled, precision, truth, Signs(rows, values, variances))
         plain = Margin(table, table + deviation * random.normal(size=(40, size)))
-        found = mixed(plain, (estimate, smooth), size, random)
+        found = mixed(plain, (estimate, smooth), plain_levels(size), random)
         square += np.square(asked @ (found.mean - truth))
         stated += (found.drawn @ asked.T).var(axis=0)
         cells += [np.square(found.mean - truth).sum(), np.square(smooth.mean - truth).sum()]
@@ -132,7 +137,7 @@ def test_the_mixture_reads_signs_before_it_is_weighed() -> None:
     smooth = SmoothMargin(even, even + 0.004 * random.normal(size=(40, 32)))
     precision = np.eye(32) * 1e4 + rows.T @ rows * 1e4
     estimate = MarginEstimate(table, precision, even, signs)
-    found = mixed(plain, (estimate, smooth), 32, np.random.default_rng(5))
+    found = mixed(plain, (estimate, smooth), plain_levels(32), np.random.default_rng(5))
     read = read_signs(plain, signs, np.random.default_rng(5))
     read = with_sums_of(read, Margin(even, smooth.draws), 32)
     assert rows[0] @ read.mean > 0.25 > rows[0] @ table + 0.1
