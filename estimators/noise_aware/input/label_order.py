@@ -19,13 +19,13 @@ LEAST_NUMBERS = 3
 LEAST_SHARE = 2 / 3
 """Least share of labels with a number. The others, such as ``missing``, have no place."""
 
-_NUMBER = r"([-+−]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?)"
+_NUMBER = r"[-+−]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _BELOW = r"<=|<|≤|up to|under|below|less than|fewer than"
 _ABOVE = r">=|>|≥|over|above|more than|at least"
 _LABEL = re.compile(
-    rf"[\[(]?\s*(?P<sign>{_BELOW}|{_ABOVE})?\s*[$€£]?{_NUMBER}"
-    rf"(?:\s*(?:\.\.|-|–|—|to|or|,|;)\s*[$€£]?{_NUMBER})?"
-    r"\s*[\])]?\s*(?P<more>\+|(?:or|and) (?:more|over|above|older))?\s*(?P<unit>%|[^\W\d]*)\s*\+?",
+    rf"[\[(]?\s*(?:(?P<below>{_BELOW})|(?P<above>{_ABOVE}))?\s*[$€£]?(?P<first>{_NUMBER})"
+    rf"(?:\s*(?:\.\.|-|–|—|to|or|,|;)\s*[$€£]?(?P<last>{_NUMBER}))?\s*[\])]?"
+    r"\s*(?P<more>\+|(?:or|and) (?:more|over|above|older))?\s*(?P<unit>%|[^\W\d]*)\s*(?P<plus>\+)?",
     re.IGNORECASE,
 )
 
@@ -36,6 +36,8 @@ def places(labels: Sequence[str]) -> Floats | None:
     Labels without a number have the place nan. None if the labels have no order: too few have a
     number, two have the same, or their units differ, as in ``1 child`` and ``2 dogs``.
     """
+    if len(labels) < LEAST_NUMBERS:
+        return None
     found = [_LABEL.fullmatch(label.strip()) for label in labels]
     there = np.array([match is not None for match in found])
     if there.sum() < max(LEAST_NUMBERS, LEAST_SHARE * len(labels)):
@@ -52,11 +54,10 @@ def places(labels: Sequence[str]) -> Floats | None:
 
 def _key(match: re.Match[str]) -> tuple[float, int]:
     """Return what a label is sorted by: the middle of its range, then the side of an open one."""
-    ends = [_value(text) for text in match.groups() if text and text[-1].isdigit()]
-    side = 1 if match["more"] or match[0].rstrip().endswith("+") else 0
-    if match["sign"]:
-        side = -1 if re.fullmatch(_BELOW, match["sign"], re.IGNORECASE) else 1
-    return sum(ends) / len(ends), side
+    first = _value(match["first"])
+    last = _value(match["last"]) if match["last"] else first
+    above = match["above"] or match["more"] or match["plus"]
+    return (first + last) / 2.0, -1 if match["below"] else 1 if above else 0
 
 
 def _value(text: str) -> float:

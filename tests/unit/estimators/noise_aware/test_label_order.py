@@ -26,6 +26,7 @@ from estimators.noise_aware.input.ordered import levels_of
         (["0", "1 or 2", "3 or 4"], [0, 1, 2]),
         (["<=10", "10", ">10"], [0, 1, 2]),
         (["10%", "30 %", "20%"], [0, 2, 1]),
+        (["1,", "3,", "2,"], [0, 2, 1]),
     ],
 )
 def test_labels_have_the_order_of_their_numbers(
