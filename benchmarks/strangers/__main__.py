@@ -76,7 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("what", choices=("run", "table"))
     parts = parser.add_mutually_exclusive_group()
-    for name in ("locked", "fresh", "latest"):
+    for name in (part for part in PARTS if part != "development"):
         parts.add_argument(
             f"--{name}",
             dest="part",

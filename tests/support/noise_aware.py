@@ -13,6 +13,7 @@ from estimators.domain import Attribute, Domain
 from estimators.methods.noise_aware import NoiseAware
 from estimators.noise_aware import model
 from estimators.noise_aware.input.features import Features
+from estimators.noise_aware.input.ordered import Levels
 from estimators.plan import Plan
 from estimators.plan.request import Request
 from estimators.planning import default_marginals
@@ -25,14 +26,20 @@ if TYPE_CHECKING:
     from estimators.tally import Tally
 
 
-def domain_of(*cardinalities: int, numbers: bool = False) -> Domain:
-    """Attributes whose labels are numbers, or have no order and no label in common."""
+def domain_of(*cardinalities: int) -> Domain:
+    """Attributes whose labels have no order, and no label in common."""
     return Domain(
         tuple(
-            Attribute(f"a{i}", tuple(str(c) if numbers else f"a{i}.{c}" for c in range(r)))
+            Attribute(f"a{i}", tuple(f"a{i}.{c}" for c in range(r)))
             for i, r in enumerate(cardinalities)
         )
     )
+
+
+def plain_levels(size: int, without_place: int = 0) -> Levels:
+    """Levels of equal widths in the order of their codes; some last ones have no place."""
+    ordered = np.arange(size) < size - without_place
+    return Levels(np.zeros(size), ordered, np.zeros(size, bool), np.arange(size), stated=True)
 
 
 def crossed(features: Features) -> NDArray[np.bool_]:

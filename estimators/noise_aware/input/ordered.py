@@ -76,21 +76,24 @@ class MarginEstimate:
 def levels_of(attribute: Attribute) -> Levels | None:
     """Return the order of an attribute; None if it has none, fewer than 3 levels, or too many."""
     kind, size = attribute.kind, attribute.cardinality
-    if size > MAX_LEVELS:
+    places = _places(attribute) if size <= MAX_LEVELS else None
+    if places is None or (count := int(np.isfinite(places).sum())) < 3:
         return None
-    offset, lone, codes, count = np.zeros(size), np.zeros(size, bool), np.arange(size), size
+    codes = np.argsort(places, kind="stable")
+    offset, lone = np.zeros(size), np.isnan(places[codes])
     if isinstance(kind, Number):
-        count = len(kind.labels)
         offset[:count], lone[:count] = _offset(_widths(kind))
+    return Levels(offset, np.arange(size) < count, lone, codes, stated=kind is not None)
+
+
+def _places(attribute: Attribute) -> Floats | None:
+    """Return the place of each label in the order, nan without one: (labels,); None: no order."""
+    kind, places = attribute.kind, np.arange(attribute.cardinality, dtype=np.float64)
+    if isinstance(kind, Number):
+        places[len(kind.labels) :] = np.nan
     elif kind is None:
-        places = label_order.places(attribute.labels)
-        if places is None:
-            return None
-        codes, count = np.argsort(places, kind="stable"), int(np.isfinite(places).sum())
-    elif not isinstance(kind, Ordered):
-        return None
-    ordered = np.arange(size) < count
-    return Levels(offset, ordered, lone | ~ordered, codes, kind is not None) if count >= 3 else None
+        return label_order.places(attribute.labels)
+    return places if isinstance(kind, Number | Ordered) else None
 
 
 def _widths(number: Number) -> Floats:

@@ -100,19 +100,20 @@ def _smooth(
     rough: Mapping[int, Floats], ordered: OrderedMargins, random: np.random.Generator
 ) -> dict[int, Smooth]:
     """Return the smooth margins of all attributes; covariances are taken near ``rough``."""
-    estimates, found = {}, {}
+    found: dict[int, tuple[MarginEstimate, smooth_margin.Candidates]] = {}
     for i, margin in rough.items():
         expected = margin * (1.0 - LEAST_SHARE) + LEAST_SHARE / margin.size
         estimate, levels = ordered.estimate(i, expected), ordered.levels[i]
         if estimate is not None:
-            estimates[i] = estimate.of(levels.codes)
-            found[i] = smooth_margin.Candidates(estimates[i], levels)
-    if not found:
-        return dict.fromkeys(rough)
-    prior = smooth_margin.common_prior(np.stack([one.evidence for one in found.values()]))
-    return {
-        i: (estimates[i], found[i].posterior(prior, random)) if i in found else None for i in rough
-    }
+            estimate = estimate.of(levels.codes)
+            found[i] = estimate, smooth_margin.Candidates(estimate, levels)
+    smooth: dict[int, Smooth] = dict.fromkeys(rough)
+    if found:
+        evidence = np.stack([candidates.evidence for _, candidates in found.values()])
+        prior = smooth_margin.common_prior(evidence)
+        for i, (estimate, candidates) in found.items():
+            smooth[i] = estimate, candidates.posterior(prior, random)
+    return smooth
 
 
 def mixed(plain: Margin, found: Smooth, levels: Levels, random: np.random.Generator) -> Margin:

@@ -123,7 +123,7 @@ class _Problem:
         self.half = np.linalg.cholesky(estimate.precision).T
         self.near = np.log(estimate.near) - levels.offset
         self.near -= self.near.mean()
-        self.levels = int(levels.ordered.sum())
+        self.levels = levels.count
 
     def price(self, number: int) -> float:
         """Return the prior log odds against one more spike, which would be the one of this number.

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.ordered import Levels
 from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.models import inside_merged
 from estimators.noise_aware.models.inside_merged import with_pairs
 from estimators.noise_aware.models.merged import Merged
 from estimators.noise_aware.models.posterior import Posterior
+from tests.support.noise_aware import plain_levels
 
 R, S = 60, 50
 FEATURES = Features((R, S))
@@ -28,11 +28,7 @@ def margins() -> list[np.ndarray]:
 
 
 def merged_of(margins: list[np.ndarray]) -> Merged:
-    none = np.zeros(R, bool)
-    levels = {
-        i: Levels(np.zeros(r), ~none[:r], none[:r], np.arange(r), stated=True)
-        for i, r in enumerate((R, S))
-    }
+    levels = {0: plain_levels(R), 1: plain_levels(S)}
     return Merged.of(FEATURES, levels, dict(enumerate(margins)))
 
 

@@ -8,21 +8,17 @@ import numpy as np
 import pytest
 
 from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.ordered import Levels
 from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.models.merged import MOST_LEVELS, Margin, Merged
 from estimators.noise_aware.models.posterior import Posterior
+from tests.support.noise_aware import plain_levels
 
 CARDS = (60, 50, 5, 2)
 
 
 def merged_of(margins: dict[int, np.ndarray]) -> Merged:
     """Merge the first two attributes; the last label of the second has no place in the order."""
-    none = np.zeros(60, bool)
-    levels = {
-        0: Levels(np.zeros(60), ~none, none, np.arange(60), stated=True),
-        1: Levels(np.zeros(50), np.arange(50) < 49, none[:50], np.arange(50), stated=True),
-    }
+    levels = {0: plain_levels(60), 1: plain_levels(50, without_place=1)}
     return Merged.of(Features(CARDS), levels, margins)
 
 

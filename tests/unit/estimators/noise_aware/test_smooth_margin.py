@@ -11,13 +11,9 @@ import pytest
 from estimators.noise_aware.input.ordered import Levels, MarginEstimate
 from estimators.noise_aware.models import smooth_margin
 from estimators.noise_aware.models.smooth_margin import Mode, _Problem, second_order
+from tests.support.noise_aware import plain_levels
 
 Floats = np.ndarray
-
-
-def plain_levels(size: int) -> Levels:
-    none = np.zeros(size, bool)
-    return Levels(np.zeros(size), ~none, none, np.arange(size), stated=True)
 
 
 def estimated(table: Floats, deviation: float) -> MarginEstimate:

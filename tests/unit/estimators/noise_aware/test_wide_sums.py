@@ -5,16 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from estimators.noise_aware.input.ordered import Levels, MarginEstimate, Signs
+from estimators.noise_aware.input.ordered import MarginEstimate, Signs
 from estimators.noise_aware.models.merged import Margin
 from estimators.noise_aware.models.ordered_margins import mixed, share_of_smooth
 from estimators.noise_aware.models.smooth_margin import SmoothMargin
 from estimators.noise_aware.models.wide_sums import MOST_BLOCKS, read_signs, with_sums_of
-
-
-def plain_levels(size: int) -> Levels:
-    none = np.zeros(size, bool)
-    return Levels(np.zeros(size), ~none, none, np.arange(size), stated=True)
+from tests.support.noise_aware import plain_levels
 
 
 def normal_margin(random: np.random.Generator, covariance: np.ndarray, draws: int) -> Margin:
