@@ -8,7 +8,7 @@ of epsilon; 2^16 and 2^18 devices; 50 targets.
     python -m benchmarks.strangers table
     python -m benchmarks.strangers run --locked        # measured once, at commit 2743a09
     python -m benchmarks.strangers run --fresh         # measured once, at commit 63e2ae7
-    python -m benchmarks.strangers run --latest        # not measured yet; measure it once
+    python -m benchmarks.strangers run --latest        # measured once, at commit 86613b2
 
 ``--methods all`` measures every method that the grid measures. Cells that have a result are not
 measured again; another file of results (``--results``) starts anew.
