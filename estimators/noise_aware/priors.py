@@ -95,8 +95,12 @@ LARGEST_RESIDUAL = 0.25
 # Residual correlations of pairs. Level, as prior mass at 0 would make intervals too short where
 # only a few pairs depend on each other.
 RESIDUAL_SCALE = HalfNormal(2e-3, 0.6, 32, size=0.1, level=True)
-# Half-Cauchy factor of one residual: a few pairs may be twenty times as strong as the rest.
+# Factor of one residual: a few pairs may be twenty times as strong as the rest.
 RESIDUAL_RATIO = LogGrid(0.05, 20.0, 13)
+# Equally likely exponents of its half-Cauchy distribution: from a few large residuals (1) to all of
+# about one size. The factor that four of five residuals do not exceed is the same for all.
+RESIDUAL_SHAPES = (1.0, 0.5, 0.25, 0.12)
+RESIDUAL_PIVOT = 3.08  # the 80 % quantile of a half-Cauchy variable
 # Third cumulants of factors: 3 is that of a binary cause which one record in twelve has.
 CUMULANT = HalfNormal(0.02, 10.0, 16, size=3.0)
 # Part of third moments that no factor explains, while factors are fitted; in units of the product

@@ -1,12 +1,15 @@
-"""The horseshoe: many effects of which most are nearly 0 and a few are not.
+"""The horseshoe: many effects, of which a few may be far larger than the rest.
 
 Effect a is ``N(0, s^2 kappa_a^2)`` with one half-normal scale s for all and a half-Cauchy kappa_a
 for each (Carvalho, Polson and Scott 2010). It is observed with normal noise. With the effects
 integrated out, s and every kappa have exact conditional distributions on grids. `draw_scales` draws
-them inside a sampler; `gains` integrates over them. See noise-aware.md, section 4.
+them inside a sampler; there a power of kappa may be half-Cauchy instead, so that all effects may
+have about one size. `gains` integrates over s and kappa. See noise-aware.md, section 4.
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 
@@ -24,9 +27,10 @@ def draw_scales(
     kappa2: Floats,
     most: Floats | None = None,
 ) -> tuple[Floats, Floats]:
-    """Draw the scale given every kappa, then every kappa given the scale.
+    """Draw the scale given every kappa, then the shape of their distribution and every kappa.
 
-    Densities have single precision: their errors are far below those of any estimate.
+    The shape is drawn given the scale, with every kappa integrated out. Densities have single
+    precision: their errors are far below those of any estimate.
 
     Args:
         random: source of the draws.
@@ -55,8 +59,21 @@ def draw_scales(
     distance *= np.float32(0.5)
     density = np.exp(distance, out=distance)
     density /= np.sqrt(variance, out=variance)
-    density *= _single(half_cauchy(ratios))[:, None]
+    score = np.log(shapes() @ density).sum(axis=2, dtype=np.float64)
+    density *= shapes()[choose(random, score)][:, :, None]
     return scale, np.square(ratios[_choose_by_density(random, density)])
+
+
+@cache
+def shapes() -> Singles:
+    """Return the distributions that kappa may have: (shapes, ratios), rows of sum 1.
+
+    ``pivot (kappa / pivot)^(1 / shape)`` is half-Cauchy.
+    """
+    away = np.log(priors.RESIDUAL_RATIO.points / priors.RESIDUAL_PIVOT)
+    exponents = np.array(priors.RESIDUAL_SHAPES)[:, None]
+    density = half_cauchy(priors.RESIDUAL_PIVOT * np.exp(away / exponents))
+    return _single(density / density.sum(axis=1, keepdims=True))
 
 
 def gains(

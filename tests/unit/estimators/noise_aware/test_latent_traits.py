@@ -299,18 +299,21 @@ def test_delta_and_sigma_are_drawn_from_their_conditionals(
 
 
 def test_scales_of_residuals_are_drawn_from_their_conditionals() -> None:
-    """Kappa given tau; and tau, where no pair is known, from its prior."""
+    """Shape and kappa given tau; and tau, where no pair is known, from its prior."""
     random, chains = np.random.default_rng(11), 4000
     square, noise, scale = np.array([0.0, 0.09, 1.0]), np.array([0.01, 0.01, 0.1]), np.full(3, 0.5)
     many = np.tile(square, (chains, 1))
     tau, kappa2 = horseshoe.draw_scales(random, many, noise, scale[None], np.ones((chains, 3)))
-    grid = RESIDUAL_RATIO.points
+    grid, shapes = RESIDUAL_RATIO.points, horseshoe.shapes().astype(np.float64)
+    variance = noise[:, None] + scale[:, None] * np.square(tau[:, None, None] * grid)
+    score = -0.5 * (square[:, None] / variance + np.log(variance))  # (chains, pairs, ratios)
+    likely = np.exp(score - score.max(axis=2, keepdims=True))
+    by_shape = (likely @ shapes.T).prod(axis=1)
+    by_shape /= by_shape.sum(axis=1, keepdims=True)
     for pair in range(3):
-        variance = noise[pair] + scale[pair] * np.square(tau[:, None] * grid)
-        score = np.log(grid / (1.0 + grid**2))
-        score = score - 0.5 * (square[pair] / variance + np.log(variance))
-        chance = np.exp(score - score.max(axis=1, keepdims=True))
-        chance /= chance.sum(axis=1, keepdims=True)
+        each = likely[:, pair, None] * shapes  # (chains, shapes, ratios)
+        each /= each.sum(axis=2, keepdims=True)
+        chance = np.einsum("cs,csk->ck", by_shape, each)
         share = (np.sqrt(kappa2[:, pair, None]) == grid).mean(axis=0)
         error = np.sqrt((chance * (1.0 - chance)).mean(axis=0) / chains)
         assert (np.abs(share - chance.mean(axis=0)) <= 5.5 * error + 1e-3).all()

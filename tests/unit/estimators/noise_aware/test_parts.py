@@ -14,7 +14,7 @@ from estimators.noise_aware.design import allocation
 from estimators.noise_aware.input import correlated
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import cell_variance, collect
-from estimators.noise_aware.models.horseshoe import draw_scales, gains
+from estimators.noise_aware.models.horseshoe import draw_scales, gains, shapes
 from estimators.noise_aware.tables.mixed import share_of_first
 from estimators.numerics.grids import half_cauchy
 from estimators.numerics.hadamard import transform
@@ -261,9 +261,41 @@ def test_kappa_is_drawn_from_its_exact_conditional(
     scale, kappa2 = draw_scales(random, given[0], np.full(count, noise), *given[1:], limit)
     variance = unit * np.square(scale[0] * ratios)
     variance = noise + (variance if most is None else np.minimum(variance, most))
-    score = -0.5 * (square / variance + np.log(variance)) + np.log(half_cauchy(ratios))
-    exact = np.exp(score - score.max())
-    exact /= exact.sum()
+    score = -0.5 * (square / variance + np.log(variance))
+    likely = shapes() * np.exp(score - score.max())
+    shape = int(likely.sum(axis=1).argmax())  # so many equal effects leave no doubt
+    exact = likely[shape] / likely[shape].sum()
     drawn = np.array([np.isclose(kappa2, value).mean() for value in np.square(ratios)])
     assert drawn.sum() == pytest.approx(1.0)
     assert (np.abs(drawn - exact) <= 5.5 * np.sqrt(exact / count) + 3.0 / count).all()
+
+
+def test_the_first_shape_of_residuals_is_the_horseshoe() -> None:
+    expected = half_cauchy(priors.RESIDUAL_RATIO.points)
+    assert shapes()[0] == pytest.approx(expected / expected.sum(), rel=1e-5)
+    # The smaller the exponent, the less the sizes differ.
+    logs = np.log(priors.RESIDUAL_RATIO.points)
+    spread = shapes() @ np.square(logs) - np.square(shapes() @ logs)
+    assert (np.diff(spread) < 0.0).all()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_residuals_of_one_size_are_found_as_well_as_a_few_large_ones(sparse: bool) -> None:
+    """Effects of one size: the best linear estimate's error, and as much is stated."""
+    random, count, noise, chains = np.random.default_rng(5), 500, 0.12, 4
+    effects = 0.07 * random.normal(size=count)
+    if sparse:
+        effects *= (random.random(count) < 0.02) * np.sqrt(50.0)
+    estimates = effects + noise * random.normal(size=count)
+    square, unit = np.tile(np.square(estimates), (chains, 1)), np.ones((1, count))
+    kappa2, error, stated = np.ones((chains, count)), [], []
+    for number in range(90):
+        tau, kappa2 = draw_scales(random, square, np.full(count, noise**2), unit, kappa2)
+        variance = np.square(tau)[:, None] * kappa2
+        gain = variance / (variance + noise**2)
+        if number >= 30:
+            error.append(np.square(gain * estimates - effects).mean())
+            stated.append((variance * (1.0 - gain)).mean())
+    linear = 1.0 / (0.07**-2 + noise**-2)
+    assert np.mean(error) < (0.85 if sparse else 1.15) * linear
+    assert 0.5 < np.mean(stated) / np.mean(error) < 1.5
