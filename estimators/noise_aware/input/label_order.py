@@ -36,8 +36,6 @@ def places(labels: Sequence[str]) -> Floats | None:
     Labels without a number have the place nan. None if the labels have no order: too few have a
     number, two have the same, or their units differ, as in ``1 child`` and ``2 dogs``.
     """
-    if len(labels) < LEAST_NUMBERS:
-        return None
     found = [_LABEL.fullmatch(label.strip()) for label in labels]
     there = np.array([match is not None for match in found])
     if there.sum() < max(LEAST_NUMBERS, LEAST_SHARE * len(labels)):
