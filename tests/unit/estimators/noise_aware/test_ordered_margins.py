@@ -87,12 +87,12 @@ def ordered(domain: Domain, *positions: int) -> Domain:
     )
 
 
-def records(cards: Sequence[int], n: int, seed: int) -> np.ndarray:
-    """Bell-shaped margins with a common cause."""
+def records(cards: Sequence[int], n: int, seed: int, weight: float = 0.3) -> np.ndarray:
+    """Bell-shaped margins, alike for every weight of their common cause."""
     random = np.random.default_rng(seed)
-    common = random.normal(size=n)
+    common, own = weight * random.normal(size=n), np.sqrt(1.09 - weight**2)
     columns = [
-        np.clip((0.3 * common + random.normal(size=n) + 2.5) / 5.0 * r, 0, r - 1) for r in cards
+        np.clip((common + own * random.normal(size=n) + 2.5) / 5.0 * r, 0, r - 1) for r in cards
     ]
     return np.stack(columns, axis=1).astype(np.uint16)
 
@@ -247,16 +247,17 @@ def test_a_domain_without_an_order_keeps_the_very_posterior() -> None:
 
 def test_labels_that_are_numbers_have_an_order_that_nobody_stated() -> None:
     """The order of the numbers, not that of the codes, which are shuffled."""
-    plain, cards = domain_of(6, 6, 2), (6, 6, 2)
-    shuffled = ("3", "0", "5", "1", "4", "2")
+    cards = (12, 12, 2)
+    plain = domain_of(*cards)
+    shuffled = ("3", "8", "0", "11", "5", "1", "10", "6", "4", "9", "2", "7")
     ranks = np.argsort([int(label) for label in shuffled])
     first, second, third = plain.attributes
     numbers = Domain((replace(first, labels=shuffled), replace(second, labels=shuffled), third))
-    plan = plan_for(plain, "0.5", 20_000, 2)
+    plan = plan_for(plain, "1", 20_000, 2)
     named = Pooled(numbers, 2, plan.groups, plan.mechanisms)
     ratios = []
     for seed in range(4):
-        codes = records(cards, 20_000, seed)
+        codes = records(cards, 20_000, seed, weight=0.7)
         codes[:, :2] = ranks[codes[:, :2]]
         tallies = tallies_of(plan, codes, seed)
         models = [NoiseAwareModel(asked, tallies) for asked in (plan, named)]
@@ -265,7 +266,7 @@ def test_labels_that_are_numbers_have_an_order_that_nobody_stated() -> None:
             for model in models
         ]
         ratios.append(errors[1] / errors[0])
-    assert np.mean(ratios) < 0.92
+    assert np.mean(ratios) < 0.75
 
 
 def test_margins_from_first_moments_are_those_of_the_whole_model_without_pairs() -> None:
