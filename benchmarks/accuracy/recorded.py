@@ -3,7 +3,7 @@
 Before the change, ``python -m benchmarks.accuracy.recorded record`` writes digests of the answers
 of every method and mechanism to ``benchmarks/results/recorded.json``. After the change, ``check``
 computes the same answers again and lists the cases that differ. The last bits of an answer depend
-on the processor and on the build of numpy, so use one machine for both. All cases take about 24
+on the processor and on the build of numpy, so use one machine for both. All cases take 10 to 24
 minutes on one core. ``--only NAME`` checks or records one method or mechanism; the digests of the
 others stay.
 

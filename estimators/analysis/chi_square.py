@@ -2,11 +2,11 @@
 
 The statistic is Pearson's chi-square, as in Cormode et al., section 6.1. For independent attributes
 it is a weighted sum of squared normal variables. The weights are the eigenvalues of the covariance
-of the interaction (the table minus the product of its margins), and the mechanism's noise makes
-them much larger than Pearson assumes. So a comparison with the usual critical value, as in the
-paper, rejects independence nearly always. Here the critical value is that of the weighted sum, by
-Satterthwaite's approximation, which is exact for two binary attributes. Gaboardi et al. 2016 treat
-the central model, Rao and Scott 1981 the same problem in surveys.
+of the interaction (what the margins do not explain), and the mechanism's noise makes them much
+larger than Pearson assumes. So a comparison with the usual critical value, as in the paper, rejects
+independence nearly always. Here the critical value is that of the weighted sum, by Satterthwaite's
+approximation, which is exact for two binary attributes. Gaboardi et al. 2016 treat the central
+model, Rao and Scott 1981 the same problem in surveys.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def independence(
 
     Args:
         table: shape (r, s), unbiased; cells may be negative, because a correction would change the
-            distribution of the statistic.
+            distribution of the statistic. The sum need not be 1.
         covariance: shape (r s, r s), covariance of the cells, row-major, including that the devices
             are a sample of a population.
         margins: distributions of the two attributes, shapes (r,) and (s,), non-negative.
@@ -67,7 +67,7 @@ def independence(
     rows, columns = (np.maximum(m, 0.5 / n) for m in margins)
     rows, columns = rows / rows.sum(), columns / columns.sum()
     expected = np.outer(rows, columns)
-    gap = _interaction(table) / np.sqrt(expected)
+    gap = _interaction(table, rows, columns) / np.sqrt(expected)
     slope = _slope(rows, columns) / np.sqrt(expected).reshape(-1, 1)
     spread = n * (slope @ covariance @ slope.T)
     total, squares = float(np.trace(spread)), float(np.square(spread).sum())
@@ -100,7 +100,7 @@ def even_independence(
     slope = _slope(*margins)
     spread = slope @ covariance @ slope.T
     total, squares = float(np.trace(spread)), float(np.square(spread).sum())
-    found = float(np.square(_interaction(table)).sum())
+    found = float(np.square(_interaction(table, *margins)).sum())
     if total <= 0.0:
         return found, 1.0
     # Satterthwaite, as in `independence`.
@@ -114,15 +114,22 @@ def statistic(table: Floats, n: int) -> float:
         table: shape (r, s), frequencies.
         n: number of records.
     """
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0))
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    expected = np.outer(rows, columns)
     positive = expected > 0.0
-    return float(n * (np.square(_interaction(table))[positive] / expected[positive]).sum())
+    gap = _interaction(table, rows, columns)
+    return float(n * (np.square(gap)[positive] / expected[positive]).sum())
 
 
-def _interaction(table: Floats) -> Floats:
-    """Return the table minus the product of its margins; its sum need not be exactly 1."""
-    total = table.sum()
-    gap: Floats = table - np.outer(table.sum(axis=1), table.sum(axis=0)) / total
+def _interaction(table: Floats, rows: Floats, columns: Floats) -> Floats:
+    """Return ``(I - p 1^T) T (I - 1 q^T)``, the table minus what margins explain.
+
+    For the margins p and q of the table itself it is the table minus their product. With other
+    margins it is linear in the table. Its mean is 0 for independent attributes if one of the two
+    margins is right.
+    """
+    centred = table - np.outer(rows, table.sum(axis=0))
+    gap: Floats = centred - np.outer(centred.sum(axis=1), columns)
     return gap
 
 

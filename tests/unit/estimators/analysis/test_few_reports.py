@@ -5,13 +5,17 @@ The bytes of the snapshot are checked, too.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from calmstream.evaluation.population import collect
 from consumer.publish.build import build_set
 from consumer.publish.merge import MergedWindow
 from estimators import methods
+from estimators.analysis.report import analyse, check_pair
 from estimators.marginal import is_noise
 from estimators.plan import Plan
 from estimators.tally import Tally
@@ -83,6 +87,44 @@ def test_a_silent_group_is_no_matter(method: str, cards: tuple[int, ...]) -> Non
             if record.reports == 0:
                 assert "uniform" in record.flags
     assert published(plan, nothing) == []
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("method", METHODS)
+def test_the_association_is_a_number_whatever_is_missing(method: str) -> None:
+    plan = replace(planned(method, (2, 3, 2), "2"), analysis=True)
+    nothing = empty_tallies(plan)
+    for devices in (1, 3, 3000):
+        tallies = counted(plan, devices)
+        for silent in range(len(tallies)):
+            left = [nothing[g] if g == silent else tally for g, tally in enumerate(tallies)]
+            if not any(tally.n.any() for tally in left):
+                continue
+            model = methods.get(method).fit(plan, left)
+            n = sum(int(tally.n.sum()) for tally in left)
+            for pair in analyse(model, plan.domain, plan.marginals, n)["pairs"]:
+                numbers = [pair["mutual_information"], pair["cramers_v"]]
+                numbers += pair.get("chi_square", {}).values()
+                assert np.isfinite(numbers).all(), pair
+
+
+@pytest.mark.parametrize("devices", [3, 30, 1000])
+@pytest.mark.parametrize("method", ["calm", "inp-olh", "inp-ps", "marg-ht", "marg-ps"])
+def test_noise_that_exceeds_every_table_is_no_dependence(method: str, devices: int) -> None:
+    """Margins of such noise have a product that is larger than the noise of the cells."""
+    plan = planned(method, (2, 3, 2), "0.2")
+    random = np.random.default_rng(79)
+    rejected = tests = 0
+    for run in range(200):
+        codes = random.integers(0, (2, 3, 2), size=(devices, 3)).astype(np.uint16)
+        tallies = collect(plan, codes, np.random.SeedSequence((80, run)), exact=False)
+        model = methods.get(method).fit(plan, tallies)
+        result = check_pair(model, plan.domain, (0, 1), devices)
+        if result is not None:
+            tests += 1
+            rejected += result.dependent
+    assert tests > 100
+    assert rejected <= binom.isf(1e-6, tests, 0.05)
 
 
 @pytest.mark.parametrize("method", METHODS)
