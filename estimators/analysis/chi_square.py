@@ -67,11 +67,10 @@ def independence(
     rows, columns = (np.maximum(m, 0.5 / n) for m in margins)
     rows, columns = rows / rows.sum(), columns / columns.sum()
     expected = np.outer(rows, columns)
-    gap = _interaction(table, rows, columns) / np.sqrt(expected)
     slope = _slope(rows, columns) / np.sqrt(expected).reshape(-1, 1)
     spread = n * (slope @ covariance @ slope.T)
     total, squares = float(np.trace(spread)), float(np.square(spread).sum())
-    chi = float(n * np.square(gap).sum())
+    chi = float(n * np.square(slope @ table.ravel()).sum())
     plain = critical_value(level, (len(rows) - 1) * (len(columns) - 1))
     if total <= 0.0:
         return Independence(chi, plain, tail(chi, 1), plain, level)
@@ -100,7 +99,7 @@ def even_independence(
     slope = _slope(*margins)
     spread = slope @ covariance @ slope.T
     total, squares = float(np.trace(spread)), float(np.square(spread).sum())
-    found = float(np.square(_interaction(table, *margins)).sum())
+    found = float(np.square(slope @ table.ravel()).sum())
     if total <= 0.0:
         return found, 1.0
     # Satterthwaite, as in `independence`.
@@ -111,33 +110,21 @@ def statistic(table: Floats, n: int) -> float:
     """Return Pearson's chi-square of exact frequencies, as a test without privacy uses it.
 
     Args:
-        table: shape (r, s), frequencies.
+        table: shape (r, s), frequencies, which sum to 1.
         n: number of records.
     """
-    rows, columns = table.sum(axis=1), table.sum(axis=0)
-    expected = np.outer(rows, columns)
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0))
     positive = expected > 0.0
-    gap = _interaction(table, rows, columns)
-    return float(n * (np.square(gap)[positive] / expected[positive]).sum())
-
-
-def _interaction(table: Floats, rows: Floats, columns: Floats) -> Floats:
-    """Return ``(I - p 1^T) T (I - 1 q^T)``, the table minus what margins explain.
-
-    For the margins p and q of the table itself it is the table minus their product. With other
-    margins it is linear in the table. Its mean is 0 for independent attributes if one of the two
-    margins is right.
-    """
-    centred = table - np.outer(rows, table.sum(axis=0))
-    gap: Floats = centred - np.outer(centred.sum(axis=1), columns)
-    return gap
+    return float(n * (np.square(table - expected)[positive] / expected[positive]).sum())
 
 
 def _slope(rows: Floats, columns: Floats) -> Floats:
-    """Return the derivative of the interaction by every cell, for independent attributes.
+    """Return the matrix that takes a table, row-major, to its interaction: shape (cells, cells).
 
-    It is the Kronecker product of ``I - p 1^T`` and ``I - q 1^T``, where p and q are the margins:
-    shape (cells, cells).
+    It is the Kronecker product of ``I - p 1^T`` and ``I - q 1^T``, where p and q are the margins.
+    With the margins of the table itself, which sum to 1, the interaction is the table minus their
+    product. With other margins it is linear in the table, and its mean is 0 for independent
+    attributes if one of the two margins is right.
     """
     out = [np.eye(len(m)) - np.outer(m, np.ones(len(m))) for m in (rows, columns)]
     return np.asarray(np.kron(*out), np.float64)

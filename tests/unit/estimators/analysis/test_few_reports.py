@@ -5,6 +5,7 @@ The bytes of the snapshot are checked, too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -59,6 +60,13 @@ def published(plan: Plan, tallies: list[Tally]) -> list[MarginalRecord]:
     return records
 
 
+def without_each_group(plan: Plan, tallies: list[Tally]) -> Iterator[list[Tally]]:
+    """Yield the counts without the reports of one group, for every group."""
+    nothing = empty_tallies(plan)
+    for silent in range(len(tallies)):
+        yield [nothing[g] if g == silent else tally for g, tally in enumerate(tallies)]
+
+
 @pytest.mark.parametrize("epsilon", ["0.2", pytest.param("2", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("cards", [(2, 3, 2), (2, 2, 2, 2)])
 @pytest.mark.parametrize("method", METHODS)
@@ -80,28 +88,23 @@ def test_a_handful_of_reports_makes_no_claim(
 @pytest.mark.parametrize("method", METHODS)
 def test_a_silent_group_is_no_matter(method: str, cards: tuple[int, ...]) -> None:
     plan = planned(method, cards, "2")
-    tallies, nothing = counted(plan, 3000), empty_tallies(plan)
-    for silent in range(len(tallies)):
-        left = [nothing[g] if g == silent else tally for g, tally in enumerate(tallies)]
+    for left in without_each_group(plan, counted(plan, 3000)):
         for record in published(plan, left):
             if record.reports == 0:
                 assert "uniform" in record.flags
-    assert published(plan, nothing) == []
+    assert published(plan, empty_tallies(plan)) == []
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("method", METHODS)
 def test_the_association_is_a_number_whatever_is_missing(method: str) -> None:
     plan = replace(planned(method, (2, 3, 2), "2"), analysis=True)
-    nothing = empty_tallies(plan)
     for devices in (1, 3, 3000):
-        tallies = counted(plan, devices)
-        for silent in range(len(tallies)):
-            left = [nothing[g] if g == silent else tally for g, tally in enumerate(tallies)]
-            if not any(tally.n.any() for tally in left):
+        for left in without_each_group(plan, counted(plan, devices)):
+            n = sum(int(tally.n.sum()) for tally in left)
+            if n == 0:
                 continue
             model = methods.get(method).fit(plan, left)
-            n = sum(int(tally.n.sum()) for tally in left)
             for pair in analyse(model, plan.domain, plan.marginals, n)["pairs"]:
                 numbers = [pair["mutual_information"], pair["cramers_v"]]
                 numbers += pair.get("chi_square", {}).values()
