@@ -54,3 +54,13 @@ export async function settled(page: Page): Promise<void> {
   await page.waitForFunction(() => !document.querySelector(".loading, .stale, .strip.waiting"));
   await page.evaluate(() => document.fonts.ready);
 }
+
+/** The address of a page and the beginning of its text, for the report of a failure. */
+export async function shown(page: Page): Promise<string> {
+  try {
+    const text = await page.locator("body").innerText({ timeout: 5_000 });
+    return `${page.url()} shows ${JSON.stringify(text.slice(0, 1_500))}`;
+  } catch (error) {
+    return `${page.url()} does not answer: ${String(error)}`;
+  }
+}
