@@ -68,14 +68,12 @@ def independence(
     rows, columns = rows / rows.sum(), columns / columns.sum()
     expected = np.outer(rows, columns)
     slope = _slope(rows, columns) / np.sqrt(expected).reshape(-1, 1)
-    spread = n * (slope @ covariance @ slope.T)
-    total, squares = float(np.trace(spread)), float(np.square(spread).sum())
     chi = float(n * np.square(slope @ table.ravel()).sum())
     plain = critical_value(level, (len(rows) - 1) * (len(columns) - 1))
-    if total <= 0.0:
+    scaled = _scaled_chi_square(n * (slope @ covariance @ slope.T))
+    if scaled is None:
         return Independence(chi, plain, tail(chi, 1), plain, level)
-    # Satterthwaite: the scaled chi-square with the same mean and variance as the weighted sum.
-    scale, freedom = squares / total, total**2 / squares
+    scale, freedom = scaled
     return Independence(
         chi, scale * critical_value(level, freedom), tail(chi / scale, freedom), plain, level
     )
@@ -97,13 +95,12 @@ def even_independence(
         margins: distributions of the two attributes, shapes (r,) and (s,), that sum to 1.
     """
     slope = _slope(*margins)
-    spread = slope @ covariance @ slope.T
-    total, squares = float(np.trace(spread)), float(np.square(spread).sum())
     found = float(np.square(slope @ table.ravel()).sum())
-    if total <= 0.0:
+    scaled = _scaled_chi_square(slope @ covariance @ slope.T)
+    if scaled is None:
         return found, 1.0
-    # Satterthwaite, as in `independence`.
-    return found, tail(found * total / squares, total**2 / squares)
+    scale, freedom = scaled
+    return found, tail(found / scale, freedom)
 
 
 def statistic(table: Floats, n: int) -> float:
@@ -116,6 +113,18 @@ def statistic(table: Floats, n: int) -> float:
     expected = np.outer(table.sum(axis=1), table.sum(axis=0))
     positive = expected > 0.0
     return float(n * (np.square(table - expected)[positive] / expected[positive]).sum())
+
+
+def _scaled_chi_square(covariance: Floats) -> tuple[float, float] | None:
+    """Return scale and degrees of freedom of a chi-square like a sum of squared normal variables.
+
+    It has the mean and the variance of that sum (Satterthwaite 1946). None where nothing varies.
+
+    Args:
+        covariance: shape (k, k), of the normal variables, whose means are 0.
+    """
+    total, squares = float(np.trace(covariance)), float(np.square(covariance).sum())
+    return (squares / total, total**2 / squares) if total > 0.0 else None
 
 
 def _slope(rows: Floats, columns: Floats) -> Floats:
