@@ -12,6 +12,7 @@ from broker.in_process.groups import assignor_named
 from broker.in_process.readers import InProcessGroupReader, InProcessReader
 from broker.in_process.sink import InProcessSink
 from broker.in_process.topics import InProcessTopics
+from broker.open_clients import OpenClients
 from broker.transport import Partition, Record
 
 # Kafka's own default for the maximum interval between two polls of a group member.
@@ -47,25 +48,25 @@ class InProcessBroker:
     ) -> None:
         self._cluster = Cluster(clock, assignor_named(assignor), session_seconds)
         self._seconds = seconds
-        self._closers: list[Callable[[], None]] = []
+        self._open = OpenClients()
         self.faults: Faults = self._cluster.faults
 
     def sink(self) -> InProcessSink:
         """Return a new sink."""
         sink = InProcessSink(self._cluster)
-        self._closers.append(lambda: sink.close(0.0))
+        self._open.add(sink, lambda: sink.close(0.0))
         return sink
 
     def reader(self) -> InProcessReader:
         """Return a new reader without a consumer group."""
         reader = InProcessReader(self._cluster)
-        self._closers.append(reader.close)
+        self._open.add(reader, reader.close)
         return reader
 
     def group_reader(self, group: str, *, member: str | None = None) -> InProcessGroupReader:
         """Return a new member of ``group``; ``member`` makes the membership static."""
         reader = InProcessGroupReader(self._cluster, group, member, self._seconds)
-        self._closers.append(lambda: reader.close(0.0))
+        self._open.add(reader, lambda: reader.close(0.0))
         return reader
 
     def topics(self) -> InProcessTopics:
@@ -74,8 +75,7 @@ class InProcessBroker:
 
     def close(self) -> None:
         """Close all clients. The records stay; new clients can read them."""
-        while self._closers:
-            self._closers.pop()()
+        self._open.close()
 
     def compact(self, topic: str, *, active: int = 1, tombstones: bool = False) -> None:
         """Clean a compacted topic now.

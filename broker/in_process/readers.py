@@ -22,7 +22,7 @@ class _ReaderBase:
         self._cluster = cluster
         self._monitor = cluster.monitor
         self._cursor = Cursor(cluster)
-        self._closed = False
+        self.closed = False
 
     def seek(self, partition: Partition, offset: int) -> None:
         """Set the position; FatalError if the partition is not assigned."""
@@ -39,7 +39,7 @@ class _ReaderBase:
         deadline = time.monotonic() + timeout
         with self._monitor:
             while True:
-                if self._closed:
+                if self.closed:
                     raise FatalError("the reader is closed")
                 changed = self._heartbeat()
                 records = self._cursor.fetch(max_records)
@@ -73,7 +73,7 @@ class InProcessReader(_ReaderBase):
     def close(self) -> None:
         """Refuse further polls."""
         with self._monitor:
-            self._closed = True
+            self.closed = True
             self._monitor.notify()
 
 
@@ -149,8 +149,8 @@ class InProcessGroupReader(_ReaderBase):
     def close(self, timeout: float) -> None:  # noqa: ARG002 - part of the protocol
         """Leave the group; a static member keeps its place until its session ends."""
         with self._monitor:
-            if not self._closed:
-                self._closed = True
+            if not self.closed:
+                self.closed = True
                 if self._instance is None:
                     self._leave()
                 self._monitor.notify()

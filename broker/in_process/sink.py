@@ -53,7 +53,7 @@ class InProcessSink:
         self._cluster = cluster
         self._monitor = cluster.monitor
         self._pending: list[InProcessDelivery] = []
-        self._closed = False
+        self.closed = False
 
     def prepare(self, topics: Iterable[str]) -> None:
         """Check that the topics exist. There is nothing to request: no send blocks."""
@@ -73,7 +73,7 @@ class InProcessSink:
         """Append a record, or queue it if its partition is stalled; never blocks."""
         delivery = InProcessDelivery(topic, self._monitor)
         with self._monitor:
-            if self._closed:
+            if self.closed:
                 raise FatalError("the sink is closed")
             try:
                 where = self._cluster.choose(topic, key, partition)
@@ -96,8 +96,8 @@ class InProcessSink:
 
     def close(self, timeout: float) -> None:
         """Flush and refuse further sends."""
-        if not self._closed:
-            self._closed = True
+        if not self.closed:
+            self.closed = True
             deadline = time.monotonic() + timeout
             with self._monitor:
                 self._monitor.wait_for(self._settled, deadline)

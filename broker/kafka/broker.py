@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
@@ -11,6 +10,7 @@ from kafka import errors as kafka_errors
 
 from broker.kafka.access import grant, limit_rate
 from broker.kafka.client_repairs import repair_admin
+from broker.kafka.client_repairs.failed_starts import close_failed_start
 from broker.kafka.client_repairs.private_names import check_private_names
 from broker.kafka.group_reader import KafkaGroupReader, new_member
 from broker.kafka.limits import Limits, milliseconds
@@ -18,6 +18,7 @@ from broker.kafka.readers import KafkaReader, new_consumer
 from broker.kafka.sink import KafkaSink
 from broker.kafka.topics import KafkaTopics
 from broker.kafka.translate import translate
+from broker.open_clients import OpenClients
 from broker.permissions import Permission
 from broker.security import Security
 from estimators.errors import InvalidInput, RecoverableError
@@ -78,8 +79,7 @@ class KafkaBroker:
         self._bootstrap = bootstrap
         self._settings = settings
         self._limits = limits
-        self._lock = threading.Lock()
-        self._closers: list[Callable[[], None]] = []
+        self._open = OpenClients()
         # It contacts the cluster at once, so a wrong address is an error here. Later, sinks and
         # readers look up partition counts with it.
         self._catalogue = self.topics()
@@ -90,40 +90,40 @@ class KafkaBroker:
     def sink(self) -> KafkaSink:
         """Return a new sink with a connection of its own."""
         sink = self._reach(
-            lambda: KafkaSink(self._settings, self._limits, self._catalogue.existing)
+            lambda settings: KafkaSink(settings, self._limits, self._catalogue.existing)
         )
-        self._remember(lambda: sink.close(_CLOSE_SECONDS))
+        self._open.add(sink, lambda: sink.close(_CLOSE_SECONDS))
         return sink
 
     def reader(self) -> KafkaReader:
         """Return a new reader without a consumer group."""
-        consumer = self._reach(lambda: new_consumer(self._settings, self._limits))
+        consumer = self._reach(lambda settings: new_consumer(settings, self._limits))
         reader = KafkaReader(consumer, self._catalogue.partitions)
-        self._remember(reader.close)
+        self._open.add(reader, reader.close)
         return reader
 
     def group_reader(self, group: str, *, member: str | None = None) -> KafkaGroupReader:
         """Return a new member of ``group``; ``member`` makes the membership static."""
-        consumer = self._reach(lambda: new_member(self._settings, self._limits, group, member))
+        consumer = self._reach(lambda settings: new_member(settings, self._limits, group, member))
         reader = KafkaGroupReader(consumer, self._catalogue.existing)
-        self._remember(lambda: reader.close(_CLOSE_SECONDS))
+        self._open.add(reader, lambda: reader.close(_CLOSE_SECONDS))
         return reader
 
     def topics(self) -> KafkaTopics:
         """Return a new administrator."""
         admin = self._reach(
-            lambda: KafkaAdminClient(
-                **self._settings, max_in_flight_requests_per_connection=_ADMIN_REQUESTS
+            lambda settings: KafkaAdminClient(
+                **settings, max_in_flight_requests_per_connection=_ADMIN_REQUESTS
             )
         )
         repair_admin(admin)
         topics = KafkaTopics(admin, self._limits.request_seconds)
-        self._remember(topics.close)
+        self._open.add(topics, topics.close)
         return topics
 
     def grant(self, principal: str, wanted: Collection[Permission]) -> None:
         """Grant permissions to a principal; see :func:`broker.kafka.access.grant`."""
-        admin = self._reach(lambda: KafkaAdminClient(**self._settings))
+        admin = self._reach(lambda settings: KafkaAdminClient(**settings))
         try:
             grant(admin, principal, wanted)
         finally:
@@ -131,7 +131,7 @@ class KafkaBroker:
 
     def limit_rate(self, principal: str, bytes_per_second: float) -> None:
         """Limit what a principal sends; see :func:`broker.kafka.access.limit_rate`."""
-        admin = self._reach(lambda: KafkaAdminClient(**self._settings))
+        admin = self._reach(lambda settings: KafkaAdminClient(**settings))
         try:
             limit_rate(admin, principal, bytes_per_second)
         finally:
@@ -139,19 +139,13 @@ class KafkaBroker:
 
     def close(self) -> None:
         """Close all clients that this connection created, the newest first."""
-        with self._lock:
-            closers, self._closers = self._closers, []
-        for close in reversed(closers):
-            close()
+        self._open.close()
 
-    def _remember(self, close: Callable[[], None]) -> None:
-        with self._lock:
-            self._closers.append(close)
-
-    def _reach(self, make: Callable[[], _Client]) -> _Client:
+    def _reach(self, make: Callable[[dict[str, Any]], _Client]) -> _Client:
         """Create a client, which contacts the cluster at once, and translate its errors."""
         try:
-            return make()
+            with close_failed_start() as settings:
+                return make(self._settings | settings)
         except kafka_errors.KafkaTimeoutError as error:
             message = (
                 f"no broker answers at {self._bootstrap} within {self._limits.connect_seconds:g} s"

@@ -164,7 +164,7 @@ class KafkaGroupReader(ConsumerBase):
             TopicPartition(*partition): OffsetAndMetadata(offset, "", -1)
             for partition, offset in offsets.items()
         }
-        if wanted and not self._closed:
+        if wanted and not self.closed:
             try:
                 self._consumer.commit_async(wanted, callback=self._committed)
             except Exception as error:  # noqa: BLE001 - nothing depends on a commit

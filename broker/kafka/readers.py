@@ -43,11 +43,15 @@ def new_consumer(settings: dict[str, Any], limits: Limits, **more: Any) -> Kafka
 
 
 class ConsumerBase:
-    """The operations that both kinds of reader have."""
+    """The operations that both kinds of reader have.
+
+    Attributes:
+        closed: whether it is closed.
+    """
 
     def __init__(self, consumer: KafkaConsumer) -> None:
         self._consumer = consumer
-        self._closed = False
+        self.closed = False
 
     def seek(self, partition: Partition, offset: int) -> None:
         """Set the position; FatalError if the partition is not assigned."""
@@ -72,7 +76,7 @@ class ConsumerBase:
 
     def poll_chunks(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Chunk]:
         """Return records as columns as soon as there are any."""
-        if self._closed:
+        if self.closed:
             raise FatalError("the reader is closed")
         with translated(self._reading):
             fetched = self._consumer.poll(timeout_ms=milliseconds(timeout), max_records=max_records)
@@ -91,8 +95,8 @@ class ConsumerBase:
         return state
 
     def _close(self, seconds: float) -> None:
-        if not self._closed:
-            self._closed = True
+        if not self.closed:
+            self.closed = True
             with suppress(Exception):
                 self._consumer.close(autocommit=False, timeout_ms=milliseconds(seconds))
 

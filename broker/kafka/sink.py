@@ -48,6 +48,9 @@ class KafkaSink:
         settings: keyword arguments of the client that describe how to reach the cluster.
         limits: times and sizes.
         find: returns those of the named topics that exist.
+
+    Attributes:
+        closed: whether it is closed.
     """
 
     def __init__(
@@ -65,7 +68,7 @@ class KafkaSink:
         self._metadata_lock = threading.Lock()
         self._buffer_changed = threading.Condition()
         self._buffered_bytes = 0
-        self._closed = False
+        self.closed = False
         self._producer = RepairedProducer(
             **settings,
             acks="all",
@@ -102,7 +105,7 @@ class KafkaSink:
     ) -> KafkaDelivery | FailedDelivery:
         """Queue a record; wait at most ``block_seconds`` for buffer space or topic metadata."""
         doing = f"sending to {topic}"
-        if self._closed:
+        if self.closed:
             raise FatalError(f"{doing}: the sink is closed")
         size = len(key or b"") + len(value or b"")
         try:
@@ -128,9 +131,9 @@ class KafkaSink:
 
     def close(self, timeout: float) -> None:
         """Flush and stop the client; records not acknowledged by then are given up."""
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         try:
             self._producer.close(timeout)
         except Exception:  # noqa: BLE001 - closing must not raise

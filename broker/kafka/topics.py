@@ -26,11 +26,15 @@ class KafkaTopics:
     Args:
         admin: the client's administrator.
         request_seconds: maximum duration of one call.
+
+    Attributes:
+        closed: whether it is closed.
     """
 
     def __init__(self, admin: KafkaAdminClient, request_seconds: float) -> None:
         self._admin = admin
         self._seconds = request_seconds
+        self.closed = False
 
     def create(self, specs: Sequence[TopicSpec]) -> list[str]:
         """Create the topics that do not exist; wait until they have leaders."""
@@ -119,6 +123,7 @@ class KafkaTopics:
 
     def close(self) -> None:
         """Release the connection."""
+        self.closed = True
         with suppress(Exception):
             self._admin.close()
 

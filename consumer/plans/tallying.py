@@ -96,6 +96,7 @@ class PlanTally:
             self._over = counted_everywhere(self._plan, self._names, reader, topics, self._clock)
         finally:
             reader.close()
+            topics.close()
 
 
 def counted_everywhere(

@@ -5,9 +5,11 @@ The same tests run on the in-process broker and on real Kafka.
 
 from __future__ import annotations
 
+import gc
 import random
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -403,6 +405,24 @@ def test_closing_the_broker_closes_what_it_handed_out(bench: Bench) -> None:
         sink.send(topic, b"k", b"v")
     with pytest.raises(FatalError, match=r"closed"):
         reader.poll(0.0)
+
+
+def test_a_closed_client_is_not_kept(bench: Bench) -> None:
+    def closed_clients() -> list[weakref.ref[object]]:
+        sink, reader, topics = bench.broker.sink(), bench.broker.reader(), bench.broker.topics()
+        group = bench.broker.group_reader(bench.name("g"))
+        sink.close(DEADLINE)
+        reader.close()
+        topics.close()
+        group.close(DEADLINE)
+        return [weakref.ref(client) for client in (sink, reader, topics, group)]
+
+    kept = closed_clients()
+    bench.broker.reader()
+    deadline = time.monotonic() + DEADLINE
+    while any(client() for client in kept):
+        assert time.monotonic() < deadline, [client() for client in kept]
+        gc.collect()
 
 
 def test_an_unacknowledged_send_is_recoverable(bench: Bench) -> None:

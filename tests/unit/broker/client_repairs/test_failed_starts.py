@@ -1,0 +1,102 @@
+"""Check that a client that finds no broker leaves no thread and no file descriptor."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer
+from kafka import errors as kafka_errors
+
+from broker.kafka.client_repairs import RepairedProducer
+from broker.kafka.client_repairs.failed_starts import close_failed_start
+
+MAKERS = (KafkaAdminClient, KafkaConsumer, RepairedProducer)
+WITH_THREAD = MAKERS[:2]
+DEADLINE = 60.0
+
+# Prints by how many the open descriptors and the threads grow in five attempts to connect.
+ATTEMPTS = """
+import gc, os, sys, threading
+from broker.kafka import connect
+from estimators.errors import RecoverableError
+
+def used():
+    gc.collect()
+    return len(os.listdir("/proc/self/fd")), threading.active_count()
+
+def attempt():
+    try:
+        connect(sys.argv[1], connect_seconds=0.3)
+    except RecoverableError:
+        return
+    raise AssertionError("a broker answered")
+
+attempt()
+before = used()
+for _ in range(5):
+    attempt()
+print(*(new - old for new, old in zip(used(), before)))
+"""
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """An address where connections are refused: it is bound, but nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{bound.getsockname()[1]}"
+
+
+def fail(make: Callable[..., Any], address: str, **more: Any) -> str:
+    """Let a client fail to start; return the name of its thread."""
+    name = f"failed-{address}"
+    with pytest.raises(kafka_errors.KafkaTimeoutError):
+        make(bootstrap_servers=[address], client_id=name, bootstrap_timeout_ms=100, **more)
+    return f"kafka-io-{name}"
+
+
+def threads(name: str) -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == name]
+
+
+@pytest.mark.parametrize("make", WITH_THREAD)
+def test_without_the_repair_a_thread_is_left(make: Callable[..., Any], address: str) -> None:
+    opened: list[Any] = []
+
+    def note(**settings: Any) -> Any:
+        opened.append(KafkaAdminClient.DEFAULT_CONFIG["kafka_client"](**settings))
+        return opened[-1]
+
+    assert threads(fail(make, address, kafka_client=note)), "the fault is gone: delete the repair"
+    opened[0].close()
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_failed_start_leaves_no_thread(make: Callable[..., Any], address: str) -> None:
+    def start(**settings: Any) -> Any:
+        with close_failed_start() as more:
+            return make(**settings, **more)
+
+    name = fail(start, address)
+    deadline = time.monotonic() + DEADLINE
+    while threads(name):
+        assert time.monotonic() < deadline, "the thread is left"
+        time.sleep(0.01)
+
+
+def test_a_service_can_try_for_ever(address: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ATTEMPTS, address],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=True,
+    )
+    assert done.stdout.split() == ["0", "0"]
