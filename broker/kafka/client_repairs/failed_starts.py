@@ -16,6 +16,8 @@ from typing import Any
 
 from kafka.net.compat import KafkaNetClient
 
+from broker.kafka.client_repairs.failed_connections import close_failed_connections
+
 # Longest time to wait for the client's thread, in seconds. It ends at once unless it waits for the
 # address of a host; then it ends later by itself.
 _CLOSE_SECONDS = 1.0
@@ -23,12 +25,17 @@ _CLOSE_SECONDS = 1.0
 
 @contextmanager
 def close_failed_start() -> Iterator[dict[str, Any]]:
-    """Yield settings for the constructor of a client, and close what it opened if it fails."""
+    """Yield settings for the constructor of a client, and close what it opened if it fails.
+
+    The constructor connects at once, so the repair of connections is made here, too.
+    """
     opened: list[KafkaNetClient] = []
 
     def open_network(**settings: Any) -> KafkaNetClient:
-        opened.append(KafkaNetClient(**settings))
-        return opened[-1]
+        network = KafkaNetClient(**settings)
+        close_failed_connections(network._manager)
+        opened.append(network)
+        return network
 
     try:
         yield {"kafka_client": open_network}

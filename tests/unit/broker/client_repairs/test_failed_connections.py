@@ -1,0 +1,159 @@
+"""Check that opening a connection ends in time, and that a failed one leaves no socket."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka import errors as kafka_errors
+from kafka.net.inet import KafkaNetSocket
+from kafka.net.transport import KafkaTCPTransport
+
+from broker.kafka import connect
+from broker.kafka.client_repairs.failed_connections import close_failed_connections
+from broker.security import Security
+from estimators.errors import RecoverableError
+
+DEADLINE = 60.0
+LIMIT_MS = 200
+PATIENCE = 20 * LIMIT_MS / 1000.0
+
+Opener = Callable[..., Any]
+
+
+def plain(**settings: Any) -> Any:
+    """The client's own connections."""
+    return KafkaAdminClient.DEFAULT_CONFIG["kafka_client"](**settings)
+
+
+def repaired(**settings: Any) -> Any:
+    network = plain(**settings)
+    close_failed_connections(network._manager)
+    return network
+
+
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    """A peer that accepts connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
+
+
+class Attempt:
+    """A client that tries to connect, on a thread of its own, and what comes of it."""
+
+    def __init__(self, opener: Opener, server: socket.socket, protocol: str) -> None:
+        self.error: BaseException | None = None
+        self._networks: list[Any] = []
+        self._opener = opener
+        self._settings = {
+            "bootstrap_servers": [f"127.0.0.1:{server.getsockname()[1]}"],
+            "security_protocol": protocol,
+            "bootstrap_timeout_ms": LIMIT_MS,
+            "kafka_client": self._open,
+        }
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _open(self, **settings: Any) -> Any:
+        self._networks.append(self._opener(**settings))
+        return self._networks[-1]
+
+    def _run(self) -> None:
+        try:
+            KafkaAdminClient(**self._settings)
+        except kafka_errors.KafkaError as error:
+            self.error = error
+
+    def ended(self, seconds: float) -> bool:
+        self.thread.join(seconds)
+        return not self.thread.is_alive()
+
+    def close(self) -> None:
+        for network in self._networks:
+            network.close()
+
+
+def test_without_the_repair_a_silent_peer_holds_up_a_client_with_tls(
+    silent: socket.socket,
+) -> None:
+    attempt = Attempt(plain, silent, "SSL")
+    peer, _ = silent.accept()
+    assert not attempt.ended(PATIENCE), "the fault is gone: delete the repair"
+    peer.close()
+    assert attempt.ended(DEADLINE)
+    attempt.close()
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "PLAINTEXT"])
+def test_a_silent_peer_is_given_up_in_time(silent: socket.socket, protocol: str) -> None:
+    attempt = Attempt(repaired, silent, protocol)
+    assert attempt.ended(DEADLINE)
+    assert isinstance(attempt.error, kafka_errors.KafkaTimeoutError)
+    attempt.close()
+
+
+def test_a_connection_says_so_in_time(silent: socket.socket) -> None:
+    began = time.monotonic()
+    address = f"127.0.0.1:{silent.getsockname()[1]}"
+    with pytest.raises(RecoverableError, match=r"within 0.2 s over SSL; check the protocol"):
+        connect(address, Security(protocol="SSL"), connect_seconds=LIMIT_MS / 1000.0)
+    assert time.monotonic() - began < DEADLINE
+
+
+@pytest.fixture
+def sockets(monkeypatch: pytest.MonkeyPatch) -> list[socket.socket]:
+    """The sockets of all clients, with and without TLS."""
+    found: list[socket.socket] = []
+    make, init = KafkaNetSocket.socket, KafkaTCPTransport.__init__
+
+    def new_socket(self: Any, *arguments: Any) -> socket.socket:
+        found.append(make(self, *arguments))
+        return found[-1]
+
+    def new_transport(self: Any, net: Any, sock: socket.socket, **more: Any) -> None:
+        found.append(sock)
+        init(self, net, sock, **more)
+
+    monkeypatch.setattr(KafkaNetSocket, "socket", new_socket)
+    monkeypatch.setattr(KafkaTCPTransport, "__init__", new_transport)
+    return found
+
+
+def fail(opener: Opener, protocol: str, *, listening: bool) -> None:
+    """Let a client try to connect to a peer that refuses connections, or ends the first one."""
+    server = socket.create_server(("127.0.0.1", 0)) if listening else socket.socket()
+    with server:
+        if not listening:
+            server.bind(("127.0.0.1", 0))
+        attempt = Attempt(opener, server, protocol)
+        if listening:
+            server.accept()[0].close()
+        assert attempt.ended(DEADLINE)
+        attempt.close()
+
+
+def left(sockets: list[socket.socket]) -> list[socket.socket]:
+    assert sockets
+    return [one for one in sockets if one.fileno() >= 0]
+
+
+def test_without_the_repair_sockets_are_left(sockets: list[socket.socket]) -> None:
+    fail(plain, "PLAINTEXT", listening=False)
+    assert left(sockets), "the fault is gone: delete _Opener"
+    for one in sockets:
+        one.close()
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "PLAINTEXT"])
+@pytest.mark.parametrize("listening", [False, True], ids=["refused", "ended"])
+def test_a_failed_connection_leaves_no_socket(
+    sockets: list[socket.socket], protocol: str, listening: bool
+) -> None:
+    fail(repaired, protocol, listening=listening)
+    assert left(sockets) == []
