@@ -34,6 +34,8 @@ class Refusal extends Error {
 export class PageServer {
   /** What the next requests below /v1 get instead of an answer: a status, or 0 for a broken connection. */
   failure: number | null = null;
+  /** Whether requests below /v1 get no answer at all. */
+  silent = false;
   token = "";
   private readonly plans = plans();
   private readonly streams = new Map<ServerResponse, string>();
@@ -83,6 +85,7 @@ export class PageServer {
     response.setHeader("x-content-type-options", "nosniff");
     try {
       if (!url.pathname.startsWith("/v1")) return file(url.pathname, response);
+      if (this.silent) return;
       if (this.failure === 0) return void request.socket.destroy();
       if (this.failure !== null)
         throw new Refusal(this.failure, "Too many requests are in progress.", "at most 64 at once");

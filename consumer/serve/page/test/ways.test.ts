@@ -170,6 +170,22 @@ way("the page asks again by itself where the server asks for patience", "#/setti
   await page.getByRole("heading", { name: "Map" }).waitFor();
 });
 
+way(
+  "a silent server is given up after a minute, and asked again",
+  "#/settings/overview",
+  async (page, at) => {
+    at.silent = true;
+    await page.getByRole("link", { name: "Associations" }).click();
+    await page.locator(".loading").first().waitFor();
+    await page.clock.fastForward(60_000);
+    await page.getByRole("heading", { name: "The server does not answer" }).waitFor();
+    at.silent = false;
+    await page.clock.fastForward(5_000);
+    await page.getByRole("heading", { name: "Map" }).waitFor();
+  },
+  (page) => page.clock.install(),
+);
+
 way("a token that ends is asked for again", "#/settings/overview", async (page, at) => {
   at.token = TOKEN;
   await page.getByRole("link", { name: "Associations" }).click();

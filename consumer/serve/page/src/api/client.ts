@@ -1,3 +1,4 @@
+import { Limit } from "./limit";
 import type {
   Answer,
   Associations,
@@ -26,6 +27,8 @@ export class Problem extends Error {
 const PLANS = "/v1/plans";
 /** Seconds until a server that did not answer is asked again. */
 const SILENT_RETRY = 5;
+/** Longest wait for an answer. A server says after 20 seconds, by default, that an answer takes longer. */
+const LONGEST_ANSWER_MS = 60_000;
 
 /** Parameters of a request; of a list, one parameter each. */
 type Words = Readonly<Record<string, string | readonly string[]>>;
@@ -88,7 +91,7 @@ export class Client {
       response = await fetch(address, { headers, signal, credentials: "omit" });
     } catch (error) {
       if (signal.aborted) throw error;
-      throw new Problem(0, "The server does not answer", "", SILENT_RETRY);
+      throw silent();
     }
     if (response.status === 401 && address !== PLANS) this.onUnauthorized();
     if (!response.ok) throw await refusal(response);
@@ -96,14 +99,28 @@ export class Client {
   }
 
   private async get<T>(where: string, words: Words, signal: AbortSignal): Promise<T> {
-    const response = await this.open(address(where, words), "application/json", signal);
+    const limit = new Limit(signal, LONGEST_ANSWER_MS);
     try {
-      return (await response.json()) as T;
+      return await json<T>(await this.open(address(where, words), "application/json", limit.signal), limit.signal);
     } catch (error) {
-      if (signal.aborted) throw error;
-      throw new Problem(response.status, "Unreadable answer", "The answer of the server ended early or is no JSON.");
+      throw limit.expired ? silent() : error;
+    } finally {
+      limit.end();
     }
   }
+}
+
+async function json<T>(response: Response, signal: AbortSignal): Promise<T> {
+  try {
+    return (await response.json()) as T;
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new Problem(response.status, "Unreadable answer", "The answer of the server ended early or is no JSON.");
+  }
+}
+
+function silent(): Problem {
+  return new Problem(0, "The server does not answer", "", SILENT_RETRY);
 }
 
 export function path(plan: string, part = ""): string {

@@ -1,5 +1,6 @@
 import type { Client } from "./client";
 import { path, Problem } from "./client";
+import { Limit } from "./limit";
 
 export interface LiveEvent {
   readonly kind: "hello" | "final" | "total" | "early";
@@ -48,22 +49,17 @@ async function once(
   signal: AbortSignal,
   onEvent: (event: LiveEvent) => void,
 ): Promise<void> {
-  const silence = new AbortController();
-  const stop = () => silence.abort();
-  signal.addEventListener("abort", stop);
-  let timer = setTimeout(stop, SILENCE_MS);
+  const limit = new Limit(signal, SILENCE_MS);
   try {
-    const response = await client.open(path(plan, "events"), "text/event-stream", silence.signal);
+    const response = await client.open(path(plan, "events"), "text/event-stream", limit.signal);
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     const parse = parser(onEvent);
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
-      clearTimeout(timer);
-      timer = setTimeout(stop, SILENCE_MS);
+      limit.again();
       parse(part.value);
     }
   } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", stop);
+    limit.end();
   }
 }
 
