@@ -40,11 +40,14 @@ class _Opener(KafkaNetSocket):  # type: ignore[misc]  # the client has no types
 class _Tls(KafkaSSLTransport):  # type: ignore[misc]  # the client has no types
     """A connection with TLS whose handshake ends in time.
 
-    Attributes:
+    Args:
         timeout_at: monotonic time in seconds; None means no limit.
+        others: as for the client's own class.
     """
 
-    timeout_at: float | None = None
+    def __init__(self, timeout_at: float | None, *others: Any, **settings: Any) -> None:
+        super().__init__(*others, **settings)
+        self._timeout_at = timeout_at
 
     async def handshake(self) -> None:
         """Agree on keys; raises KafkaTimeoutError when the time is over."""
@@ -52,9 +55,9 @@ class _Tls(KafkaSSLTransport):  # type: ignore[misc]  # the client has no types
             try:
                 self._sock.do_handshake()
             except ssl.SSLWantReadError:
-                await self._net.wait_read(self._sock, self.timeout_at)
+                await self._net.wait_read(self._sock, self._timeout_at)
             except ssl.SSLWantWriteError:
-                await self._net.wait_write(self._sock, self.timeout_at)
+                await self._net.wait_write(self._sock, self._timeout_at)
             else:
                 return
 
@@ -84,11 +87,10 @@ def close_failed_connections(manager: Any) -> None:
 
 async def _open(manager: Any, node: Any, timeout_at: float | None) -> Any:
     """Connect to the first address of a node that accepts."""
-    opener = _Opener()
+    opener, options = _Opener(), manager.config["socket_options"]
     failure: Exception = kafka_errors.KafkaConnectionError(f"no address of {node.host} is known")
     for address in opener.dns_lookup(node.host, node.port):
         try:
-            options = manager.config["socket_options"]
             return await opener.connect(manager._net, address, options, timeout_at=timeout_at)
         except kafka_errors.KafkaTimeoutError as error:
             raise kafka_errors.KafkaConnectionError("Connection timed out") from error
@@ -101,6 +103,4 @@ def _transport(manager: Any, sock: socket.socket, host: str, timeout_at: float |
     if not manager.ssl_enabled:
         return KafkaTCPTransport(manager._net, sock, host=host)
     settings = {key: value for key, value in manager.config.items() if key.startswith("ssl_")}
-    transport = _Tls(manager._net, sock, host=host, **settings)
-    transport.timeout_at = timeout_at
-    return transport
+    return _Tls(timeout_at, manager._net, sock, host=host, **settings)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
+from kafka.net.compat import KafkaNetClient
 from kafka.net.inet import KafkaNetSocket
 from kafka.net.transport import KafkaTCPTransport
 
-from broker.kafka import connect
 from broker.kafka.client_repairs.failed_connections import close_failed_connections
-from broker.security import Security
-from estimators.errors import RecoverableError
+from tests.support.ports import free_port
 
 DEADLINE = 60.0
 LIMIT_SECONDS = 1.0  # enough for a starved client to try at all
@@ -26,13 +24,8 @@ PATIENCE = 3 * LIMIT_SECONDS
 Opener = Callable[..., Any]
 
 
-def plain(**settings: Any) -> Any:
-    """The client's own connections."""
-    return KafkaAdminClient.DEFAULT_CONFIG["kafka_client"](**settings)
-
-
 def repaired(**settings: Any) -> Any:
-    network = plain(**settings)
+    network = KafkaNetClient(**settings)
     close_failed_connections(network._manager)
     return network
 
@@ -45,15 +38,19 @@ def silent() -> Iterator[socket.socket]:
         yield server
 
 
+def address_of(server: socket.socket) -> str:
+    return f"127.0.0.1:{server.getsockname()[1]}"
+
+
 class Attempt:
     """A client that tries to connect, on a thread of its own, and what comes of it."""
 
-    def __init__(self, opener: Opener, server: socket.socket, protocol: str) -> None:
+    def __init__(self, opener: Opener, address: str, protocol: str) -> None:
         self.error: BaseException | None = None
         self._networks: list[Any] = []
         self._opener = opener
         self._settings = {
-            "bootstrap_servers": [f"127.0.0.1:{server.getsockname()[1]}"],
+            "bootstrap_servers": [address],
             "security_protocol": protocol,
             "bootstrap_timeout_ms": 1000 * LIMIT_SECONDS,
             "kafka_client": self._open,
@@ -83,7 +80,7 @@ class Attempt:
 def test_without_the_repair_a_silent_peer_holds_up_a_client_with_tls(
     silent: socket.socket,
 ) -> None:
-    attempt = Attempt(plain, silent, "SSL")
+    attempt = Attempt(KafkaNetClient, address_of(silent), "SSL")
     peer, _ = silent.accept()
     assert not attempt.ended(PATIENCE), "the fault is gone: delete the repair"
     peer.close()
@@ -93,18 +90,10 @@ def test_without_the_repair_a_silent_peer_holds_up_a_client_with_tls(
 
 @pytest.mark.parametrize("protocol", ["SSL", "PLAINTEXT"])
 def test_a_silent_peer_is_given_up_in_time(silent: socket.socket, protocol: str) -> None:
-    attempt = Attempt(repaired, silent, protocol)
+    attempt = Attempt(repaired, address_of(silent), protocol)
     assert attempt.ended(DEADLINE)
     assert isinstance(attempt.error, kafka_errors.KafkaTimeoutError)
     attempt.close()
-
-
-def test_a_connection_says_so_in_time(silent: socket.socket) -> None:
-    began = time.monotonic()
-    address = f"127.0.0.1:{silent.getsockname()[1]}"
-    with pytest.raises(RecoverableError, match=r"within 1 s over SSL; check the protocol"):
-        connect(address, Security(protocol="SSL"), connect_seconds=LIMIT_SECONDS)
-    assert time.monotonic() - began < DEADLINE
 
 
 @pytest.fixture
@@ -126,16 +115,19 @@ def sockets(monkeypatch: pytest.MonkeyPatch) -> list[socket.socket]:
     return found
 
 
-def fail(opener: Opener, protocol: str, *, listening: bool) -> None:
-    """Let a client try to connect to a peer that refuses connections, or ends the first one."""
-    server = socket.create_server(("127.0.0.1", 0)) if listening else socket.socket()
-    server.settimeout(DEADLINE)
-    with server:
-        if not listening:
-            server.bind(("127.0.0.1", 0))
-        attempt = Attempt(opener, server, protocol)
-        if listening:
-            server.accept()[0].close()
+def refuse(opener: Opener, protocol: str) -> None:
+    """Let a client try to connect where connections are refused."""
+    attempt = Attempt(opener, f"127.0.0.1:{free_port()}", protocol)
+    assert attempt.ended(DEADLINE)
+    attempt.close()
+
+
+def end_first(opener: Opener, protocol: str) -> None:
+    """Let a client try to connect to a peer that ends the first connection."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(DEADLINE)
+        attempt = Attempt(opener, address_of(server), protocol)
+        server.accept()[0].close()
         assert attempt.ended(DEADLINE)
         attempt.close()
 
@@ -146,16 +138,16 @@ def left(sockets: list[socket.socket]) -> list[socket.socket]:
 
 
 def test_without_the_repair_sockets_are_left(sockets: list[socket.socket]) -> None:
-    fail(plain, "PLAINTEXT", listening=False)
+    refuse(KafkaNetClient, "PLAINTEXT")
     assert left(sockets), "the fault is gone: delete _Opener"
     for one in sockets:
         one.close()
 
 
 @pytest.mark.parametrize("protocol", ["SSL", "PLAINTEXT"])
-@pytest.mark.parametrize("listening", [False, True], ids=["refused", "ended"])
+@pytest.mark.parametrize("fail", [refuse, end_first])
 def test_a_failed_connection_leaves_no_socket(
-    sockets: list[socket.socket], protocol: str, listening: bool
+    sockets: list[socket.socket], fail: Callable[[Opener, str], None], protocol: str
 ) -> None:
-    fail(repaired, protocol, listening=listening)
+    fail(repaired, protocol)
     assert left(sockets) == []

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer
 from kafka import errors as kafka_errors
+from kafka.net.compat import KafkaNetClient
 
 from broker.kafka.client_repairs import RepairedProducer
 from broker.kafka.client_repairs.failed_starts import close_failed_start
+from tests.support.ports import free_port
 
 MAKERS = (KafkaAdminClient, KafkaConsumer, RepairedProducer)
 WITH_THREAD = MAKERS[:2]
@@ -48,11 +49,9 @@ print(*(new - old for new, old in zip(used(), before)))
 
 
 @pytest.fixture
-def address() -> Iterator[str]:
-    """An address where connections are refused: it is bound, but nobody listens."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        yield f"127.0.0.1:{bound.getsockname()[1]}"
+def address() -> str:
+    """An address where connections are refused."""
+    return f"127.0.0.1:{free_port()}"
 
 
 def fail(make: Callable[..., Any], address: str, **more: Any) -> str:
@@ -72,7 +71,7 @@ def test_without_the_repair_a_thread_is_left(make: Callable[..., Any], address: 
     opened: list[Any] = []
 
     def note(**settings: Any) -> Any:
-        opened.append(KafkaAdminClient.DEFAULT_CONFIG["kafka_client"](**settings))
+        opened.append(KafkaNetClient(**settings))
         return opened[-1]
 
     assert threads(fail(make, address, kafka_client=note)), "the fault is gone: delete the repair"
