@@ -12,6 +12,7 @@ RUN /opt/build/bin/pip install --no-cache-dir --require-hashes --requirement req
         --requirement requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY estimators estimators
+COPY common common
 COPY broker broker
 COPY producer producer
 COPY consumer consumer

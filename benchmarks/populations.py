@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.strangers.sets import SETS, neighbours, stranger
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.domain import Attribute, Domain
 from calmstream.tables import Table, read_table, read_texts
-from estimators.domain import Attribute, Domain
-from estimators.errors import InvalidInput
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from estimators.errors import CalmstreamError
+from calmstream.common.errors import CalmstreamError
 
 
 class FailedDelivery:
-    """A :class:`broker.transport.Delivery` that failed before a client accepted it."""
+    """A `Delivery` that failed before a client accepted it."""
 
     def __init__(self, error: CalmstreamError) -> None:
         self._error = error

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from broker.transport import Partition, TopicInfo, TopicSpec
-from estimators.errors import FatalError, InvalidInput
+from calmstream.broker.transport import Partition, TopicInfo, TopicSpec
+from calmstream.common.errors import FatalError, InvalidInput
 
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?")
 _DAY_MS = 86_400_000

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from broker.names import TopicNames, shared_group
-from estimators.errors import InvalidInput
+from calmstream.broker.names import TopicNames, shared_group
+from calmstream.common.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True, order=True)

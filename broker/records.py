@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.record_headers import Headers, read_headers, write_headers
+from calmstream.broker.record_headers import Headers, read_headers, write_headers
 
 __all__ = ["Chunk", "Damage", "Headers", "Partition", "Record"]
 

@@ -1,7 +1,7 @@
 """The protocols of a log broker: what each call does, when it may block, what it may raise.
 
-All other packages use these protocols only. The two implementations, ``broker.in_process`` (the
-embedded default) and ``broker.kafka``, pass the same contract tests.
+All other packages use these protocols only. The two implementations, ``in_process`` (the
+embedded default) and ``kafka``, pass the same contract tests.
 
 As in Kafka, the *offset* of a record is its number in its partition; the *position* of a reader is
 the offset of the next record that it reads; the *end* of a log is the offset that the next appended
@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from broker.records import Chunk, Damage, Headers, Partition, Record
+from calmstream.broker.records import Chunk, Damage, Headers, Partition, Record
 
 __all__ = [
     "Broker",

@@ -9,13 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from consumer.read.answer import Answer
-    from consumer.read.history import History
-    from consumer.subscribe.assembler import Snapshot, Table
-    from consumer.subscribe.subscribe import subscribe
-    from estimators.plan import Plan
-    from estimators.plan.document import read_plan
-    from producer import (
+    from calmstream.consumer.read.answer import Answer
+    from calmstream.consumer.read.history import History
+    from calmstream.consumer.subscribe.assembler import Snapshot, Table
+    from calmstream.consumer.subscribe.subscribe import subscribe
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.document import read_plan
+    from calmstream.producer import (
         Allotment,
         DeviceStore,
         FileStore,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         set_policy,
         withdraw,
     )
-    from producer.gateway.batcher import Batcher
+    from calmstream.producer.gateway.batcher import Batcher
 
 __all__ = [
     "Allotment",
@@ -63,14 +63,14 @@ __all__ = [
 ]
 
 _OTHERS = {
-    "Answer": "consumer.read.answer",
-    "Batcher": "producer.gateway.batcher",
-    "History": "consumer.read.history",
-    "Plan": "estimators.plan",
-    "Snapshot": "consumer.subscribe.assembler",
-    "Table": "consumer.subscribe.assembler",
-    "read_plan": "estimators.plan.document",
-    "subscribe": "consumer.subscribe.subscribe",
+    "Answer": "calmstream.consumer.read.answer",
+    "Batcher": "calmstream.producer.gateway.batcher",
+    "History": "calmstream.consumer.read.history",
+    "Plan": "calmstream.estimators.plan",
+    "Snapshot": "calmstream.consumer.subscribe.assembler",
+    "Table": "calmstream.consumer.subscribe.assembler",
+    "read_plan": "calmstream.estimators.plan.document",
+    "subscribe": "calmstream.consumer.subscribe.subscribe",
 }
 """The modules of names that the package ``producer`` does not have."""
 
@@ -79,7 +79,7 @@ def __getattr__(name: str) -> Any:
     """Import a name when it is first used, so that a program loads only the side that it uses."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_OTHERS.get(name, "producer")), name)
+    value = getattr(import_module(_OTHERS.get(name, "calmstream.producer")), name)
     globals()[name] = value
     return value
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
-from estimators.domain import Domain
-from estimators.errors import DomainError, InvalidInput, PlanError
-from estimators.plan import Guarantee, Plan
-from estimators.plan.document import read_plan
+from calmstream.common.errors import DomainError, InvalidInput, PlanError
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.plan.document import read_plan
 
 if TYPE_CHECKING:
-    from consumer.runtime.config import HttpConfig
-    from estimators.central.plan import CentralPlan
+    from calmstream.consumer.runtime.config import HttpConfig
+    from calmstream.estimators.central.plan import CentralPlan
 
 _DECIMAL = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?", re.ASCII)
 _DURATION = re.compile(r"(\d+)(s|m|h|d)?")
@@ -203,7 +203,7 @@ def public_key(path: str) -> str:
     Raises:
         InvalidInput: the file cannot be read, or does not have exactly one key.
     """
-    from producer.signed.keys import read_public_keys
+    from calmstream.producer.signed.keys import read_public_keys
 
     try:
         (key,) = read_public_keys(read_file(path).decode())
@@ -259,7 +259,7 @@ def load_central_plan(path: str) -> CentralPlan:
         InvalidInput: the file cannot be read.
         PlanError: it is not a central plan.
     """
-    from estimators.central.plan import read_central_plan
+    from calmstream.estimators.central.plan import read_central_plan
 
     try:
         return read_central_plan(Path(path).read_bytes())
@@ -323,7 +323,7 @@ def load_roots(path: str | None) -> tuple[str, ...]:
     """
     if path is None:
         return ()
-    from producer.signed.keys import read_public_keys
+    from calmstream.producer.signed.keys import read_public_keys
 
     try:
         return read_public_keys(read_file(path).decode())
@@ -379,8 +379,8 @@ def http_config(args: argparse.Namespace) -> HttpConfig:
     Raises:
         InvalidInput: a setting is out of range.
     """
-    from broker.settings import load
-    from consumer.runtime.config import HttpConfig
+    from calmstream.common.settings import load
+    from calmstream.consumer.runtime.config import HttpConfig
 
     return load(
         HttpConfig, http_host=args.http_host, http_port=args.http_port, log_level=args.log_level

@@ -15,7 +15,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import NoReturn
 
-from estimators.errors import CalmstreamError, InvalidInput
+from calmstream.common.errors import CalmstreamError, InvalidInput
 
 COMMANDS = (
     "plan",

@@ -6,11 +6,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from broker.kafka import KafkaBroker, connect
-from broker.security import Security
-from broker.settings import Secret, Settings, load, variable
-from broker.transport import GroupReader, Reader, Sink, Topics
-from estimators.errors import InvalidInput
+from calmstream.broker.kafka import KafkaBroker, connect
+from calmstream.broker.security import Security
+from calmstream.broker.transport import GroupReader, Reader, Sink, Topics
+from calmstream.common.errors import InvalidInput
+from calmstream.common.settings import Secret, Settings, load, variable
 
 
 class SecurityConfig(Settings):
@@ -72,7 +72,7 @@ def kafka(bootstrap: str, **limits: Any) -> KafkaBroker:
 
     Args:
         bootstrap: addresses of brokers.
-        **limits: fields of :class:`broker.kafka.limits.Limits` that differ from the defaults.
+        **limits: fields of `Limits` that differ from the defaults.
 
     Raises:
         RecoverableError: no broker answers.
@@ -84,7 +84,7 @@ def kafka(bootstrap: str, **limits: Any) -> KafkaBroker:
 class LazyKafka:
     """A connection to Kafka that is made when it is first needed, and tried again after a failure.
 
-    It is a :class:`broker.transport.Broker`. Safe for use from several threads.
+    It is a `Broker`. Safe for use from several threads.
 
     Args:
         bootstrap: as for :func:`kafka`.

@@ -19,18 +19,18 @@ from itertools import combinations
 
 import numpy as np
 
-from broker.clock import SystemClock
-from broker.transport import Broker
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import FatalError
+from calmstream.consumer.subscribe.subscribe import Snapshot
+from calmstream.estimators import planning
+from calmstream.estimators.domain import Attribute, Codes, Domain
+from calmstream.estimators.marginal import sse, total_variation
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.wire.snapshot import Kind
 from calmstream.local_service import LocalService
-from consumer.subscribe.subscribe import Snapshot
-from estimators import planning
-from estimators.domain import Attribute, Codes, Domain
-from estimators.errors import FatalError
-from estimators.marginal import sse, total_variation
-from estimators.plan import Guarantee, Plan
-from estimators.plan.request import Request
-from estimators.wire.snapshot import Kind
-from producer.simulation.produce import Summary, produce
+from calmstream.producer.simulation.produce import Summary, produce
 
 NAMESPACE = "demo"
 

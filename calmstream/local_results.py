@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry
 
-from broker.clock import SystemClock
-from broker.settings import load
-from broker.transport import Broker
-from consumer.serve.metrics import ServeMetrics
-from consumer.serve.server import ResultsServer
-from consumer.serve.settings import ServeSettings
-from estimators.plan import Plan
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import SystemClock
+from calmstream.common.settings import load
+from calmstream.consumer.serve.metrics import ServeMetrics
+from calmstream.consumer.serve.server import ResultsServer
+from calmstream.consumer.serve.settings import ServeSettings
+from calmstream.estimators.plan import Plan
 
 STOP_SECONDS = 20.0
 """Maximum wait for the server to end."""

@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry
 
-from broker.clock import SystemClock
-from broker.names import TopicNames
-from broker.settings import load
-from broker.transport import Broker
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import SystemClock
+from calmstream.common.settings import load
+from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.metrics.registry import tally_metrics
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.publisher import Publisher
+from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.subscribe.subscribe import Snapshot, plan_names, subscribe
+from calmstream.consumer.tally.worker import TallyWorker
+from calmstream.estimators.plan import Plan
 from calmstream.topics import ensure_topics
-from consumer.metrics.publisher import publisher_metrics
-from consumer.metrics.registry import tally_metrics
-from consumer.publish.config import PublisherConfig
-from consumer.publish.publisher import Publisher
-from consumer.runtime.config import TallyConfig
-from consumer.subscribe.subscribe import Snapshot, plan_names, subscribe
-from consumer.tally.worker import TallyWorker
-from estimators.plan import Plan
 
 STOP_SECONDS = 20.0
 """Maximum wait for each part to end."""

@@ -13,38 +13,38 @@ from typing import TypeVar
 
 from prometheus_client import CollectorRegistry
 
-from broker.clock import Clock
-from broker.metric_definition import MetricDefinition
-from broker.names import TopicNames, shared_group
-from broker.shared.broker import PlanBroker, SharedBroker
-from broker.transport import Broker
-from broker.watched_folder import Identity, WatchedFolder
 from calmstream import arguments
+from calmstream.broker.names import TopicNames, shared_group
+from calmstream.broker.shared.broker import PlanBroker, SharedBroker
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import Clock
+from calmstream.common.metric_definition import MetricDefinition
+from calmstream.common.watched_folder import Identity, WatchedFolder
+from calmstream.consumer.metrics import plans as m
+from calmstream.consumer.metrics.plan import PLAN_METRICS, set_plan_numbers
+from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS, set_planned_shares
+from calmstream.consumer.metrics.registry import Metrics, known_labels
+from calmstream.consumer.metrics.tally import TALLY_METRICS
+from calmstream.consumer.plans.folder import PlanFolder
+from calmstream.consumer.plans.lanes import Lanes, ThreadLanes
+from calmstream.consumer.plans.publishing import PlanPublisher
+from calmstream.consumer.plans.role import PlansRole, WorkerKind
+from calmstream.consumer.plans.tallying import PlanTally
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.estimate_job import EstimateRunner
+from calmstream.consumer.publish.estimate_pool import EstimatePool, Estimates
+from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.retry import retry_call
+from calmstream.consumer.runtime.service import Role
+from calmstream.consumer.sink.metrics import SINK_METRICS, SinkMetrics
+from calmstream.consumer.sink.plans import PlanSink, PlansSink, SharedTarget
+from calmstream.consumer.sink.target import Target
+from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, plan_names
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.planning import require_answers
+from calmstream.producer.device.acceptance import read_any_plan
+from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 from calmstream.topics import ensure_topics
-from consumer.metrics import plans as m
-from consumer.metrics.plan import PLAN_METRICS, set_plan_numbers
-from consumer.metrics.publisher import PUBLISHER_METRICS, set_planned_shares
-from consumer.metrics.registry import Metrics, known_labels
-from consumer.metrics.tally import TALLY_METRICS
-from consumer.plans.folder import PlanFolder
-from consumer.plans.lanes import Lanes, ThreadLanes
-from consumer.plans.publishing import PlanPublisher
-from consumer.plans.role import PlansRole, WorkerKind
-from consumer.plans.tallying import PlanTally
-from consumer.publish.config import PublisherConfig
-from consumer.publish.estimate_job import EstimateRunner
-from consumer.publish.estimate_pool import EstimatePool, Estimates
-from consumer.runtime.config import TallyConfig
-from consumer.runtime.retry import retry_call
-from consumer.runtime.service import Role
-from consumer.sink.metrics import SINK_METRICS, SinkMetrics
-from consumer.sink.plans import PlanSink, PlansSink, SharedTarget
-from consumer.sink.target import Target
-from consumer.subscribe.subscribe import DEFAULT_NAMESPACE, plan_names
-from estimators.plan import Plan
-from estimators.planning import require_answers
-from producer.device.acceptance import read_any_plan
-from producer.signed.envelope import MAX_ENVELOPE_BYTES
 
 _CREATE_SECONDS = 20.0
 """Maximum time for creating the topics of a plan, before the plan is put into quarantine."""
@@ -115,7 +115,7 @@ def listed_plans(args: argparse.Namespace) -> tuple[list[Plan], dict[str, str]]:
     """Return the plans of ``--plan`` or ``--plans`` by name, and why files are not among them.
 
     Args:
-        args: has the options of :func:`calmstream.arguments.add_plans`.
+        args: has the options of `add_plans`.
 
     Raises:
         InvalidInput: the file or the folder cannot be read.

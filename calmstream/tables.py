@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from estimators.domain import MAX_CARDINALITY, Attribute, Codes, Domain
-from estimators.errors import InvalidInput
-from estimators.randomness import Randomness
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.domain import MAX_CARDINALITY, Attribute, Codes, Domain
+from calmstream.estimators.randomness import Randomness
 
 Declared = Mapping[str, tuple[Attribute, ...]]
 """Attributes by the column that holds their values."""

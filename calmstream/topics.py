@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from broker.names import TopicNames
-from broker.transport import Broker
-from consumer.runtime.topic_checks import find_counts, required_retention_ms, verify_topics
-from estimators.plan import Plan
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker
+from calmstream.consumer.runtime.topic_checks import (
+    find_counts,
+    required_retention_ms,
+    verify_topics,
+)
+from calmstream.estimators.plan import Plan
 
 _WEEK_MS = 7 * 86_400_000
 

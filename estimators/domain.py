@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.errors import DomainError
-from estimators.kinds import (
+from calmstream.common.errors import DomainError
+from calmstream.estimators.kinds import (
     CHOSEN,
     MAX_OPTIONS,
     Choice,
@@ -27,8 +27,8 @@ from estimators.kinds import (
     read_number,
     with_decimal_edges,
 )
-from estimators.randomness import Randomness
-from estimators.table_values import number_codes, options_of
+from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.table_values import number_codes, options_of
 
 Codes = NDArray[np.uint16]
 Attributes = tuple[int, ...]
@@ -49,7 +49,7 @@ class Attribute:
         labels: its values in the order of their codes; 2 to 4096 distinct strings.
         other: the code of unknown or missing labels. If it is None, a device replaces an unknown
             label by a uniformly random code.
-        kind: how values of records become codes, beside labels (:mod:`estimators.kinds`); None for
+        kind: how values of records become codes, beside labels (`estimators.kinds`); None for
             a category. The labels of a number are those of its kind, then that of ``other``.
     """
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.randomness import WEIGHT_BITS
+from calmstream.estimators.randomness import WEIGHT_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from estimators.randomness import Randomness
+    from calmstream.estimators.randomness import Randomness
 
 Bits = NDArray[np.uint8]
 

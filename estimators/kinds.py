@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.errors import DomainError
-from estimators.randomness import Randomness
+from calmstream.common.errors import DomainError
+from calmstream.estimators.randomness import Randomness
 
 Floats = NDArray[np.float64]
 

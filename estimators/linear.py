@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.errors import InvalidInput
-from estimators.marginal import Marginal, is_noise, uniform
-from estimators.numerics.simplex import project
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.numerics.simplex import project
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.domain import Attributes, Domain
+    from calmstream.estimators.domain import Attributes, Domain
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ class Estimate:
 
 
 class LinearModel(ABC):
-    """A fitted model that answers from raw tables (:class:`estimators.methods.base.Model`).
+    """A fitted model that answers from raw tables (`Model`).
 
     Attributes:
         everyone: whether all devices report on everything, so that devices are not sampled.

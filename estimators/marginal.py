@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.domain import Attributes
+from calmstream.estimators.domain import Attributes
 
 Floats = NDArray[np.float64]
 

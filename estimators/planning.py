@@ -6,19 +6,19 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Required, TypedDict, Unpack
 
-from estimators import methods
-from estimators.errors import InvalidInput, PlanError
-from estimators.methods.base import Follows
-from estimators.plan import MAX_GROUPS, Guarantee, Plan
-from estimators.randomness import parse_epsilon
-from estimators.tally import Tally
+from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators import methods
+from calmstream.estimators.methods.base import Follows
+from calmstream.estimators.plan import MAX_GROUPS, Guarantee, Plan
+from calmstream.estimators.randomness import parse_epsilon
+from calmstream.estimators.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.domain import Attributes, Domain
-    from estimators.methods.base import Design, Method, Model
-    from estimators.plan.request import Request
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.methods.base import Design, Method, Model
+    from calmstream.estimators.plan.request import Request
 
 MAX_USERS = 10**12
 """Maximum number of expected reports per window; a larger number is certainly a mistake."""
@@ -30,7 +30,7 @@ MAX_PUBLISHED_CELLS = 1 << 17
 class PlanTerms(TypedDict, total=False):
     """The fields of a plan that neither the method nor the request determines.
 
-    The fields are those of :class:`estimators.plan.Plan`; required ones are marked.
+    The fields are those of `Plan`; required ones are marked.
     """
 
     name: Required[str]

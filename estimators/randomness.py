@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.errors import PlanError
+from calmstream.common.errors import PlanError
 
 WEIGHT_BITS = 32
 """Binary logarithm of the weight of every input other than the true one."""

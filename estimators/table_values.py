@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.errors import DomainError
-from estimators.kinds import Number
-from estimators.randomness import Randomness
+from calmstream.common.errors import DomainError
+from calmstream.estimators.kinds import Number
+from calmstream.estimators.randomness import Randomness
 
 
 def number_values(column: Sequence[object]) -> NDArray[np.float64]:

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.domain import Attributes, Domain
-from estimators.errors import PlanError
+from calmstream.common.errors import PlanError
+from calmstream.estimators.domain import Attributes, Domain
 
 Kind = Literal["cell", "parity", "character"]
 

@@ -9,14 +9,14 @@ The part for devices (:class:`Reporter` and its store) depends on numpy and orjs
 cryptography if it verifies signed plans.
 """
 
-from producer.device.control import history, rejoin, set_policy, withdraw
-from producer.device.history import Sent
-from producer.device.policy import Allotment, Policy
-from producer.device.read_plan import read_device_plan
-from producer.device.reporter import Report, Reporter
-from producer.device.status import Status
-from producer.device.store import DeviceStore, FileStore, MemoryStore
-from producer.signed.refusal import PlanRefused, Refusal
+from calmstream.producer.device.control import history, rejoin, set_policy, withdraw
+from calmstream.producer.device.history import Sent
+from calmstream.producer.device.policy import Allotment, Policy
+from calmstream.producer.device.read_plan import read_device_plan
+from calmstream.producer.device.reporter import Report, Reporter
+from calmstream.producer.device.status import Status
+from calmstream.producer.device.store import DeviceStore, FileStore, MemoryStore
+from calmstream.producer.signed.refusal import PlanRefused, Refusal
 
 __all__ = [
     "Allotment",

@@ -19,13 +19,13 @@ import numpy as np
 
 from benchmarks.accuracy.em_failures import ROWS, failures
 from benchmarks.accuracy.populations import Devices, table
+from calmstream.estimators import methods
+from calmstream.estimators.analysis import chow_liu, mutual_information, statistic
+from calmstream.estimators.analysis.report import check_pair
+from calmstream.estimators.methods.base import Model
+from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
-from estimators import methods
-from estimators.analysis import chow_liu, mutual_information, statistic
-from estimators.analysis.report import check_pair
-from estimators.methods.base import Model
-from estimators.plan.request import Request
 
 N18 = 1 << 18
 """Number of devices in Fig. 7."""

@@ -7,7 +7,7 @@ The closed form has no value (-) where its condition does not hold.
 
 from __future__ import annotations
 
-from estimators.numerics.shuffling import central_epsilon, closed_form
+from calmstream.estimators.numerics.shuffling import central_epsilon, closed_form
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 REPORTS = tuple(10**k for k in range(3, 8))

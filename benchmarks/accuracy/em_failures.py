@@ -11,13 +11,13 @@ from itertools import combinations
 
 import numpy as np
 
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.marginal import total_variation
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.planning import draft
 from calmstream.evaluation.population import collect, draw
-from estimators import methods
-from estimators.domain import Domain
-from estimators.marginal import total_variation
-from estimators.plan import Guarantee, Plan
-from estimators.plan.request import Request
-from estimators.planning import draft
 
 ROWS = (
     (16, 8, 1, "0.2", "3/8"),

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.study import Study
-from estimators.numerics.hadamard import parity, transform
+from calmstream.estimators.numerics.hadamard import parity, transform
 
 Floats = NDArray[np.float64]
 

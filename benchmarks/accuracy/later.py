@@ -29,16 +29,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from benchmarks.populations import population
+from calmstream.estimators import methods
+from calmstream.estimators.analysis.grouped import GroupedTable, conditional, grouped
+from calmstream.estimators.analysis.grouping import Grouping
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.marginal import Floats
+from calmstream.estimators.methods.base import Model
+from calmstream.estimators.numerics.contraction import contract
+from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect, draw
 from calmstream.evaluation.rounds import local_plan
-from estimators import methods
-from estimators.analysis.grouped import GroupedTable, conditional, grouped
-from estimators.analysis.grouping import Grouping
-from estimators.domain import Attribute, Domain
-from estimators.marginal import Floats
-from estimators.methods.base import Model
-from estimators.numerics.contraction import contract
-from estimators.plan.request import Request
 
 LEAST_MASS = 0.01
 """Combinations of fewer devices are not judged."""

@@ -17,13 +17,13 @@ import orjson
 
 from benchmarks.accuracy.pieces import Piece
 from benchmarks.accuracy.populations import devices
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators import methods
+from calmstream.estimators.marginal import sse, total_variation
+from calmstream.estimators.methods.base import LinearAnswers
+from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
-from estimators import methods
-from estimators.errors import InvalidInput
-from estimators.marginal import sse, total_variation
-from estimators.methods.base import LinearAnswers
-from estimators.plan.request import Request
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 

@@ -30,20 +30,20 @@ import numpy as np
 from benchmarks.accuracy import hdg, square_wave
 from benchmarks.accuracy.measure import RESULTS, Ledger
 from benchmarks.populations import DATA
+from calmstream.estimators import methods
+from calmstream.estimators.analysis.summaries import Distribution, Value, levels
+from calmstream.estimators.domain import Attribute, Codes, Domain
+from calmstream.estimators.marginal import Marginal, inside
+from calmstream.estimators.methods.base import Model
+from calmstream.estimators.noise_aware.model import NoiseAwareModel
+from calmstream.estimators.plan.pilots import Pooled
+from calmstream.estimators.plan.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
 from calmstream.evaluation.population import collect, draw
 from calmstream.evaluation.ranges import RangeQuestions
 from calmstream.evaluation.rounds import local_plan
 from calmstream.tables import read_texts
-from estimators import methods
-from estimators.analysis.summaries import Distribution, Value, levels
-from estimators.domain import Attribute, Codes, Domain
-from estimators.marginal import Marginal, inside
-from estimators.methods.base import Model
-from estimators.noise_aware.model import NoiseAwareModel
-from estimators.plan.pilots import Pooled
-from estimators.plan.plan import Plan
-from estimators.plan.request import Request
-from estimators.tally import Tally
 
 
 def _steps(first: float, step: float, bins: int = 64) -> list[float]:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.accuracy.poisoning [--windows W]
 
-The test (`estimators.analysis.poisoning`) compares the counts of a window between the groups of
+The test (`analysis.poisoning`) compares the counts of a window between the groups of
 devices that answer different views (sets of attributes). For windows without forged reports the
 program prints how many look suspicious, and how many at a level of 1 %. For windows with forged
 reports it prints the percentage that look suspicious, by the share of forged reports.
@@ -20,10 +20,10 @@ import sys
 
 import numpy as np
 
-from estimators.analysis.poisoning import examine
-from estimators.domain import Domain
-from estimators.plan import Plan
-from estimators.tally import Tally
+from calmstream.estimators.analysis.poisoning import examine
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
 from tests.support.attacks.forgery import honest, skewed, with_forged
 from tests.support.plans import draft, mixed_domain
 

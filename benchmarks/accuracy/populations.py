@@ -7,9 +7,9 @@ from functools import lru_cache
 import numpy as np
 
 from benchmarks.populations import DATA, merged, population
+from calmstream.estimators.domain import Attribute, Domain
 from calmstream.evaluation.evaluate import draw_targets
 from calmstream.tables import Table
-from estimators.domain import Attribute, Domain
 
 NAMES = {"taxi": "taxi-pool"}
 """Other names of data sets: the report measures the trips of all source files as "taxi"."""

@@ -26,20 +26,20 @@ from typing import Any
 
 import numpy as np
 
+from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.mechanisms.registry import MECHANISMS, standard
+from calmstream.estimators.methods.base import Follows, Method, Model, Piloted, ReadsReports
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.wire.snapshot import Kind, encode
+from calmstream.estimators.wire.state import WindowCount
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan, two_rounds
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from estimators import methods
-from estimators.domain import Attribute, Domain
-from estimators.errors import InvalidInput, PlanError
-from estimators.mechanisms.registry import MECHANISMS, standard
-from estimators.methods.base import Follows, Method, Model, Piloted, ReadsReports
-from estimators.plan import Plan
-from estimators.plan.request import Request
-from estimators.randomness import SeededRandomness
-from estimators.wire.snapshot import Kind, encode
-from estimators.wire.state import WindowCount
 
 RESULTS = Path(__file__).parents[1] / "results" / "recorded.json"
 

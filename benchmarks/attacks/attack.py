@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from broker.in_process import InProcessBroker
-from broker.names import TopicNames
-from broker.transport import Partition
-from estimators.domain import Attribute, Domain
-from estimators.errors import Rejection
-from estimators.plan import Group, Plan
-from estimators.view import View
-from estimators.wire.batch import Batch, decode_batch, encode_batch
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Partition
+from calmstream.common.errors import Rejection
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.view import View
+from calmstream.estimators.wire.batch import Batch, decode_batch, encode_batch
 
 BINARY = Domain.binary(4)
 """Four binary attributes."""

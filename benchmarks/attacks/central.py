@@ -19,16 +19,16 @@ import orjson
 from prometheus_client import CollectorRegistry, generate_latest
 
 from benchmarks.attacks.attack import Attack, Verdict
-from broker.clock import ManualClock
-from broker.in_process import InProcessBroker
-from broker.names import CentralNames
-from consumer.central.aggregator import Aggregator
-from consumer.central.budget_account import BudgetAccount
-from consumer.central.metrics import CentralMetrics
-from consumer.central.subscribe import CentralRelease, subscribe_releases
-from estimators.central.plan import CentralPlan
-from estimators.randomness import SeededRandomness
-from producer.central.submit import submit
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.names import CentralNames
+from calmstream.common.clock import ManualClock
+from calmstream.consumer.central.aggregator import Aggregator
+from calmstream.consumer.central.budget_account import BudgetAccount
+from calmstream.consumer.central.metrics import CentralMetrics
+from calmstream.consumer.central.subscribe import CentralRelease, subscribe_releases
+from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.producer.central.submit import submit
 
 START = 1_700_000_000
 """Start of the plan in Unix seconds; the clock is manual, so any time will do."""

@@ -30,14 +30,14 @@ from benchmarks.attacks.attack import (
     make_plan,
     names_of,
 )
-from estimators.errors import CalmstreamError
-from estimators.plan import Group, Plan
-from estimators.plan.document import read_plan
-from estimators.view import View
-from producer import PlanRefused, Policy
-from producer.device.reporter import Report
-from producer.device.store import FileStore, MemoryStore
-from producer.gateway.batcher import Batcher
+from calmstream.common.errors import CalmstreamError
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.view import View
+from calmstream.producer import PlanRefused, Policy
+from calmstream.producer.device.reporter import Report
+from calmstream.producer.device.store import FileStore, MemoryStore
+from calmstream.producer.gateway.batcher import Batcher
 from tests.support.producer import unsigned_reporter
 from tests.support.service.processes import run
 

@@ -17,19 +17,19 @@ from dataclasses import replace
 from prometheus_client import CollectorRegistry
 
 from benchmarks.attacks.attack import Attack, Verdict, body, in_process, make_plan, names_of
-from broker.settings import load
-from broker.transport import Partition, Record
+from calmstream.broker.transport import Partition, Record
+from calmstream.common.errors import Rejection
+from calmstream.common.settings import load
 from calmstream.connect import SecurityConfig
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from consumer.runtime.health import HealthServer, health_app
-from consumer.subscribe.subscribe import subscribe
-from consumer.tally.folding.admission import AdmissionControl
-from estimators.errors import Rejection
-from estimators.tally import Tally
-from estimators.wire.batch import MAX_BATCH_REPORTS
-from estimators.wire.snapshot import Kind
-from estimators.wire.state import WindowCount
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.runtime.health import HealthServer, health_app
+from calmstream.consumer.subscribe.subscribe import subscribe
+from calmstream.consumer.tally.folding.admission import AdmissionControl
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.batch import MAX_BATCH_REPORTS
+from calmstream.estimators.wire.snapshot import Kind
+from calmstream.estimators.wire.state import WindowCount
 
 IDLE_SECONDS = 14.0
 """Longer than the time after which the health server closes an idle connection."""

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.attacks.attack import Attack, Verdict, body, make_plan, names_of
-from estimators.plan import Plan
+from calmstream.estimators.plan import Plan
 from tests.brokers.native import NativeKafka
 from tests.support.batches import (
     GZIP,

@@ -32,16 +32,16 @@ ROOT = Path(__file__).resolve().parents[2]
 import numpy as np
 
 from benchmarks.populations import ADULT, DATA
+from calmstream.estimators.castell.design import product_group
+from calmstream.estimators.castell.model import ProductModel
+from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.mechanisms.bloom_rr import BITS, HASHES, BloomRR
+from calmstream.estimators.methods.base import Model
+from calmstream.estimators.methods.lopub import PENALTY, LoPubModel
+from calmstream.estimators.numerics.block_inverse import channels, unmix
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.randomness import SeededRandomness
 from calmstream.tables import Table, read_table
-from estimators.castell.design import product_group
-from estimators.castell.model import ProductModel
-from estimators.domain import Attributes, Domain
-from estimators.mechanisms.bloom_rr import BITS, HASHES, BloomRR
-from estimators.methods.base import Model
-from estimators.methods.lopub import PENALTY, LoPubModel
-from estimators.numerics.block_inverse import channels, unmix
-from estimators.plan.request import Request
-from estimators.randomness import SeededRandomness
 
 RESULTS = ROOT / "benchmarks" / "results" / "castell.csv"
 SCHEMES = {

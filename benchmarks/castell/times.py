@@ -5,11 +5,11 @@
 It has three parts; all run by default:
 
 - ``times``: seconds to estimate a marginal of w attributes from randomised counts (the *inverse* of
-  the randomisation), axis by axis as in `estimators.numerics.block_inverse`, and naively by one
+  the randomisation), axis by axis as in `block_inverse`, and naively by one
   large matrix;
 - ``hybrid``: the error of the scheme that chooses between two others for each marginal, and whether
   the choice is good;
-- ``central``: seconds of DP Marginals (`estimators.central.dp_marginals`).
+- ``central``: seconds of DP Marginals (`central.dp_marginals`).
 
 Needs the data folder. `benchmarks.castell.avd` measures errors against w, n and epsilon.
 """
@@ -30,16 +30,16 @@ from itertools import combinations
 import numpy as np
 
 from benchmarks.populations import ADULT, DATA
+from calmstream.estimators.castell.design import product_group
+from calmstream.estimators.castell.model import ProductModel
+from calmstream.estimators.central.accounting import allocate, whole_budget
+from calmstream.estimators.central.dp_marginals import Settings, release
+from calmstream.estimators.central.tuples import Records, size
+from calmstream.estimators.mechanisms.product_grr import ProductGRR
+from calmstream.estimators.numerics.block_inverse import AxisChannel, channels, unmix
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.randomness import SeededRandomness, SystemRandomness
 from calmstream.tables import Table, read_table
-from estimators.castell.design import product_group
-from estimators.castell.model import ProductModel
-from estimators.central.accounting import allocate, whole_budget
-from estimators.central.dp_marginals import Settings, release
-from estimators.central.tuples import Records, size
-from estimators.mechanisms.product_grr import ProductGRR
-from estimators.numerics.block_inverse import AxisChannel, channels, unmix
-from estimators.plan.request import Request
-from estimators.randomness import SeededRandomness, SystemRandomness
 
 SCHEMES = ("joint", "independent", "hybrid")
 """The hybrid scheme and, before it, the two from which it chooses."""

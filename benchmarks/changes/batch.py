@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from estimators.changes import Source, compare
-from estimators.changes.basis import contrasts, positions
-from estimators.changes.bootstrap import BODY, SMALL, UNEVEN
-from estimators.changes.evidence import SINGULAR
-from estimators.changes.readings import MIN_EXPECTED, MIN_PER_CELL
-from estimators.changes.source import Observed
-from estimators.domain import Attributes, Domain
-from estimators.mechanisms.base import Counts, Floats, Mechanism
-from estimators.view import View
+from calmstream.estimators.changes import Source, compare
+from calmstream.estimators.changes.basis import contrasts, positions
+from calmstream.estimators.changes.bootstrap import BODY, SMALL, UNEVEN
+from calmstream.estimators.changes.evidence import SINGULAR
+from calmstream.estimators.changes.readings import MIN_EXPECTED, MIN_PER_CELL
+from calmstream.estimators.changes.source import Observed
+from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.mechanisms.base import Counts, Floats, Mechanism
+from calmstream.estimators.view import View
 
 Flags = NDArray[np.bool_]
 Axes = tuple[int, ...]

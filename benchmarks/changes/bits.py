@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from benchmarks.changes.simulate import records, single_view, view_frequencies
-from estimators.changes.basis import contrasts
-from estimators.mechanisms.base import Floats
+from calmstream.estimators.changes.basis import contrasts
+from calmstream.estimators.mechanisms.base import Floats
 
 WINDOWS = 200_000
 PAIR = (0, 1)

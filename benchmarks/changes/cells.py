@@ -12,8 +12,8 @@ import numpy as np
 from benchmarks.changes import bits, fitted, shifts
 from benchmarks.changes.batch import p_values
 from benchmarks.changes.simulate import plan_of, records, single_view, view_frequencies, windows
-from estimators.changes.compare import ALPHA, FALSE_SHARE, benjamini_hochberg
-from estimators.planning import default_marginals
+from calmstream.estimators.changes.compare import ALPHA, FALSE_SHARE, benjamini_hochberg
+from calmstream.estimators.planning import default_marginals
 
 LEVELS = bits.LEVELS
 WINDOWS = 2000

@@ -12,15 +12,15 @@ from zlib import crc32
 import numpy as np
 
 from benchmarks.changes.simulate import plan_of, records, view_frequencies, windows
-from estimators import methods
-from estimators.analysis.distribution import tail
-from estimators.changes import Source
-from estimators.domain import Attributes
-from estimators.mechanisms.base import Floats
-from estimators.methods.base import Model
-from estimators.plan import Plan
-from estimators.planning import default_marginals
-from estimators.tally import Tally
+from calmstream.estimators import methods
+from calmstream.estimators.analysis.distribution import tail
+from calmstream.estimators.changes import Source
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.mechanisms.base import Floats
+from calmstream.estimators.methods.base import Model
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.planning import default_marginals
+from calmstream.estimators.tally import Tally
 
 Published = tuple[Floats, Floats]
 """Cells of a table and their standard errors."""

@@ -10,18 +10,18 @@ import numpy as np
 
 from benchmarks.changes.fitted import naive_table, naive_value
 from benchmarks.changes.simulate import plan_of, records, windows
-from estimators.analysis.distribution import critical_value
-from estimators.changes import Source, compare
-from estimators.changes.basis import contrasts
-from estimators.changes.power import (
+from calmstream.estimators.analysis.distribution import critical_value
+from calmstream.estimators.changes import Source, compare
+from calmstream.estimators.changes.basis import contrasts
+from calmstream.estimators.changes.power import (
     expected_fit,
     noncentral_tail,
     noncentrality,
     planned_views,
 )
-from estimators.domain import Domain
-from estimators.mechanisms.base import Floats
-from estimators.plan import Plan
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.mechanisms.base import Floats
+from calmstream.estimators.plan import Plan
 
 SHIFTS = ("cell", "margin", "dependence")
 KINDS = ("margin", "dependence")

@@ -8,14 +8,14 @@ import numpy as np
 
 from benchmarks.changes.batch import Windows
 from benchmarks.populations import population
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.mechanisms import standard
+from calmstream.estimators.mechanisms.base import Floats
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.view import View
 from calmstream.evaluation.rounds import local_plan
-from estimators import methods
-from estimators.domain import Domain
-from estimators.mechanisms import standard
-from estimators.mechanisms.base import Floats
-from estimators.plan import Group, Plan
-from estimators.plan.request import Request
-from estimators.view import View
 
 ATTRIBUTES = 8
 """Attributes of each data set that are used."""

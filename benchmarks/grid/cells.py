@@ -34,17 +34,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.populations import first
+from calmstream.common.errors import CalmstreamError
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Attributes, Codes, Domain
+from calmstream.estimators.marginal import sse
+from calmstream.estimators.methods.auto import Prediction, pick, predictions
+from calmstream.estimators.methods.base import Method, Model
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.evaluate import draw_targets
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
-from estimators import methods
-from estimators.domain import Attributes, Codes, Domain
-from estimators.errors import CalmstreamError
-from estimators.marginal import sse
-from estimators.methods.auto import Prediction, pick, predictions
-from estimators.methods.base import Method, Model
-from estimators.plan import Plan
-from estimators.plan.request import Request
 
 Floats = NDArray[np.float64]
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from benchmarks.pgm.inference import cliques_of, estimator_inputs, joint
 from benchmarks.pgm.problem import TARGET_SIZES, Problem
-from estimators.domain import Attributes, Domain
+from calmstream.estimators.domain import Attributes, Domain
 
 Floats = NDArray[np.float64]
 

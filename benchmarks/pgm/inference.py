@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from benchmarks.pgm.problem import Measurement
-    from estimators.domain import Attributes
+    from calmstream.estimators.domain import Attributes
 
 Array = Any
 """A jax array."""

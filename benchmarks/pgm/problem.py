@@ -7,7 +7,7 @@ reports), the targets (attribute sets whose tables are compared) and their true 
 Devices, targets and true tables are drawn in the same way as in the comparison with all other
 methods (`benchmarks.grid.cells`). Private-PGM gets the unbiased table of every view and the
 standard deviation of its cells. The noise-aware method starts from the same numbers
-(`estimators.noise_aware.input.statistics`).
+(`input.statistics`).
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from numpy.typing import NDArray
 
 from benchmarks.grid.cells import OURS, devices, targets_of, truths
 from benchmarks.populations import first
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.marginal import sse
+from calmstream.estimators.methods.shared.packing import Assigned, pack
+from calmstream.estimators.noise_aware.design.allocation import oracle
+from calmstream.estimators.noise_aware.input.statistics import cell_variance
+from calmstream.estimators.numerics.covering import balanced
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.view import View
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
-from estimators import methods
-from estimators.domain import Attributes, Domain
-from estimators.marginal import sse
-from estimators.methods.shared.packing import Assigned, pack
-from estimators.noise_aware.design.allocation import oracle
-from estimators.noise_aware.input.statistics import cell_variance
-from estimators.numerics.covering import balanced
-from estimators.plan import Plan
-from estimators.plan.request import Request
-from estimators.tally import Tally
-from estimators.view import View
 
 Floats = NDArray[np.float64]
 

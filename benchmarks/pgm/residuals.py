@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from benchmarks.pgm.problem import Measurement, Problem
-from estimators.domain import Attributes, Domain
+from calmstream.estimators.domain import Attributes, Domain
 
 Floats = NDArray[np.float64]
 

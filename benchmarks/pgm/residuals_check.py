@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from benchmarks.pgm.problem import Measurement
 from benchmarks.pgm.residuals import UNSEEN_VARIANCES, fit
-from estimators.domain import Attribute, Attributes, Domain
+from calmstream.estimators.domain import Attribute, Attributes, Domain
 
 LIMIT = 0.002
 """Largest difference of a share; the authors' program computes with 32 bits and stops early."""

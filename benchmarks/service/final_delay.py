@@ -27,17 +27,17 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from benchmarks.changes.simulate import records
-from broker.clock import SystemClock
-from broker.in_process import InProcessBroker
-from broker.names import TopicNames
-from broker.transport import Partition
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Partition
+from calmstream.common.clock import SystemClock
+from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.session import PublishingSession
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.state import ClosedWindow, WindowCount, closed_key, encode_closed
 from calmstream.evaluation.population import collect
-from consumer.metrics.publisher import publisher_metrics
-from consumer.publish.config import PublisherConfig
-from consumer.publish.session import PublishingSession
-from estimators.plan import Plan
-from estimators.tally import Tally
-from estimators.wire.state import ClosedWindow, WindowCount, closed_key, encode_closed
 from tests.support.plans import draft
 
 WINDOWS, DUE, USERS = 24, 2, 1 << 12

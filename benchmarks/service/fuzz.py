@@ -2,7 +2,7 @@
 
     python -m benchmarks.service.fuzz [--messages N] [--seed S]
 
-A worker counts each partition by a *fold* (`consumer.tally.folding`), an object that takes records
+A worker counts each partition by a *fold* (`tally.folding`), an object that takes records
 one after another or many at once. The fold must either accept a message as a valid batch or reject
 it. Every message is folded both ways; a difference, or any other exception than a rejection, ends
 the run, and the message is printed. At the end the program prints how often each
@@ -18,8 +18,8 @@ import sys
 import time
 from collections import Counter
 
-from broker.transport import Chunk, Partition, Record
-from consumer.tally.folding.fold import Outcome, PartitionFold
+from calmstream.broker.transport import Chunk, Partition, Record
+from calmstream.consumer.tally.folding.fold import Outcome, PartitionFold
 from tests.support.attacks.fuzzing import messages, plan_of
 
 CHUNK = 200

@@ -26,8 +26,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from broker.kafka import connect
-from broker.transport import Partition, TopicSpec
+from calmstream.broker.kafka import connect
+from calmstream.broker.transport import Partition, TopicSpec
 from tests.brokers.native import NativeKafka
 from tests.brokers.planted import now_ms, plant, stamped
 from tests.support.batches import (

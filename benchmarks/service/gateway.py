@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.service.gateway_server import MODES
-from estimators.plan import Plan
+from calmstream.estimators.plan import Plan
 from tests.support.gateway.spool_world import LABELS, counting_plan
 
 WRK = r"""

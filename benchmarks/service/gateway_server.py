@@ -14,12 +14,12 @@ from typing import Any
 import uvicorn
 from prometheus_client import CollectorRegistry
 
-from broker.names import TopicNames
-from estimators.plan import Plan
-from producer.gateway.durable import files
-from producer.gateway.http.gateway import Gateway, Surroundings
-from producer.gateway.http.metrics import GatewayMetrics
-from producer.gateway.http.settings import GatewaySettings
+from calmstream.broker.names import TopicNames
+from calmstream.estimators.plan import Plan
+from calmstream.producer.gateway.durable import files
+from calmstream.producer.gateway.http.gateway import Gateway, Surroundings
+from calmstream.producer.gateway.http.metrics import GatewayMetrics
+from calmstream.producer.gateway.http.settings import GatewaySettings
 
 MODES = {
     "bare": "bare uvicorn",

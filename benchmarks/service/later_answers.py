@@ -37,23 +37,23 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from benchmarks.populations import population
-from broker.in_process import InProcessBroker
-from broker.kafka import connect
-from broker.transport import Broker, Delivery
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.kafka import connect
+from calmstream.broker.transport import Broker, Delivery
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.kept_counts import count_records
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.read.history import History
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.snapshot import Kind
+from calmstream.estimators.wire.state import WindowCount
 from calmstream.evaluation.population import collect, draw
 from calmstream.evaluation.rounds import local_plan
-from consumer.publish.build import build_set
-from consumer.publish.kept_counts import count_records
-from consumer.publish.merge import MergedWindow
-from consumer.read.history import History
-from consumer.subscribe.subscribe import plan_names
-from estimators import methods
-from estimators.domain import Domain
-from estimators.plan import Plan
-from estimators.plan.request import Request
-from estimators.tally import Tally
-from estimators.wire.snapshot import Kind
-from estimators.wire.state import WindowCount
 
 DEVICES = 10_000
 EPSILON = "1"

@@ -52,10 +52,10 @@ from benchmarks.service.plans_setting import (
     send,
     start,
 )
-from broker.transport import Broker
-from consumer.metrics.registry import plan_label
-from consumer.subscribe.subscribe import plan_names
-from estimators.plan import Plan
+from calmstream.broker.transport import Broker
+from calmstream.consumer.metrics.registry import plan_label
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.plan import Plan
 from tests.brokers.native import NativeKafka
 from tests.support.service.processes import Process, until
 

@@ -24,10 +24,10 @@ from benchmarks.service.plans_setting import (
     plan_of,
     start,
 )
-from broker.transport import Broker
 from calmstream import read_plan
-from consumer.metrics.registry import plan_label
-from estimators.plan import Plan
+from calmstream.broker.transport import Broker
+from calmstream.consumer.metrics.registry import plan_label
+from calmstream.estimators.plan import Plan
 from tests.support.service.processes import Process, run, until
 
 WINDOW, GRACE = 10, 2

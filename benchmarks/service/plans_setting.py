@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from broker.kafka import connect
-from broker.transport import Broker, Sink
+from calmstream.broker.kafka import connect
+from calmstream.broker.transport import Broker, Sink
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.batch import Batch, encode_batch
 from calmstream.topics import ensure_topics
-from consumer.subscribe.subscribe import plan_names
-from estimators.plan import Plan
-from estimators.wire.batch import Batch, encode_batch
 from tests.support.plans import PAIR_GROUP, pair_plan
 from tests.support.service.processes import Process, until
 

@@ -45,11 +45,11 @@ from benchmarks.service.plans_setting import (
     plan_of,
     start,
 )
-from broker.transport import Sink
-from consumer.subscribe.subscribe import plan_names
-from estimators.plan import Plan
-from estimators.plan.limits import MAX_BATCHES, Limits
-from estimators.wire.batch import Batch, encode_batch
+from calmstream.broker.transport import Sink
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.limits import MAX_BATCHES, Limits
+from calmstream.estimators.wire.batch import Batch, encode_batch
 from tests.support.service.processes import Process, until
 
 Setting = tuple[int, int]

@@ -38,12 +38,12 @@ from pathlib import Path
 
 import numpy as np
 
-from broker.kafka import connect
-from consumer.subscribe.subscribe import plan_names
-from estimators.domain import Domain
-from estimators.plan import Group, Plan
-from estimators.view import View
-from estimators.wire.batch import Batch, encode_batch
+from calmstream.broker.kafka import connect
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.view import View
+from calmstream.estimators.wire.batch import Batch, encode_batch
 from tests.brokers.native import NativeKafka
 from tests.support.service.processes import Process, run, until
 

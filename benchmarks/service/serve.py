@@ -30,9 +30,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from benchmarks.service.later_answers import QUESTIONS, Filler, make_plan, peak_mb, records_of
-from broker.in_process import InProcessBroker
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.consumer.runtime.service import configure_logging
 from calmstream.local_results import local_results
-from consumer.runtime.service import configure_logging
 
 CLIENTS = 100
 WINDOWS = 24

@@ -27,11 +27,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from consumer.sink.batch import BATCH_ROWS
-from consumer.sink.stored import StoredSet, stored_set
-from consumer.subscribe.assembler import SnapshotAssembler
-from estimators.plan import Plan
-from estimators.wire.snapshot import Kind
+from calmstream.consumer.sink.batch import BATCH_ROWS
+from calmstream.consumer.sink.stored import StoredSet, stored_set
+from calmstream.consumer.subscribe.assembler import SnapshotAssembler
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind
 from tests.support.sink.kills import WrittenTopic, kill_sinks
 from tests.support.sink.planted import records, wide_plan
 from tests.support.sink.postgres import PostgresServer, programs

@@ -28,7 +28,7 @@ import structlog
 
 from benchmarks.speed import device, fitting, private_pgm, publishing, service
 from benchmarks.speed.rows import Row, head
-from broker.kafka import connect
+from calmstream.broker.kafka import connect
 from tests.brokers.jars import Unavailable
 from tests.brokers.native import NativeKafka
 

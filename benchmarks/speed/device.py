@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.speed.rows import Row, best, processor_seconds
-from estimators.mechanisms import standard
-from estimators.randomness import SystemRandomness
+from calmstream.estimators.mechanisms import standard
+from calmstream.estimators.randomness import SystemRandomness
 
 REPORTS = 300_000
 AIMS = {"grr": "at least 80", "oue": "at least 12", "subset-selection": "at least 6"}

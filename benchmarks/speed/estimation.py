@@ -24,17 +24,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 import numpy as np
 
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Attributes, Codes, Domain
+from calmstream.estimators.marginal import sse
+from calmstream.estimators.methods.shared.overlapping import OverlappingTables
+from calmstream.estimators.numerics.covering import covering, schoenheim
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.planning import default_marginals
 from calmstream.evaluation.evaluate import draw_targets
 from calmstream.evaluation.population import collect, draw
 from calmstream.tables import read_table
-from estimators import methods
-from estimators.domain import Attributes, Codes, Domain
-from estimators.marginal import sse
-from estimators.methods.shared.overlapping import OverlappingTables
-from estimators.numerics.covering import covering, schoenheim
-from estimators.plan import Plan
-from estimators.plan.request import Request
-from estimators.planning import default_marginals
 
 REPEATS = 5
 DATA = ROOT.parent / "shared" / "data"

@@ -15,13 +15,13 @@ import numpy as np
 from benchmarks.grid.cells import devices, targets_of
 from benchmarks.populations import first
 from benchmarks.speed.rows import Row, best, processor_seconds
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.noise_aware.model import NoiseAwareModel
+from calmstream.estimators.plan.pilots import Pooled
+from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
-from estimators import methods
-from estimators.domain import Attribute, Domain
-from estimators.noise_aware.model import NoiseAwareModel
-from estimators.plan.pilots import Pooled
-from estimators.plan.request import Request
 
 USERS = 1 << 18
 CASES = (

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from broker.records import Chunk
-from broker.transport import Partition, Record
-from consumer.tally.folding.fold import PartitionFold
-from estimators.plan import Plan
+from calmstream.broker.records import Chunk
+from calmstream.broker.transport import Partition, Record
+from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.estimators.plan import Plan
 
 POLL_RECORDS = 5000
 

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.mechanisms import MECHANISMS, Mechanism, standard
-from estimators.randomness import SeededRandomness, SystemRandomness
+from calmstream.estimators.mechanisms import MECHANISMS, Mechanism, standard
+from calmstream.estimators.randomness import SeededRandomness, SystemRandomness
 
 EPSILON = "1"
 DOMAINS = (16, 64, 256)

@@ -25,22 +25,22 @@ from secrets import token_hex
 import numpy as np
 
 from benchmarks.speed.rows import Row, best, processor_seconds
-from broker.clock import SystemClock
-from broker.in_process import InProcessBroker
-from broker.kafka import connect
-from broker.transport import Broker, TopicSpec
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.kafka import connect
+from calmstream.broker.transport import Broker, TopicSpec
+from calmstream.common.clock import SystemClock
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.publish.set_writer import SetWriter
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.snapshot import Kind
+from calmstream.estimators.wire.state import WindowCount
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from consumer.publish.set_writer import SetWriter
-from estimators import methods
-from estimators.domain import Attribute, Domain
-from estimators.plan import Plan
-from estimators.plan.request import Request
-from estimators.tally import Tally
-from estimators.wire.snapshot import Kind
-from estimators.wire.state import WindowCount
 
 USERS = 1 << 17
 """Number of devices; it decides the noise, not the cost."""

@@ -28,18 +28,18 @@ from benchmarks.speed import starting
 from benchmarks.speed.librdkafka import count_by_librdkafka, drop_by_librdkafka
 from benchmarks.speed.rows import Row, best
 from benchmarks.speed.tally import Case, plan_of, records_of
-from broker.clock import SystemClock
-from broker.kafka import KafkaBroker
-from broker.names import TopicNames
-from broker.records import Chunk
-from broker.transport import Partition, TopicSpec
-from consumer.metrics.registry import tally_metrics
-from consumer.runtime.config import TallyConfig
-from consumer.subscribe.subscribe import plan_names
-from consumer.tally.folding.batch_ids import BatchIds, as_ids
-from consumer.tally.folding.fold import PartitionFold
-from consumer.tally.worker import TallyWorker
-from estimators.plan import Plan
+from calmstream.broker.kafka import KafkaBroker
+from calmstream.broker.names import TopicNames
+from calmstream.broker.records import Chunk
+from calmstream.broker.transport import Partition, TopicSpec
+from calmstream.common.clock import SystemClock
+from calmstream.consumer.metrics.registry import tally_metrics
+from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.consumer.tally.folding.batch_ids import BatchIds, as_ids
+from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.consumer.tally.worker import TallyWorker
+from calmstream.estimators.plan import Plan
 
 POLL_RECORDS = 5000
 DEADLINE = 300.0

@@ -85,15 +85,15 @@ def _hold() -> None:
     args = arguments.parse_args()
     parser("consume")
     gc.enable()
-    from broker.clock import SystemClock
-    from broker.settings import load
     from calmstream.arguments import load_plan
+    from calmstream.common.clock import SystemClock
+    from calmstream.common.settings import load
     from calmstream.connect import kafka
-    from consumer.metrics.registry import new_registry, tally_metrics
-    from consumer.runtime.config import TallyConfig
-    from consumer.runtime.service import configure_logging
-    from consumer.subscribe.subscribe import plan_names
-    from consumer.tally.worker import TallyWorker
+    from calmstream.consumer.metrics.registry import new_registry, tally_metrics
+    from calmstream.consumer.runtime.config import TallyConfig
+    from calmstream.consumer.runtime.service import configure_logging
+    from calmstream.consumer.subscribe.subscribe import plan_names
+    from calmstream.consumer.tally.worker import TallyWorker
 
     config = load(TallyConfig)
     configure_logging("error")

@@ -4,7 +4,7 @@
 
 Each line of the output is one case. The program prepares records of one partition and gives them to
 a *fold*, the object that decodes, checks (times and ids) and counts the records of a partition
-(`consumer.tally.folding`), 5,000 at a time, as a poll does. Fetching and storing the state
+(`tally.folding`), 5,000 at a time, as a poll does. Fetching and storing the state
 are not included. The fastest of several passes is shown, in processor time, because other load on
 the machine can only slow a pass down.
 """
@@ -18,14 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from broker.transport import Chunk, Partition, Record
-from consumer.tally.folding.fold import PartitionFold
-from estimators.domain import Domain
-from estimators.plan import Group, Plan
-from estimators.randomness import SystemRandomness
-from estimators.view import View
-from estimators.wire import packed
-from estimators.wire.batch import Batch, encode_batch
+from calmstream.broker.transport import Chunk, Partition, Record
+from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.randomness import SystemRandomness
+from calmstream.estimators.view import View
+from calmstream.estimators.wire import packed
+from calmstream.estimators.wire.batch import Batch, encode_batch
 
 START = 1_700_000_000
 """Start of the plan in Unix seconds; the records have times just after it."""

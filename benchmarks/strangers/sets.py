@@ -37,9 +37,9 @@ from typing import Any
 
 import numpy as np
 
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.domain import Attribute, Domain
 from calmstream.tables import Table
-from estimators.domain import Attribute, Domain
-from estimators.errors import InvalidInput
 
 MANY_NUMBERS = 16
 GROUPS = 8

@@ -5,7 +5,7 @@ size limits, consumer groups with generations, and topic ids. ``broker`` is the 
 ``cluster`` holds the shared topics and groups, and ``log`` the records of one partition.
 """
 
-from broker.in_process.broker import InProcessBroker
-from broker.in_process.faults import Faults, SendFault
+from calmstream.broker.in_process.broker import InProcessBroker
+from calmstream.broker.in_process.faults import Faults, SendFault
 
 __all__ = ["Faults", "InProcessBroker", "SendFault"]

@@ -5,22 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from broker.clock import wall_clock
-from broker.in_process.cluster import Cluster
-from broker.in_process.faults import Faults
-from broker.in_process.groups import assignor_named
-from broker.in_process.readers import InProcessGroupReader, InProcessReader
-from broker.in_process.sink import InProcessSink
-from broker.in_process.topics import InProcessTopics
-from broker.open_clients import OpenClients
-from broker.transport import Partition, Record
+from calmstream.broker.in_process.cluster import Cluster
+from calmstream.broker.in_process.faults import Faults
+from calmstream.broker.in_process.groups import assignor_named
+from calmstream.broker.in_process.readers import InProcessGroupReader, InProcessReader
+from calmstream.broker.in_process.sink import InProcessSink
+from calmstream.broker.in_process.topics import InProcessTopics
+from calmstream.broker.open_clients import OpenClients
+from calmstream.broker.transport import Partition, Record
+from calmstream.common.clock import wall_clock
 
 # Kafka's own default for the maximum interval between two polls of a group member.
 DEFAULT_SESSION_SECONDS = 300.0
 
 
 class InProcessBroker:
-    """A broker in memory; see :class:`broker.transport.Broker`. Safe for use from several threads.
+    """A broker in memory; see `Broker`. Safe for use from several threads.
 
     Args:
         clock: returns the broker's time in milliseconds, for append times, retention and

@@ -7,14 +7,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from broker.in_process.faults import Faults, SendFault
-from broker.in_process.groups import Assignor, Group
-from broker.in_process.log import PartitionLog
-from broker.in_process.monitor import Monitor
-from broker.in_process.settings import log_rules, with_defaults
-from broker.partitioner import partition_of
-from broker.transport import Headers, Partition, TopicInfo, TopicSpec
-from estimators.errors import (
+from calmstream.broker.in_process.faults import Faults, SendFault
+from calmstream.broker.in_process.groups import Assignor, Group
+from calmstream.broker.in_process.log import PartitionLog
+from calmstream.broker.in_process.monitor import Monitor
+from calmstream.broker.in_process.settings import log_rules, with_defaults
+from calmstream.broker.partitioner import partition_of
+from calmstream.broker.transport import Headers, Partition, TopicInfo, TopicSpec
+from calmstream.common.errors import (
     CalmstreamError,
     FatalError,
     MissingTopic,

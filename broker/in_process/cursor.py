@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from broker.in_process.cluster import Cluster
-from broker.transport import Partition, Record
-from estimators.errors import FatalError
+from calmstream.broker.in_process.cluster import Cluster
+from calmstream.broker.transport import Partition, Record
+from calmstream.common.errors import FatalError
 
 
 class Cursor:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum
 
-from broker.transport import Partition
+from calmstream.broker.transport import Partition
 
 
 class SendFault(Enum):

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from broker.transport import Partition
-from estimators.errors import FatalError
+from calmstream.broker.transport import Partition
+from calmstream.common.errors import FatalError
 
 Assignor = Callable[[Mapping[str, int], Mapping[str, frozenset[str]]], dict[Partition, str]]
 """Computes the owner of each partition.

@@ -8,10 +8,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import replace
 
-from broker.in_process.settings import LogRules
-from broker.record_batches import as_chunk, decode_batches
-from broker.transport import Headers, Partition, Record
-from estimators.errors import FatalError, concerning
+from calmstream.broker.in_process.settings import LogRules
+from calmstream.broker.record_batches import as_chunk, decode_batches
+from calmstream.broker.transport import Headers, Partition, Record
+from calmstream.common.errors import FatalError, concerning
 
 # The header of a batch; and the attributes and the two zero differences of a record that is alone
 # in its batch.

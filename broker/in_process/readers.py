@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from broker.in_process.cluster import Cluster
-from broker.in_process.cursor import Cursor
-from broker.records import in_chunks
-from broker.transport import Changes, Chunk, Partition, Record
-from estimators.errors import FatalError
+from calmstream.broker.in_process.cluster import Cluster
+from calmstream.broker.in_process.cursor import Cursor
+from calmstream.broker.records import in_chunks
+from calmstream.broker.transport import Changes, Chunk, Partition, Record
+from calmstream.common.errors import FatalError
 
 # Kafka's default for the number of records that one poll returns.
 DEFAULT_MAX_RECORDS = 500
@@ -59,7 +59,7 @@ class _ReaderBase:
 
 
 class InProcessReader(_ReaderBase):
-    """Reads partitions that its caller chooses; see :class:`broker.transport.Reader`."""
+    """Reads partitions that its caller chooses; see `Reader`."""
 
     def assign(self, partitions: Collection[Partition]) -> None:
         """Read exactly these partitions; those read before keep their positions."""
@@ -78,7 +78,7 @@ class InProcessReader(_ReaderBase):
 
 
 class InProcessGroupReader(_ReaderBase):
-    """A member of a group; see :class:`broker.transport.GroupReader`."""
+    """A member of a group; see `GroupReader`."""
 
     def __init__(
         self,

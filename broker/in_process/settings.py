@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from estimators.errors import FatalError
+from calmstream.common.errors import FatalError
 
 # All topic settings of Kafka 4.1 with their defaults. The list also contains settings that have no
 # effect on the in-process broker, because it must accept every name that Kafka accepts.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from broker.in_process.cluster import Cluster, Message
-from broker.in_process.monitor import Monitor
-from broker.transport import Headers
-from estimators.errors import CalmstreamError, FatalError, RecoverableError
+from calmstream.broker.in_process.cluster import Cluster, Message
+from calmstream.broker.in_process.monitor import Monitor
+from calmstream.broker.transport import Headers
+from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 
 
 class InProcessDelivery:
-    """The result of one send; see :class:`broker.transport.Delivery`.
+    """The result of one send; see `Delivery`.
 
     Args:
         topic: name of the topic, for error messages.
@@ -47,7 +47,7 @@ class InProcessDelivery:
 
 
 class InProcessSink:
-    """Appends records; see :class:`broker.transport.Sink`."""
+    """Appends records; see `Sink`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

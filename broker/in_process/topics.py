@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from broker.in_process.cluster import Cluster
-from broker.transport import Partition, TopicInfo, TopicSpec
+from calmstream.broker.in_process.cluster import Cluster
+from calmstream.broker.transport import Partition, TopicInfo, TopicSpec
 
 
 class InProcessTopics:
-    """Administers topics; see :class:`broker.transport.Topics`. No method blocks."""
+    """Administers topics; see `Topics`. No method blocks."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

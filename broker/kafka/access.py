@@ -16,9 +16,9 @@ from kafka.admin import (
 )
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
 
-from broker.kafka.client_repairs.missing_calls import send_request
-from broker.kafka.translate import translated
-from broker.permissions import Permission
+from calmstream.broker.kafka.client_repairs.missing_calls import send_request
+from calmstream.broker.kafka.translate import translated
+from calmstream.broker.permissions import Permission
 
 QUOTA = "producer_byte_rate"
 """Kafka's name of the limit on the bytes per second that a principal may send."""

@@ -8,20 +8,20 @@ from typing import Any, TypeVar
 from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
 
-from broker.kafka.access import grant, limit_rate
-from broker.kafka.client_repairs import repair_admin
-from broker.kafka.client_repairs.failed_starts import close_failed_start
-from broker.kafka.client_repairs.private_names import check_private_names
-from broker.kafka.group_reader import KafkaGroupReader, new_member
-from broker.kafka.limits import Limits, milliseconds
-from broker.kafka.readers import KafkaReader, new_consumer
-from broker.kafka.sink import KafkaSink
-from broker.kafka.topics import KafkaTopics
-from broker.kafka.translate import translate
-from broker.open_clients import OpenClients
-from broker.permissions import Permission
-from broker.security import Security
-from estimators.errors import InvalidInput, RecoverableError
+from calmstream.broker.kafka.access import grant, limit_rate
+from calmstream.broker.kafka.client_repairs import repair_admin
+from calmstream.broker.kafka.client_repairs.failed_starts import close_failed_start
+from calmstream.broker.kafka.client_repairs.private_names import check_private_names
+from calmstream.broker.kafka.group_reader import KafkaGroupReader, new_member
+from calmstream.broker.kafka.limits import Limits, milliseconds
+from calmstream.broker.kafka.readers import KafkaReader, new_consumer
+from calmstream.broker.kafka.sink import KafkaSink
+from calmstream.broker.kafka.topics import KafkaTopics
+from calmstream.broker.kafka.translate import translate
+from calmstream.broker.open_clients import OpenClients
+from calmstream.broker.permissions import Permission
+from calmstream.broker.security import Security
+from calmstream.common.errors import InvalidInput, RecoverableError
 
 _Client = TypeVar("_Client")
 
@@ -69,7 +69,7 @@ def connect(bootstrap: str, security: Security | None = None, **limits: Any) -> 
 
 
 class KafkaBroker:
-    """Apache Kafka; see :class:`broker.transport.Broker`. :func:`connect` creates it.
+    """Apache Kafka; see `Broker`. :func:`connect` creates it.
 
     This object, its sinks and its administrators are safe for use from several threads; its readers
     are not.
@@ -122,7 +122,7 @@ class KafkaBroker:
         return topics
 
     def grant(self, principal: str, wanted: Collection[Permission]) -> None:
-        """Grant permissions to a principal; see :func:`broker.kafka.access.grant`."""
+        """Grant permissions to a principal; see `grant`."""
         admin = self._reach(lambda settings: KafkaAdminClient(**settings))
         try:
             grant(admin, principal, wanted)
@@ -130,7 +130,7 @@ class KafkaBroker:
             admin.close()
 
     def limit_rate(self, principal: str, bytes_per_second: float) -> None:
-        """Limit what a principal sends; see :func:`broker.kafka.access.limit_rate`."""
+        """Limit what a principal sends; see `limit_rate`."""
         admin = self._reach(lambda settings: KafkaAdminClient(**settings))
         try:
             limit_rate(admin, principal, bytes_per_second)

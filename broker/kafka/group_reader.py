@@ -19,16 +19,16 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
-from broker.kafka.assignor import QuickCooperativeAssignor
-from broker.kafka.client_repairs import repair_member
-from broker.kafka.client_repairs.missing_calls import partition_state
-from broker.kafka.client_repairs.second_joins import topics_known
-from broker.kafka.client_repairs.stale_claims import forget_lost_partitions
-from broker.kafka.limits import Limits, milliseconds
-from broker.kafka.readers import DEFAULT_MAX_RECORDS, ConsumerBase, new_consumer
-from broker.kafka.translate import translate, translated
-from broker.transport import Changes, Chunk, Partition
-from estimators.errors import CalmstreamError, FatalError, MissingTopic, concerning
+from calmstream.broker.kafka.assignor import QuickCooperativeAssignor
+from calmstream.broker.kafka.client_repairs import repair_member
+from calmstream.broker.kafka.client_repairs.missing_calls import partition_state
+from calmstream.broker.kafka.client_repairs.second_joins import topics_known
+from calmstream.broker.kafka.client_repairs.stale_claims import forget_lost_partitions
+from calmstream.broker.kafka.limits import Limits, milliseconds
+from calmstream.broker.kafka.readers import DEFAULT_MAX_RECORDS, ConsumerBase, new_consumer
+from calmstream.broker.kafka.translate import translate, translated
+from calmstream.broker.transport import Changes, Chunk, Partition
+from calmstream.common.errors import CalmstreamError, FatalError, MissingTopic, concerning
 
 _ASSIGNORS: Mapping[str, type] = {
     "cooperative-sticky": QuickCooperativeAssignor,
@@ -70,7 +70,7 @@ def new_member(
 
 
 class KafkaGroupReader(ConsumerBase):
-    """A member of a group; see :class:`broker.transport.GroupReader`.
+    """A member of a group; see `GroupReader`.
 
     Args:
         consumer: a consumer in a group, from :func:`new_member`.

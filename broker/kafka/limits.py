@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
-from estimators.errors import InvalidInput
+from calmstream.common.errors import InvalidInput
 
 ASSIGNORS = ("cooperative-sticky", "sticky", "range", "round-robin")
 CODECS = (None, "gzip", "lz4", "snappy", "zstd")

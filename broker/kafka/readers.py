@@ -8,12 +8,12 @@ from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 
-from broker.kafka.client_repairs import repair_consumer
-from broker.kafka.client_repairs.missing_calls import partition_state
-from broker.kafka.limits import Limits, milliseconds
-from broker.kafka.translate import translated
-from broker.transport import Chunk, Partition, Record
-from estimators.errors import FatalError, MissingTopic, concerning
+from calmstream.broker.kafka.client_repairs import repair_consumer
+from calmstream.broker.kafka.client_repairs.missing_calls import partition_state
+from calmstream.broker.kafka.limits import Limits, milliseconds
+from calmstream.broker.kafka.translate import translated
+from calmstream.broker.transport import Chunk, Partition, Record
+from calmstream.common.errors import FatalError, MissingTopic, concerning
 
 # Kafka's default for the number of records that one poll returns.
 DEFAULT_MAX_RECORDS = 500
@@ -102,7 +102,7 @@ class ConsumerBase:
 
 
 class KafkaReader(ConsumerBase):
-    """Reads partitions that its caller chooses; see :class:`broker.transport.Reader`.
+    """Reads partitions that its caller chooses; see `Reader`.
 
     Args:
         consumer: a consumer without a group, from :func:`new_consumer`.

@@ -9,18 +9,18 @@ from typing import Any
 
 from kafka import errors as kafka_errors
 
-from broker.failed_delivery import FailedDelivery
-from broker.kafka.client_repairs import RepairedProducer
-from broker.kafka.client_repairs.first_sends import announce_topics, fast_metadata
-from broker.kafka.client_repairs.missing_calls import force_close
-from broker.kafka.limits import Limits, milliseconds
-from broker.kafka.translate import translate, translated
-from broker.transport import Headers
-from estimators.errors import CalmstreamError, FatalError, MissingTopic, RecoverableError
+from calmstream.broker.failed_delivery import FailedDelivery
+from calmstream.broker.kafka.client_repairs import RepairedProducer
+from calmstream.broker.kafka.client_repairs.first_sends import announce_topics, fast_metadata
+from calmstream.broker.kafka.client_repairs.missing_calls import force_close
+from calmstream.broker.kafka.limits import Limits, milliseconds
+from calmstream.broker.kafka.translate import translate, translated
+from calmstream.broker.transport import Headers
+from calmstream.common.errors import CalmstreamError, FatalError, MissingTopic, RecoverableError
 
 
 class KafkaDelivery:
-    """The result of a send that the Kafka client accepted; see :class:`broker.transport.Delivery`.
+    """The result of a send that the Kafka client accepted; see `Delivery`.
 
     Args:
         future: the client's object for the pending send.
@@ -42,7 +42,7 @@ class KafkaDelivery:
 
 
 class KafkaSink:
-    """Appends records; see :class:`broker.transport.Sink`.
+    """Appends records; see `Sink`.
 
     Args:
         settings: keyword arguments of the client that describe how to reach the cluster.

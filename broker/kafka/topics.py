@@ -11,17 +11,17 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka import errors as kafka_errors
 from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 
-from broker.kafka.limits import milliseconds
-from broker.kafka.translate import translated
-from broker.transport import Partition, TopicInfo, TopicSpec
-from estimators.errors import FatalError, RecoverableError
+from calmstream.broker.kafka.limits import milliseconds
+from calmstream.broker.kafka.translate import translated
+from calmstream.broker.transport import Partition, TopicInfo, TopicSpec
+from calmstream.common.errors import FatalError, RecoverableError
 
 # Pause in seconds between two checks that deleted topics are gone.
 _DELETION_CHECK_SECONDS = 0.05
 
 
 class KafkaTopics:
-    """Administers topics; see :class:`broker.transport.Topics`. Safe for several threads.
+    """Administers topics; see `Topics`. Safe for several threads.
 
     Args:
         admin: the client's administrator.

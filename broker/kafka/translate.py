@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from kafka import errors as kafka_errors
 
-from estimators.errors import (
+from calmstream.common.errors import (
     CalmstreamError,
     FatalError,
     MissingTopic,

@@ -7,8 +7,8 @@ error other than :class:`CorruptBatch`. A batch that cannot be decoded gives a r
 the same one, whatever libraries it has.
 """
 
-from broker.record_batches.as_chunk import as_chunk
-from broker.record_batches.batch_header import CorruptBatch
-from broker.record_batches.decode import Columns, Damaged, decode_batches
+from calmstream.broker.record_batches.as_chunk import as_chunk
+from calmstream.broker.record_batches.batch_header import CorruptBatch
+from calmstream.broker.record_batches.decode import Columns, Damaged, decode_batches
 
 __all__ = ["Columns", "CorruptBatch", "Damaged", "as_chunk", "decode_batches"]

@@ -1,11 +1,11 @@
-"""Converts a decoded piece of a log to the :class:`broker.records.Chunk` that readers return."""
+"""Converts a decoded piece of a log to the `Chunk` that readers return."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from broker.record_batches.decode import Columns, Damaged
-from broker.records import Chunk, Damage, Partition
+from calmstream.broker.record_batches.decode import Columns, Damaged
+from calmstream.broker.records import Chunk, Damage, Partition
 
 
 def as_chunk(partition: Partition, piece: Columns | Damaged) -> Chunk | None:
@@ -13,7 +13,7 @@ def as_chunk(partition: Partition, piece: Columns | Damaged) -> Chunk | None:
 
     Args:
         partition: the partition of the log.
-        piece: one result of :func:`broker.record_batches.decode.decode_batches`; a damaged batch
+        piece: one result of `decode_batches`; a damaged batch
             gives one record.
     """
     if isinstance(piece, Columns):

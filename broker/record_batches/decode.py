@@ -13,17 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.record_batches.batch_header import (
+from calmstream.broker.record_batches.batch_header import (
     HEADER_BYTES,
     MAGIC,
     BatchHeader,
     CorruptBatch,
     batch_headers,
 )
-from broker.record_batches.codecs import MAX_BYTES, NotDecompressible, decompress
-from broker.record_batches.few_records import MAX_RECORDS as FEW_RECORDS
-from broker.record_batches.few_records import Row, read_few
-from broker.record_batches.record_fields import Fields, Flags, read_fields, record_spans
+from calmstream.broker.record_batches.codecs import MAX_BYTES, NotDecompressible, decompress
+from calmstream.broker.record_batches.few_records import MAX_RECORDS as FEW_RECORDS
+from calmstream.broker.record_batches.few_records import Row, read_few
+from calmstream.broker.record_batches.record_fields import Fields, Flags, read_fields, record_spans
 
 MAX_RECORDS = 1 << 16
 """Maximum number of records in one batch; a batch with more is damaged."""

@@ -1,7 +1,7 @@
 """Decodes the fields of few records one by one, which then costs less than array operations.
 
 It recognises usual records only, and nothing else: whether an unusual one is damaged is decided by
-:func:`broker.record_batches.record_fields.read_fields`.
+`read_fields`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from broker.record_batches.batch_header import BatchHeader
+from calmstream.broker.record_batches.batch_header import BatchHeader
 
 MAX_RECORDS = 32
 """Up to this number of records, a loop is faster than array operations."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from broker.clock import Clock
-from broker.shared.group import GroupShare, SharedGroup
-from broker.shared.reader import ReaderShare, SharedReader
-from broker.shared.sink import SinkShare
-from broker.transport import Broker, Sink, Topics
+from calmstream.broker.shared.group import GroupShare, SharedGroup
+from calmstream.broker.shared.reader import ReaderShare, SharedReader
+from calmstream.broker.shared.sink import SinkShare
+from calmstream.broker.transport import Broker, Sink, Topics
+from calmstream.common.clock import Clock
 
 
 class SharedBroker:
@@ -57,7 +57,7 @@ class SharedBroker:
 
 
 class PlanBroker:
-    """A plan's view of a shared connection; see :class:`broker.transport.Broker`.
+    """A plan's view of a shared connection; see `Broker`.
 
     Its clients are shares. Closing them, or this object, leaves the common clients open. The names
     of groups and members are ignored: there is one membership.

@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from broker.clock import Clock
-from broker.shared.queue import RecordQueue
-from broker.transport import Changes, Chunk, GroupReader, Partition, Record
-from estimators.errors import FatalError, MissingTopic, RecoverableError
+from calmstream.broker.shared.queue import RecordQueue
+from calmstream.broker.transport import Changes, Chunk, GroupReader, Partition, Record
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
 
 _FRESH_SECONDS = 5.0
 """After a poll of the group, shares count as polled for this long."""
@@ -28,7 +28,7 @@ _TOTAL_BYTES = 64 << 20
 
 
 class GroupShare:
-    """A plan's part of a shared membership; see :class:`broker.transport.GroupReader`.
+    """A plan's part of a shared membership; see `GroupReader`.
 
     Made by :meth:`SharedGroup.share`. All methods may be called from one thread at a time, and that
     may be another than the group's.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection
 
-from broker.transport import Chunk, Partition
-from estimators.errors import FatalError
+from calmstream.broker.transport import Chunk, Partition
+from calmstream.common.errors import FatalError
 
 
 class RecordQueue:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable
 
-from broker.clock import Clock
-from broker.shared.group import equal_error
-from broker.shared.queue import RecordQueue
-from broker.transport import Chunk, Partition, Reader, Record
-from estimators.errors import FatalError
+from calmstream.broker.shared.group import equal_error
+from calmstream.broker.shared.queue import RecordQueue
+from calmstream.broker.transport import Chunk, Partition, Reader, Record
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError
 
 _IDLE_SECONDS = 10.0
 """A share that has not polled for this long is not read further until it polls again."""
@@ -26,7 +26,7 @@ _WAITING_RECORDS = 500
 
 
 class ReaderShare:
-    """A plan's part of a shared reader; see :class:`broker.transport.Reader`.
+    """A plan's part of a shared reader; see `Reader`.
 
     Two shares never read the same partition at the same time.
     """

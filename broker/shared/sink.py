@@ -6,9 +6,9 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 
-from broker.failed_delivery import FailedDelivery
-from broker.transport import Delivery, Headers, Sink
-from estimators.errors import FatalError, RecoverableError
+from calmstream.broker.failed_delivery import FailedDelivery
+from calmstream.broker.transport import Delivery, Headers, Sink
+from calmstream.common.errors import FatalError, RecoverableError
 
 SHARE_BYTES = 16 << 20
 """Size of the records that one plan may have in flight, a quarter of a sink's usual buffer. A plan
@@ -17,7 +17,7 @@ flight alone."""
 
 
 class SinkShare:
-    """A plan's part of a shared sink; see :class:`broker.transport.Sink`.
+    """A plan's part of a shared sink; see `Sink`.
 
     Args:
         sink: the common sink, which somebody else closes.

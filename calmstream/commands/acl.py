@@ -8,12 +8,12 @@ import json
 from rich.console import Console
 from rich.table import Table
 
-from broker.names import TopicNames
-from broker.permissions import ROLES, Permission, permissions
 from calmstream import arguments
+from calmstream.broker.names import TopicNames
+from calmstream.broker.permissions import ROLES, Permission, permissions
+from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
-from consumer.subscribe.subscribe import plan_names
-from estimators.errors import InvalidInput
+from calmstream.consumer.subscribe.subscribe import plan_names
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

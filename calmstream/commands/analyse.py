@@ -10,12 +10,12 @@ import orjson
 from rich.console import Console
 
 from calmstream import arguments
+from calmstream.common.errors import RecoverableError
 from calmstream.connect import kafka
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.subscribe import subscribe
+from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages import analyse
-from consumer.subscribe.assembler import Snapshot
-from consumer.subscribe.subscribe import subscribe
-from estimators.errors import RecoverableError
-from estimators.wire.snapshot import Kind
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

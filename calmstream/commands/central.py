@@ -10,26 +10,26 @@ from pathlib import Path
 
 from rich.console import Console
 
-from broker.clock import SystemClock
-from broker.names import CentralNames
-from broker.settings import load, refuse_unknown, variables
 from calmstream import arguments
+from calmstream.broker.names import CentralNames
 from calmstream.commands.consume import OTHERS
+from calmstream.common.clock import SystemClock
+from calmstream.common.settings import load, refuse_unknown, variables
 from calmstream.connect import SecurityConfig, kafka
+from calmstream.consumer.central.aggregator import Aggregator
+from calmstream.consumer.central.budget_account import BudgetAccount
+from calmstream.consumer.central.config import AggregatorConfig
+from calmstream.consumer.central.metrics import CentralMetrics
+from calmstream.consumer.central.subscribe import subscribe_releases
+from calmstream.consumer.metrics.registry import new_registry
+from calmstream.consumer.runtime.config import HttpConfig
+from calmstream.consumer.runtime.service import configure_logging, run_service
+from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.randomness import SystemRandomness
 from calmstream.pages.central_watch import show_release
+from calmstream.producer.central.submit import DEFAULT_BATCH, submit
 from calmstream.tables import read_texts
 from calmstream.version import version
-from consumer.central.aggregator import Aggregator
-from consumer.central.budget_account import BudgetAccount
-from consumer.central.config import AggregatorConfig
-from consumer.central.metrics import CentralMetrics
-from consumer.central.subscribe import subscribe_releases
-from consumer.metrics.registry import new_registry
-from consumer.runtime.config import HttpConfig
-from consumer.runtime.service import configure_logging, run_service
-from estimators.central.plan import CentralPlan
-from estimators.randomness import SystemRandomness
-from producer.central.submit import DEFAULT_BATCH, submit
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

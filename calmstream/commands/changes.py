@@ -8,18 +8,18 @@ import sys
 import orjson
 
 from calmstream import arguments
+from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
-from calmstream.pages.changes import as_text
-from consumer.read.changes import (
+from calmstream.consumer.read.changes import (
     Changes,
     changes,
     changes_of_plans,
     require_same_domain,
     with_modelled,
 )
-from consumer.read.history import History
-from estimators.errors import InvalidInput
-from estimators.plan import Plan
+from calmstream.consumer.read.history import History
+from calmstream.estimators.plan import Plan
+from calmstream.pages.changes import as_text
 
 _SHOWN = 20
 

@@ -7,21 +7,21 @@ import os
 
 from prometheus_client import CollectorRegistry
 
-from broker.clock import Clock, SystemClock
-from broker.names import TopicNames
-from broker.settings import load, refuse_unknown, variables
-from broker.transport import Broker
 from calmstream import arguments
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import Clock, SystemClock
+from calmstream.common.errors import InvalidInput
+from calmstream.common.settings import load, refuse_unknown, variables
 from calmstream.connect import SecurityConfig, kafka
-from consumer.metrics.plan import plan_metrics
-from consumer.metrics.registry import new_registry, tally_metrics
-from consumer.publish.config import PublisherConfig
-from consumer.runtime.config import HttpConfig, TallyConfig
-from consumer.runtime.service import Role, configure_logging, run_service
-from consumer.subscribe.subscribe import plan_names
-from consumer.tally.worker import TallyWorker
-from estimators.errors import InvalidInput
-from estimators.plan import Plan
+from calmstream.consumer.metrics.plan import plan_metrics
+from calmstream.consumer.metrics.registry import new_registry, tally_metrics
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
+from calmstream.consumer.runtime.service import Role, configure_logging, run_service
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.consumer.tally.worker import TallyWorker
+from calmstream.estimators.plan import Plan
 
 OTHERS = {"CALMSTREAM_DEBUG", "CALMSTREAM_RAW_MEMORY_BYTES"}
 """Variables that belong to other parts of calmstream."""
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     publishes = args.role in ("publish", "all")
     if publishes:
         # A worker that only counts does not load the methods of estimation.
-        from estimators.planning import require_answers
+        from calmstream.estimators.planning import require_answers
 
         require_answers(plan)
     names = plan_names(plan, args.namespace, args.output_namespace)
@@ -134,8 +134,8 @@ def _publisher(
     config: PublisherConfig,
     registry: CollectorRegistry,
 ) -> Role:
-    from consumer.metrics.publisher import publisher_metrics
-    from consumer.publish.publisher import Publisher
+    from calmstream.consumer.metrics.publisher import publisher_metrics
+    from calmstream.consumer.publish.publisher import Publisher
 
     metrics = publisher_metrics(registry, plan, names)
     return Publisher(plan, broker, names, clock=clock, config=config, metrics=metrics)

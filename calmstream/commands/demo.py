@@ -16,16 +16,16 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table as Grid
 
-from broker.in_process import InProcessBroker
-from broker.transport import Broker
 from calmstream import arguments
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.transport import Broker
+from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
+from calmstream.consumer.runtime.service import configure_logging
+from calmstream.consumer.subscribe.subscribe import Snapshot, plan_names
 from calmstream.demo import NAMESPACE, Demo, K, Outcome, summarise
 from calmstream.pages.watch import render
 from calmstream.topics import ensure_topics
-from consumer.runtime.service import configure_logging
-from consumer.subscribe.subscribe import Snapshot, plan_names
-from estimators.errors import InvalidInput
 
 SHOWN = ("marital-status", "income")
 MIN_REPORTS = 1000

@@ -9,13 +9,13 @@ import threading
 import webbrowser
 from pathlib import Path
 
-from broker.in_process import InProcessBroker
-from broker.transport import Broker
 from calmstream import arguments
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.transport import Broker
 from calmstream.connect import kafka
+from calmstream.consumer.runtime.service import configure_logging
 from calmstream.web_demo.page import PageServer, tables
 from calmstream.web_demo.pipeline import WebDemo
-from consumer.runtime.service import configure_logging
 
 DEFAULT_PAGE = Path("edge/typescript/dist/demo")
 """Where ``make demo-web`` builds the page, seen from a checkout."""

@@ -15,12 +15,12 @@ from rich.progress import Progress
 from rich.table import Table as Grid
 
 from calmstream import arguments
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.methods.auto import Prediction
+from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.evaluate import Result, evaluate
 from calmstream.planning.methods_page import method_note
 from calmstream.tables import Table, read_records, read_table
-from estimators.errors import InvalidInput
-from estimators.methods.auto import Prediction
-from estimators.randomness import SeededRandomness
 
 MIN_WIDTH = 84
 """Width in characters of a row with the longest name of a method, marked as uncorrected."""

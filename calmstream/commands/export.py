@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from calmstream import arguments
+from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.subscribe import subscribe
+from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages.export import FORMATS, STATISTICS_FORMATS
-from consumer.subscribe.assembler import Snapshot
-from consumer.subscribe.subscribe import subscribe
-from estimators.errors import InvalidInput
-from estimators.wire.snapshot import Kind
 
 BINARY = ("arrow", "parquet")
 """Formats that are bytes, not text, and need the package pyarrow."""

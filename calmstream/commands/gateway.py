@@ -7,22 +7,22 @@ import os
 import threading
 from pathlib import Path
 
-from broker.clock import SystemClock
-from broker.kafka import KafkaBroker
-from broker.settings import load, refuse_unknown, variables
-from broker.transport import Sink
 from calmstream import arguments
+from calmstream.broker.kafka import KafkaBroker
+from calmstream.broker.transport import Sink
 from calmstream.commands.consume import OTHERS
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import InvalidInput
+from calmstream.common.settings import load, refuse_unknown, variables
 from calmstream.connect import SecurityConfig, kafka
-from consumer.metrics.registry import new_registry
-from consumer.runtime.config import HttpConfig
-from consumer.runtime.health import RoleHealth
-from consumer.runtime.service import configure_logging, run_service
-from consumer.subscribe.subscribe import plan_names
-from estimators.errors import InvalidInput
-from producer.gateway.http.gateway import Gateway, Surroundings
-from producer.gateway.http.metrics import GatewayMetrics
-from producer.gateway.http.settings import GatewaySettings
+from calmstream.consumer.metrics.registry import new_registry
+from calmstream.consumer.runtime.config import HttpConfig
+from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.runtime.service import configure_logging, run_service
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.producer.gateway.http.gateway import Gateway, Surroundings
+from calmstream.producer.gateway.http.metrics import GatewayMetrics
+from calmstream.producer.gateway.http.settings import GatewaySettings
 
 BLOCK_SECONDS = 5.0
 """How long one plan's topics, when they do not answer, may hold up those of the others."""
@@ -117,7 +117,7 @@ class Connection:
 
 
 class GatewayRole:
-    """The gateway as a role of the service, see :class:`consumer.runtime.service.Role`."""
+    """The gateway as a role of the service, see `Role`."""
 
     def __init__(self, gateway: Gateway, health: RoleHealth) -> None:
         self._gateway = gateway

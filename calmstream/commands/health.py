@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import http.client
 
-from broker.settings import load
-from consumer.runtime.config import HttpConfig
-from estimators.errors import RecoverableError
+from calmstream.common.errors import RecoverableError
+from calmstream.common.settings import load
+from calmstream.consumer.runtime.config import HttpConfig
 
 TIMEOUT_SECONDS = 2.0
 ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to

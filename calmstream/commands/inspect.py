@@ -11,12 +11,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from broker.clock import SystemClock
 from calmstream import arguments
+from calmstream.common.clock import SystemClock
 from calmstream.connect import kafka
-from consumer.operations.inspect import Inspection, inspect
-from consumer.subscribe.subscribe import plan_names
-from estimators.plan import Plan
+from calmstream.consumer.operations.inspect import Inspection, inspect
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.plan import Plan
 
 SUSPICIOUS_Z = 5.0
 """A group's share of the reports is marked if it is further from the planned one than this number

@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 
 from calmstream import arguments
-from estimators.errors import InvalidInput
-from producer.signed import issue, keys
-from producer.signed.certificate import Statement
-from producer.signed.text import canonical
+from calmstream.common.errors import InvalidInput
+from calmstream.producer.signed import issue, keys
+from calmstream.producer.signed.certificate import Statement
+from calmstream.producer.signed.text import canonical
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -12,19 +12,19 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from calmstream import arguments
+from calmstream.common.errors import DomainError, InvalidInput
 from calmstream.connect import kafka
+from calmstream.estimators import planning
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.methods import auto
+from calmstream.estimators.plan.loss import loss
+from calmstream.estimators.plan.plan import ON_SUSPICION
+from calmstream.estimators.plan.request import Request
 from calmstream.planning import allowed_loss, central_plan, declared, lineage, plan_page
 from calmstream.planning.lineage import Lineage
 from calmstream.planning.methods_page import ShowMethods
 from calmstream.planning.pilot import learn
 from calmstream.tables import Table, read_table
-from estimators import planning
-from estimators.domain import Attribute, Domain
-from estimators.errors import DomainError, InvalidInput
-from estimators.methods import auto
-from estimators.plan.loss import loss
-from estimators.plan.plan import ON_SUSPICION
-from estimators.plan.request import Request
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

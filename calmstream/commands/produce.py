@@ -11,20 +11,20 @@ from prometheus_client import CollectorRegistry
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from broker.clock import SystemClock
-from broker.settings import load
 from calmstream import arguments
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import InvalidInput
+from calmstream.common.settings import load
 from calmstream.connect import kafka
+from calmstream.consumer.metrics.registry import new_registry
+from calmstream.consumer.runtime.health import HealthServer, health_app
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.randomness import SystemRandomness
+from calmstream.producer.gateway.config import ProducerSettings
+from calmstream.producer.gateway.metrics import ProducerMetrics
+from calmstream.producer.simulation.produce import Summary, produce
 from calmstream.tables import read_records
-from consumer.metrics.registry import new_registry
-from consumer.runtime.health import HealthServer, health_app
-from consumer.subscribe.subscribe import plan_names
-from estimators.errors import InvalidInput
-from estimators.plan import Plan
-from estimators.randomness import SystemRandomness
-from producer.gateway.config import ProducerSettings
-from producer.gateway.metrics import ProducerMetrics
-from producer.simulation.produce import Summary, produce
 
 UNFINISHED = 3
 """Exit code: nothing failed, but the plan ended before every device was asked."""

@@ -6,15 +6,15 @@ import argparse
 import sys
 
 from calmstream import arguments
+from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
+from calmstream.consumer.read.history import History
+from calmstream.consumer.read.summary import split, summary
+from calmstream.estimators.analysis.grouping import parse
+from calmstream.estimators.plan import Plan
 from calmstream.pages import summary as summary_page
 from calmstream.pages import table_tests
 from calmstream.pages.answer import FORMATS, TABLE
-from consumer.read.history import History
-from consumer.read.summary import split, summary
-from estimators.analysis.grouping import parse
-from estimators.errors import InvalidInput
-from estimators.plan import Plan
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

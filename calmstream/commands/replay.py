@@ -8,12 +8,12 @@ from dataclasses import asdict
 
 from rich.console import Console
 
-from broker.clock import SystemClock
 from calmstream import arguments
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import Reason
 from calmstream.connect import kafka
-from consumer.operations.replay import NEVER_ADMITTED, ReplayResult, replay
-from consumer.subscribe.subscribe import plan_names
-from estimators.errors import Reason
+from calmstream.consumer.operations.replay import NEVER_ADMITTED, ReplayResult, replay
+from calmstream.consumer.subscribe.subscribe import plan_names
 
 _ADMISSIBLE = [reason.value for reason in Reason if reason not in NEVER_ADMITTED]
 

@@ -9,23 +9,28 @@ import sys
 from prometheus_client import CollectorRegistry
 from rich.console import Console
 
-from broker.clock import SystemClock
-from broker.names import TopicNames
-from broker.settings import load
-from broker.transport import Broker
 from calmstream import arguments
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import InvalidInput
+from calmstream.common.settings import load
 from calmstream.connect import kafka
-from consumer.metrics.publisher import publisher_metrics
-from consumer.metrics.registry import tally_metrics
-from consumer.operations.retire import FinalsWaiter, delete_topics, last_window, stop_admission
-from consumer.publish.config import PublisherConfig
-from consumer.publish.publisher import Publisher
-from consumer.runtime.config import HttpConfig, TallyConfig
-from consumer.runtime.service import Role, configure_logging, run_service
-from consumer.subscribe.subscribe import plan_names
-from consumer.tally.worker import TallyWorker
-from estimators.errors import InvalidInput
-from estimators.plan import Plan
+from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.metrics.registry import tally_metrics
+from calmstream.consumer.operations.retire import (
+    FinalsWaiter,
+    delete_topics,
+    last_window,
+    stop_admission,
+)
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.publisher import Publisher
+from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
+from calmstream.consumer.runtime.service import Role, configure_logging, run_service
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.consumer.tally.worker import TallyWorker
+from calmstream.estimators.plan import Plan
 
 # Maximum wait for the tests of change of the last windows, without which a final is complete.
 _TESTS_SECONDS = 60.0

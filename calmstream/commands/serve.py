@@ -9,21 +9,21 @@ from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry
 
-from broker.clock import Clock, SystemClock
-from broker.settings import load, refuse_unknown, variables
 from calmstream import arguments
 from calmstream.commands.consume import OTHERS
+from calmstream.common.clock import Clock, SystemClock
+from calmstream.common.errors import InvalidInput
+from calmstream.common.settings import load, refuse_unknown, variables
 from calmstream.connect import LazyKafka, SecurityConfig
+from calmstream.consumer.metrics.registry import new_registry
+from calmstream.consumer.runtime.config import HttpConfig
+from calmstream.consumer.runtime.service import Role, configure_logging, run_service
+from calmstream.consumer.serve.metrics import ServeMetrics
+from calmstream.consumer.serve.server import ResultsServer
+from calmstream.consumer.serve.settings import ServeSettings
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.planning import require_answers
 from calmstream.many_plans import read_folder
-from consumer.metrics.registry import new_registry
-from consumer.runtime.config import HttpConfig
-from consumer.runtime.service import Role, configure_logging, run_service
-from consumer.serve.metrics import ServeMetrics
-from consumer.serve.server import ResultsServer
-from consumer.serve.settings import ServeSettings
-from estimators.errors import InvalidInput
-from estimators.plan import Plan
-from estimators.planning import require_answers
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
 

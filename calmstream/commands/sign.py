@@ -8,10 +8,10 @@ import sys
 import orjson
 
 from calmstream import arguments
-from estimators.errors import InvalidInput
-from producer.device.acceptance import read_signed_plan
-from producer.signed import issue, keys
-from producer.signed.certificate import Certificate, certificate_of, read_statement
+from calmstream.common.errors import InvalidInput
+from calmstream.producer.device.acceptance import read_signed_plan
+from calmstream.producer.signed import issue, keys
+from calmstream.producer.signed.certificate import Certificate, certificate_of, read_statement
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

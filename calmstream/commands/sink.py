@@ -8,23 +8,23 @@ import sys
 
 from prometheus_client import CollectorRegistry
 
-from broker.clock import SystemClock
-from broker.settings import load, refuse_unknown, variable, variables
 from calmstream import arguments
 from calmstream.commands.consume import FETCH_WAIT_SECONDS, OTHERS
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import FatalError
+from calmstream.common.settings import load, refuse_unknown, variable, variables
 from calmstream.connect import SecurityConfig, kafka
-from consumer.metrics.plan import plan_metrics
-from consumer.metrics.registry import new_registry
-from consumer.plans.folder import PlanFolder
-from consumer.runtime.config import HttpConfig, TallyConfig
-from consumer.runtime.service import configure_logging, run_service
-from consumer.sink.follower import SinkFollower, Totals
-from consumer.sink.metrics import sink_metrics
-from consumer.sink.once import OnceForEach
-from consumer.sink.target import Target, target_of
-from consumer.subscribe.subscribe import plan_names
-from estimators.errors import FatalError
-from estimators.plan import Plan
+from calmstream.consumer.metrics.plan import plan_metrics
+from calmstream.consumer.metrics.registry import new_registry
+from calmstream.consumer.plans.folder import PlanFolder
+from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
+from calmstream.consumer.runtime.service import configure_logging, run_service
+from calmstream.consumer.sink.follower import SinkFollower, Totals
+from calmstream.consumer.sink.metrics import sink_metrics
+from calmstream.consumer.sink.once import OnceForEach
+from calmstream.consumer.sink.target import Target, target_of
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.plan import Plan
 
 _INTERRUPTED = "interrupted before the end of the topic; run it again to store the rest"
 

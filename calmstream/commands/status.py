@@ -11,12 +11,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from broker.clock import SystemClock
-from broker.shared.broker import SharedBroker
 from calmstream import arguments
+from calmstream.broker.shared.broker import SharedBroker
+from calmstream.common.clock import SystemClock
 from calmstream.connect import kafka
+from calmstream.consumer.operations.status import PlanStatus, statuses
 from calmstream.many_plans import Namespaces, listed_plans
-from consumer.operations.status import PlanStatus, statuses
 
 COLOURS = {"well": "green", "late": "yellow", "fault": "red"}
 

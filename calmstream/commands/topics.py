@@ -6,14 +6,14 @@ import argparse
 
 from rich.console import Console
 
-from broker.transport import Broker
 from calmstream import arguments
+from calmstream.broker.transport import Broker
+from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 from calmstream.connect import kafka
+from calmstream.consumer.metrics.registry import plan_label
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.plan import Plan
 from calmstream.topics import ensure_topics
-from consumer.metrics.registry import plan_label
-from consumer.subscribe.subscribe import plan_names
-from estimators.errors import CalmstreamError, FatalError, RecoverableError
-from estimators.plan import Plan
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -14,14 +14,14 @@ from typing import Any
 import orjson
 
 from calmstream import arguments
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.plan.loss import Loss
+from calmstream.estimators.randomness import MAX_EPSILON
 from calmstream.planning import allowed_loss
-from estimators.errors import InvalidInput
-from estimators.plan.loss import Loss
-from estimators.randomness import MAX_EPSILON
-from producer.device.acceptance import AcceptedPlan, read_signed_plan, standing
-from producer.device.policy import Policy
-from producer.signed.keys import read_public_keys
-from producer.signed.refusal import PlanRefused
+from calmstream.producer.device.acceptance import AcceptedPlan, read_signed_plan, standing
+from calmstream.producer.device.policy import Policy
+from calmstream.producer.signed.keys import read_public_keys
+from calmstream.producer.signed.refusal import PlanRefused
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -10,14 +10,14 @@ from contextlib import ExitStack
 from rich.console import Console
 
 from calmstream import arguments
+from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
+from calmstream.consumer.read.history import History
+from calmstream.consumer.subscribe.subscribe import subscribe
+from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages.change_marks import with_marks
 from calmstream.pages.exact_conditional import with_proportions
 from calmstream.pages.watch import watch
-from consumer.read.history import History
-from consumer.subscribe.subscribe import subscribe
-from estimators.errors import InvalidInput
-from estimators.wire.snapshot import Kind
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -15,27 +15,27 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators import methods as registry
+from calmstream.estimators import planning
+from calmstream.estimators.marginal import inside, largest_error, sse, total_variation
+from calmstream.estimators.methods import auto
+from calmstream.estimators.methods.base import Follows, LinearAnswers, Piloted, ReadsReports
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.population import collect, draw
 from calmstream.evaluation.ranges import RangeErrors, RangeQuestions
 from calmstream.evaluation.rounds import local_plan, two_rounds
 from calmstream.planning.methods_page import method_note
-from estimators import methods as registry
-from estimators import planning
-from estimators.errors import InvalidInput
-from estimators.marginal import inside, largest_error, sse, total_variation
-from estimators.methods import auto
-from estimators.methods.base import Follows, LinearAnswers, Piloted, ReadsReports
-from estimators.plan.request import Request
-from estimators.randomness import SeededRandomness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from calmstream.estimators.domain import Attributes, Codes
+    from calmstream.estimators.methods.auto import Prediction
+    from calmstream.estimators.methods.base import Method, Model
+    from calmstream.estimators.plan import Plan
     from calmstream.tables import Table
-    from estimators.domain import Attributes, Codes
-    from estimators.methods.auto import Prediction
-    from estimators.methods.base import Method, Model
-    from estimators.plan import Plan
 
 Floats = NDArray[np.float64]
 
@@ -125,7 +125,7 @@ def evaluate(
     Args:
         table: the records from which devices are drawn.
         dataset: name of the table, for the results.
-        methods: registry names, or ``auto`` for the choice of `estimators.methods.auto` at each
+        methods: registry names, or ``auto`` for the choice of `auto` at each
             epsilon.
         epsilons: privacy losses of a report, decimal strings.
         k: number of attributes of the targets.

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from estimators.errors import InvalidInput
-from estimators.randomness import SeededRandomness
-from estimators.tally import Tally
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from estimators.domain import Codes
-    from estimators.mechanisms.base import Mechanism
-    from estimators.plan import Plan
+    from calmstream.estimators.domain import Codes
+    from calmstream.estimators.mechanisms.base import Mechanism
+    from calmstream.estimators.plan import Plan
 
 
 MAX_DISTINCT_CELLS = 1 << 12

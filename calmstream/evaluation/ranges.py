@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.analysis.summaries import Distribution, Levels, levels
-from estimators.domain import Attributes, Codes, Domain
-from estimators.methods.base import Model
+from calmstream.estimators.analysis.summaries import Distribution, Levels, levels
+from calmstream.estimators.domain import Attributes, Codes, Domain
+from calmstream.estimators.methods.base import Model
 
 Floats = NDArray[np.float64]
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calmstream.estimators import methods, planning
+from calmstream.estimators.methods.base import Follows, Piloted
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect
-from estimators import methods, planning
-from estimators.methods.base import Follows, Piloted
-from estimators.plan import Plan
-from estimators.plan.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from estimators.domain import Codes
-    from estimators.methods.base import Design, Method, Model
+    from calmstream.estimators.domain import Codes
+    from calmstream.estimators.methods.base import Design, Method, Model
 
 
 def local_plan(method: Method, request: Request, design: Design | None = None) -> Plan:

@@ -10,14 +10,14 @@ from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
 
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.analysis import chow_liu, conditional, cramers_v, mutual_information
 from calmstream.pages.watch import header, printable, truth
-from estimators.analysis import chow_liu, conditional, cramers_v, mutual_information
-from estimators.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from consumer.subscribe.assembler import Snapshot
+    from calmstream.consumer.subscribe.assembler import Snapshot
 
 WITHOUT_TEST = (
     "no test of independence: the snapshot contains none (make a plan with --analyse and a method "

@@ -1,4 +1,4 @@
-"""Answers of ``calmstream query`` for people; the other formats are in `consumer.read.formats`."""
+"""Answers of ``calmstream query`` for people; the other formats are in `formats`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.table import Table
 
+from calmstream.consumer.read import formats
+from calmstream.consumer.read.answer import Answer
+from calmstream.estimators.marginal import Z95
+from calmstream.estimators.plan import Plan
 from calmstream.pages import text
-from consumer.read import formats
-from consumer.read.answer import Answer
-from estimators.marginal import Z95
-from estimators.plan import Plan
 
 TABLE = "table"
 """The format for people."""

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from calmstream.estimators.marginal import Z95
 from calmstream.pages.watch import printable
-from estimators.marginal import Z95
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from consumer.central.subscribe import CentralRelease
+    from calmstream.consumer.central.subscribe import CentralRelease
 
 MAX_ROWS = 20
 """Number of tuples of one size that are shown, the largest first."""

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import repeat
 
-from consumer.read.history import History
-from consumer.subscribe.assembler import Snapshot
-from estimators.errors import CalmstreamError
-from estimators.wire.changes import ChangesRecord
-from estimators.wire.snapshot import Kind
+from calmstream.common.errors import CalmstreamError
+from calmstream.consumer.read.history import History
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.wire.changes import ChangesRecord
+from calmstream.estimators.wire.snapshot import Kind
 
 CHANGED = {"previous": "changed", "before": "changed-before"}
 """Flag of a table that differs from the window before, and from all windows before."""

@@ -8,14 +8,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from calmstream.consumer.read.changes import Changes
+from calmstream.consumer.read.history import Counted
+from calmstream.estimators.changes import TableChange
+from calmstream.estimators.changes.compare import ALPHA
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.marginal import Z95
 from calmstream.pages import text
 from calmstream.pages.watch import printable
-from consumer.read.changes import Changes
-from consumer.read.history import Counted
-from estimators.changes import TableChange
-from estimators.changes.compare import ALPHA
-from estimators.domain import Domain
-from estimators.marginal import Z95
 
 _PIPED = 100
 """Columns of a table that no terminal shows."""

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from estimators.errors import InvalidInput
-from estimators.wire.snapshot import MarginalRecord
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.wire.snapshot import MarginalRecord
 
 
 def conditional(record: MarginalRecord, given: Sequence[str]) -> MarginalRecord:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
-from consumer.read.answer import Answer
-from consumer.read.history import History
-from consumer.read.ranges import Windows
-from consumer.subscribe.assembler import Snapshot
-from estimators.errors import CalmstreamError
-from estimators.wire.snapshot import Kind, MarginalRecord
+from calmstream.common.errors import CalmstreamError
+from calmstream.consumer.read.answer import Answer
+from calmstream.consumer.read.history import History
+from calmstream.consumer.read.ranges import Windows
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from typing import Any, TextIO
 
 import orjson
 
-from consumer.subscribe.assembler import Snapshot
-from consumer.subscribe.statistic_rows import statistic_rows
-from estimators.wire.snapshot import MarginalRecord
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.statistic_rows import statistic_rows
+from calmstream.estimators.wire.snapshot import MarginalRecord
 
 COLUMNS = (
     "plan",

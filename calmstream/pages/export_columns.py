@@ -9,10 +9,10 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from calmstream.consumer.sink.arrow_rows import RESULTS, STATISTICS, results_table, statistics_table
+from calmstream.consumer.sink.stored import StoredSet
+from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.pages.export import records
-from consumer.sink.arrow_rows import RESULTS, STATISTICS, results_table, statistics_table
-from consumer.sink.stored import StoredSet
-from consumer.subscribe.assembler import Snapshot
 
 # Number of cells that are written together.
 _ROWS = 1 << 17

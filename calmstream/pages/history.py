@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from consumer.subscribe.assembler import Snapshot
-from estimators.wire.snapshot import Kind
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.wire.snapshot import Kind
 
 WINDOWS = 16
 """Number of windows that a line shows."""

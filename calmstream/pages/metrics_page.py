@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import sys
 
-from broker.metric_definition import MetricDefinition
-from consumer.central.metrics import CENTRAL_METRICS
-from consumer.metrics.plan import PLAN_METRICS
-from consumer.metrics.plans import PLANS_METRICS
-from consumer.metrics.publisher import PUBLISHER_METRICS
-from consumer.metrics.tally import TALLY_METRICS
-from consumer.serve.metrics import SERVE_METRICS
-from consumer.sink.metrics import SINK_METRICS
-from producer.gateway.http.metrics import GATEWAY_METRICS
-from producer.gateway.metrics import PRODUCER_METRICS
+from calmstream.common.metric_definition import MetricDefinition
+from calmstream.consumer.central.metrics import CENTRAL_METRICS
+from calmstream.consumer.metrics.plan import PLAN_METRICS
+from calmstream.consumer.metrics.plans import PLANS_METRICS
+from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
+from calmstream.consumer.metrics.tally import TALLY_METRICS
+from calmstream.consumer.serve.metrics import SERVE_METRICS
+from calmstream.consumer.sink.metrics import SINK_METRICS
+from calmstream.producer.gateway.http.metrics import GATEWAY_METRICS
+from calmstream.producer.gateway.metrics import PRODUCER_METRICS
 
 SECTIONS: tuple[tuple[str, str, tuple[MetricDefinition, ...]], ...] = (
     ("The plan", "Exported by every process of the service.", PLAN_METRICS),

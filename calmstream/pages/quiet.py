@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from consumer.subscribe.assembler import Snapshot
-from estimators.wire.snapshot import Kind, Manifest
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.wire.snapshot import Kind, Manifest
 
 
 def folded(snapshots: Iterable[Snapshot], *, live: bool) -> Iterator[Snapshot | str]:

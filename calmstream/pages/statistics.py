@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from estimators.wire.snapshot import MarginalRecord
-from estimators.wire.table_summary import Statistic, StatisticsRow, TableSummary
+from calmstream.estimators.wire.snapshot import MarginalRecord
+from calmstream.estimators.wire.table_summary import Statistic, StatisticsRow, TableSummary
 
 MAX_LINES = 12
 """Maximum number of labels of a given attribute that are shown."""

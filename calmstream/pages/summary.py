@@ -9,10 +9,10 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
+from calmstream.consumer.read.summary import Summary, document
+from calmstream.estimators.analysis.summaries import Value
+from calmstream.estimators.plan import Plan
 from calmstream.pages import text
-from consumer.read.summary import Summary, document
-from estimators.analysis.summaries import Value
-from estimators.plan import Plan
 
 
 def as_json(plan: Plan, found: Summary) -> bytes:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from consumer.read.ranges import Windows
-from estimators.changes.compare import FALSE_SHARE, benjamini_hochberg
-from estimators.domain import Attributes
-from estimators.plan import Plan
-from estimators.wire.changes import ChangesRecord, Family
+from calmstream.consumer.read.ranges import Windows
+from calmstream.estimators.changes.compare import FALSE_SHARE, benjamini_hochberg
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.changes import ChangesRecord, Family
 
 
 def lines(plan: Plan, attributes: Sequence[str], record: ChangesRecord | None) -> list[str]:

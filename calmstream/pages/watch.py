@@ -16,14 +16,14 @@ from rich.live import Live
 from rich.table import Table as Grid
 from rich.text import Text
 
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.marginal import Z95
+from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord
 from calmstream.pages.conditional import conditional
 from calmstream.pages.exact_conditional import SnapshotWithProportions
 from calmstream.pages.history import History, sparkline
 from calmstream.pages.quiet import folded
 from calmstream.pages.statistics import statistics_lines
-from consumer.subscribe.assembler import Snapshot
-from estimators.marginal import Z95
-from estimators.wire.snapshot import Kind, Manifest, MarginalRecord
 
 MAX_ROWS = 40
 """Maximum number of cells of one table that are shown, the largest ones."""
@@ -340,10 +340,10 @@ def watch(
     """Show snapshots until they end; return how many there were.
 
     On a terminal as a live dashboard, elsewhere as one block of text per snapshot and one line per
-    run of windows without reports, see :func:`calmstream.pages.quiet.folded`.
+    run of windows without reports, see `folded`.
 
     Args:
-        snapshots: an iterator such as :func:`consumer.subscribe.subscribe.subscribe` returns, which
+        snapshots: an iterator such as `subscribe` returns, which
             blocks between snapshots.
         marginal: attribute names; None for as many published tables as fit (on a terminal) or
             all of them (elsewhere).

@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from estimators.errors import InvalidInput
+from calmstream.common.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from estimators.plan.loss import Loss
+    from calmstream.estimators.plan.loss import Loss
 
 MAX_REPORT = Decimal(4)
 """Maximum loss by one report without confirmation. A loss of 4 lets an observer change the odds of

@@ -10,15 +10,15 @@ from rich.console import Console
 from rich.filesize import decimal
 
 from calmstream.arguments import DEFAULT_METHOD
+from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators.central.accounting import epsilon_of
+from calmstream.estimators.central.coding import most_raw_bytes
+from calmstream.estimators.central.dp_marginals import check_allocation
+from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.methods import CENTRAL
+from calmstream.estimators.plan import Guarantee
 from calmstream.planning import plan_page
 from calmstream.tables import read_texts
-from estimators.central.accounting import epsilon_of
-from estimators.central.coding import most_raw_bytes
-from estimators.central.dp_marginals import check_allocation
-from estimators.central.plan import CentralPlan
-from estimators.errors import InvalidInput, PlanError
-from estimators.methods import CENTRAL
-from estimators.plan import Guarantee
 
 LOCAL_OPTIONS: dict[str, Any] = {
     "parameters": {},

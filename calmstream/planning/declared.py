@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal, localcontext
 from typing import Any
 
-from estimators.domain import Attribute, Domain
-from estimators.errors import DomainError, InvalidInput
-from estimators.kinds import MAX_EDGES
+from calmstream.common.errors import DomainError, InvalidInput
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.kinds import MAX_EDGES
 
 SCALES = ("lin", "log")
 MAX_LEVELS = MAX_EDGES - 1

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.table import Table as Grid
 
+from calmstream.estimators.analysis.leverage import FORGED_SHARE, leverages
+from calmstream.estimators.numerics.expected_error import MAX_MARGINAL_CELLS, SAMPLED
+from calmstream.estimators.numerics.subsets import even_sample
 from calmstream.planning.methods_page import EXACT, PRODUCT, method_note
-from estimators.analysis.leverage import FORGED_SHARE, leverages
-from estimators.numerics.expected_error import MAX_MARGINAL_CELLS, SAMPLED
-from estimators.numerics.subsets import even_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.methods.base import Design
+    from calmstream.estimators.plan import Plan
     from calmstream.tables import Table
-    from estimators.domain import Attributes, Domain
-    from estimators.methods.base import Design
-    from estimators.plan import Plan
 
 NOISE_SHARE = 1 / 8
 """A published table always gets the flag ``noise`` if its expected squared error is larger than
-this share of the maximum error of the uniform table (:func:`estimators.marginal.is_noise`)."""
+this share of the maximum error of the uniform table (`is_noise`)."""
 
 MAX_SQUARED_DISTANCE = 2.0
 """Maximum squared distance of two distributions; it is reached if they have no common cell."""

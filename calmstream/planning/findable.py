@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from statistics import median
 
-from estimators.changes.compare import ALPHA, MAX_CELLS
-from estimators.changes.power import POWER, planned_views, smallest_shift
-from estimators.plan import Plan
+from calmstream.estimators.changes.compare import ALPHA, MAX_CELLS
+from calmstream.estimators.changes.power import POWER, planned_views, smallest_shift
+from calmstream.estimators.plan import Plan
 
 _TABLES = 9
 """Maximum number of tables of a size that are computed; they are spread over all of them."""

@@ -11,9 +11,9 @@ import secrets
 from dataclasses import dataclass
 
 from calmstream import arguments
-from estimators.errors import InvalidInput
-from estimators.plan import Plan
-from producer.signed.lineage import signed_lineage
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.plan import Plan
+from calmstream.producer.signed.lineage import signed_lineage
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from broker.clock import SystemClock
-from consumer.operations.pilot_counts import counted
-from consumer.subscribe.subscribe import plan_names, subscribe
-from estimators import methods
-from estimators.errors import InvalidInput, PlanError
-from estimators.marginal import Marginal
-from estimators.methods.base import Follows, Piloted
-from estimators.wire.snapshot import Kind
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.consumer.operations.pilot_counts import counted
+from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
+from calmstream.estimators import methods
+from calmstream.estimators.marginal import Marginal
+from calmstream.estimators.methods.base import Follows, Piloted
+from calmstream.estimators.wire.snapshot import Kind
 
 if TYPE_CHECKING:
-    from broker.transport import Broker
-    from consumer.subscribe.assembler import Snapshot
-    from estimators.domain import Attributes
-    from estimators.plan import Plan
+    from calmstream.broker.transport import Broker
+    from calmstream.consumer.subscribe.assembler import Snapshot
+    from calmstream.estimators.domain import Attributes
+    from calmstream.estimators.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedModel:
-    """A model that answers with the tables of a snapshot (`estimators.methods.base.Model`).
+    """A model that answers with the tables of a snapshot (`base.Model`).
 
     Attributes:
         plan: the plan of the snapshot.

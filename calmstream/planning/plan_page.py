@@ -11,20 +11,20 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.markup import escape
 
+from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators.plan.central_statement import expected_statement
+from calmstream.estimators.plan.kept_size import kept_window_bytes
+from calmstream.estimators.plan.loss import Loss
 from calmstream.planning import allowed_loss, expectations, findable
-from estimators.errors import InvalidInput, PlanError
-from estimators.plan.central_statement import expected_statement
-from estimators.plan.kept_size import kept_window_bytes
-from estimators.plan.loss import Loss
-from producer import read_device_plan
+from calmstream.producer import read_device_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from calmstream.estimators.central.plan import CentralPlan
+    from calmstream.estimators.methods.base import Design
+    from calmstream.estimators.plan import Plan
     from calmstream.tables import Table
-    from estimators.central.plan import CentralPlan
-    from estimators.methods.base import Design
-    from estimators.plan import Plan
 
 RESTORE_BYTES_PER_SECOND = 20 << 20
 """Rate at which a worker restores state from its topic; a cautious value."""

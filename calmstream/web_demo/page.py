@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 
-from consumer.runtime.health import HealthServer
-from consumer.subscribe.subscribe import Snapshot
-from estimators.errors import FatalError, InvalidInput
+from calmstream.common.errors import FatalError, InvalidInput
+from calmstream.consumer.runtime.health import HealthServer
+from calmstream.consumer.subscribe.subscribe import Snapshot
 
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css"}
 """Media types of the files that are served."""

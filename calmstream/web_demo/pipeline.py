@@ -11,24 +11,24 @@ import time
 from itertools import combinations
 from pathlib import Path
 
-from broker.clock import SystemClock
-from broker.settings import load
-from broker.transport import Broker
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import SystemClock
+from calmstream.common.settings import load
+from calmstream.consumer.metrics.registry import new_registry
+from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.subscribe.subscribe import Snapshot, plan_names
+from calmstream.estimators import planning
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.wire.snapshot import Kind
 from calmstream.local_service import LocalService
-from consumer.metrics.registry import new_registry
-from consumer.runtime.health import RoleHealth
-from consumer.subscribe.subscribe import Snapshot, plan_names
-from estimators import planning
-from estimators.domain import Attribute, Domain
-from estimators.plan import Guarantee, Plan
-from estimators.plan.request import Request
-from estimators.wire.snapshot import Kind
-from producer.gateway.http.gateway import Gateway, Surroundings
-from producer.gateway.http.metrics import GatewayMetrics
-from producer.gateway.http.settings import GatewaySettings
-from producer.signed import issue, keys
-from producer.signed.certificate import Statement
-from producer.signed.lineage import signed_lineage
+from calmstream.producer.gateway.http.gateway import Gateway, Surroundings
+from calmstream.producer.gateway.http.metrics import GatewayMetrics
+from calmstream.producer.gateway.http.settings import GatewaySettings
+from calmstream.producer.signed import issue, keys
+from calmstream.producer.signed.certificate import Statement
+from calmstream.producer.signed.lineage import signed_lineage
 
 NAMESPACE = "demo-web"
 EPSILON = "2"

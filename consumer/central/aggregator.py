@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from consumer.central.claims import Claims
-from consumer.central.publication import Publication, hide_error_texts
-from consumer.central.windows import KEY_BYTES, RawWindows
-from consumer.runtime.health import RoleHealth
-from consumer.runtime.retry import RetryBudget
-from estimators.central.coding import most_raw_bytes
-from estimators.central.dp_marginals import check_allocation
-from estimators.central.wire import TICK
-from estimators.errors import FatalError, RecoverableError
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.central.claims import Claims
+from calmstream.consumer.central.publication import Publication, hide_error_texts
+from calmstream.consumer.central.windows import KEY_BYTES, RawWindows
+from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.runtime.retry import RetryBudget
+from calmstream.estimators.central.coding import most_raw_bytes
+from calmstream.estimators.central.dp_marginals import check_allocation
+from calmstream.estimators.central.wire import TICK
 
 if TYPE_CHECKING:
-    from broker.clock import Clock
-    from broker.names import CentralNames
-    from broker.transport import Broker, TopicInfo
-    from consumer.central.budget_account import BudgetAccount
-    from consumer.central.metrics import CentralMetrics
-    from estimators.central.plan import CentralPlan
-    from estimators.randomness import Randomness
+    from calmstream.broker.names import CentralNames
+    from calmstream.broker.transport import Broker, TopicInfo
+    from calmstream.common.clock import Clock
+    from calmstream.consumer.central.budget_account import BudgetAccount
+    from calmstream.consumer.central.metrics import CentralMetrics
+    from calmstream.estimators.central.plan import CentralPlan
+    from calmstream.estimators.randomness import Randomness
 
 POLL_SECONDS = 0.5
 """Maximum time for which one poll waits for records."""

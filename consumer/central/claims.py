@@ -21,16 +21,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.transport import Partition
-from estimators.central.release_reading import ReleaseOwners
-from estimators.central.release_wire import NONCE_BYTES, claim_key, encode_claim
-from estimators.errors import FatalError, RecoverableError
+from calmstream.broker.transport import Partition
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.estimators.central.release_reading import ReleaseOwners
+from calmstream.estimators.central.release_wire import NONCE_BYTES, claim_key, encode_claim
 
 if TYPE_CHECKING:
-    from broker.names import CentralNames
-    from broker.transport import Broker, Sink
-    from estimators.central.plan import CentralPlan
-    from estimators.randomness import Randomness
+    from calmstream.broker.names import CentralNames
+    from calmstream.broker.transport import Broker, Sink
+    from calmstream.estimators.central.plan import CentralPlan
+    from calmstream.estimators.randomness import Randomness
 
 SEND_SECONDS = 30.0
 """Maximum wait for the acknowledgement of a claim."""

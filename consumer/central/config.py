@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.settings import Settings, bounded
+from calmstream.common.settings import Settings, bounded
 
 
 class AggregatorConfig(Settings):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from broker.metric_definition import MetricDefinition
-from consumer.metrics.registry import Metrics
-from estimators.central.ledger import Ledger
-from estimators.central.plan import CentralPlan
+from calmstream.common.metric_definition import MetricDefinition
+from calmstream.consumer.metrics.registry import Metrics
+from calmstream.estimators.central.ledger import Ledger
+from calmstream.estimators.central.plan import CentralPlan
 
 RELEASES = MetricDefinition(
     name="calmstream_central_releases_total",

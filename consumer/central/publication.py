@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import structlog
 
-from estimators.central.coding import code_records
-from estimators.central.dp_marginals import release, working_bytes
-from estimators.central.ledger import BudgetSpent, Ledger
-from estimators.central.release_wire import encode_level, encode_manifest
-from estimators.errors import CalmstreamError, FatalError
+from calmstream.common.errors import CalmstreamError, FatalError
+from calmstream.estimators.central.coding import code_records
+from calmstream.estimators.central.dp_marginals import release, working_bytes
+from calmstream.estimators.central.ledger import BudgetSpent, Ledger
+from calmstream.estimators.central.release_wire import encode_level, encode_manifest
 
 if TYPE_CHECKING:
-    from broker.names import CentralNames
-    from broker.transport import Sink
-    from consumer.central.budget_account import BudgetAccount
-    from consumer.central.claims import Claims
-    from consumer.central.metrics import CentralMetrics
-    from estimators.central.plan import CentralPlan
-    from estimators.central.tuples import Records
-    from estimators.randomness import Randomness
+    from calmstream.broker.names import CentralNames
+    from calmstream.broker.transport import Sink
+    from calmstream.consumer.central.budget_account import BudgetAccount
+    from calmstream.consumer.central.claims import Claims
+    from calmstream.consumer.central.metrics import CentralMetrics
+    from calmstream.estimators.central.plan import CentralPlan
+    from calmstream.estimators.central.tuples import Records
+    from calmstream.estimators.randomness import Randomness
 
 SEND_SECONDS = 30.0
 """Maximum wait for the acknowledgement of a record."""

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import structlog
 
-from broker.names import CentralNames
-from broker.transport import Broker, Partition
-from estimators.central.release_reading import CentralRelease, ReleaseFold, ReleaseOwners
+from calmstream.broker.names import CentralNames
+from calmstream.broker.transport import Broker, Partition
+from calmstream.estimators.central.release_reading import CentralRelease, ReleaseFold, ReleaseOwners
 
 __all__ = ["CentralRelease", "subscribe_releases"]
 

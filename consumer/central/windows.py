@@ -9,13 +9,13 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from estimators.central.coding import ROW_BYTES, pack
-from estimators.central.wire import TICK, RawBatch, decode_raw
-from estimators.errors import FatalError, Rejection
+from calmstream.common.errors import FatalError, Rejection
+from calmstream.estimators.central.coding import ROW_BYTES, pack
+from calmstream.estimators.central.wire import TICK, RawBatch, decode_raw
 
 if TYPE_CHECKING:
-    from broker.transport import Record
-    from estimators.central.plan import CentralPlan
+    from calmstream.broker.transport import Record
+    from calmstream.estimators.central.plan import CentralPlan
 
 KEY_BYTES = 16
 """Size of the secret key of the hash of user ids."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from broker.metric_definition import MetricDefinition
-from broker.names import TopicNames
-from consumer.metrics.registry import Metrics, known_labels
-from estimators.plan import Plan
-from estimators.plan.loss import loss_plan
+from calmstream.broker.names import TopicNames
+from calmstream.common.metric_definition import MetricDefinition
+from calmstream.consumer.metrics.registry import Metrics, known_labels
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.loss import loss_plan
 
 # What to do about a metric that never changes.
 _NEVER = "Constant."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.metric_definition import MetricDefinition
+from calmstream.common.metric_definition import MetricDefinition
 
 TALLY_QUARANTINED = MetricDefinition(
     "calmstream_tally_quarantined",

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from broker.metric_definition import MetricDefinition
-from broker.names import TopicNames
-from consumer.metrics.registry import Metrics, known_labels
-from consumer.metrics.tally import DURATIONS
-from estimators.plan import Plan
+from calmstream.broker.names import TopicNames
+from calmstream.common.metric_definition import MetricDefinition
+from calmstream.consumer.metrics.registry import Metrics, known_labels
+from calmstream.consumer.metrics.tally import DURATIONS
+from calmstream.estimators.plan import Plan
 
 ACTIVE = MetricDefinition(
     "calmstream_publisher_active",

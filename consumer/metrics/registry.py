@@ -17,11 +17,11 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-from broker.metric_definition import MetricDefinition
-from broker.names import TopicNames
-from consumer.metrics.tally import TALLY_METRICS
-from estimators.errors import Reason
-from estimators.plan import Plan
+from calmstream.broker.names import TopicNames
+from calmstream.common.errors import Reason
+from calmstream.common.metric_definition import MetricDefinition
+from calmstream.consumer.metrics.tally import TALLY_METRICS
+from calmstream.estimators.plan import Plan
 
 Collector = Counter | Gauge | Histogram
 

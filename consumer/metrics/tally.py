@@ -6,7 +6,7 @@ text usually has the form "unusual value: what it means; what to do".
 
 from __future__ import annotations
 
-from broker.metric_definition import MetricDefinition
+from calmstream.common.metric_definition import MetricDefinition
 
 DURATIONS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Buckets of durations in seconds: from a quick write to the longest time limit of a call."""

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 
 import structlog
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.transport import Broker, Partition, Reader, TopicInfo, Topics
-from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
-from consumer.runtime.read_topics import read_whole
-from consumer.runtime.topic_checks import find_counts
-from estimators.errors import FatalError, ForeignRecord, Reason
-from estimators.plan import Plan
-from estimators.wire import counts, snapshot, state
-from estimators.wire.changes import is_changes_key
-from estimators.wire.snapshot import Kind, Manifest
-from estimators.wire.state import PartitionState
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker, Partition, Reader, TopicInfo, Topics
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError, ForeignRecord, Reason
+from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
+from calmstream.consumer.runtime.read_topics import read_whole
+from calmstream.consumer.runtime.topic_checks import find_counts
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire import counts, snapshot, state
+from calmstream.estimators.wire.changes import is_changes_key
+from calmstream.estimators.wire.snapshot import Kind, Manifest
+from calmstream.estimators.wire.state import PartitionState
 
 STAMP = "message.timestamp.type"
 APPEND_TIME = "LogAppendTime"

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.transport import Broker, Topics
-from consumer.operations.inspect import newest_states
-from consumer.read.kept import KeptCounts
-from consumer.runtime.topic_checks import find_counts
-from estimators.errors import FatalError
-from estimators.plan import Plan
-from estimators.tally import Tally
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker, Topics
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError
+from calmstream.consumer.operations.inspect import newest_states
+from calmstream.consumer.read.kept import KeptCounts
+from calmstream.consumer.runtime.topic_checks import find_counts
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,25 +20,25 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import structlog
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.transport import Broker, Chunk, Partition, Record, Topics
-from consumer.publish.build import SnapshotSet, build_set
-from consumer.publish.changes import TESTS_FAILED, try_changes
-from consumer.publish.kept_counts import count_records
-from consumer.publish.merge import MergedWindow, StateMerger
-from consumer.publish.set_writer import KeyedRecord, SetWriter
-from consumer.runtime.foreign_records import ForeignRecordCounter
-from consumer.runtime.read_topics import read_span_chunks, read_spans, read_whole
-from consumer.tally.folding.admission import check_append_time, possible_times
-from consumer.tally.folding.fold import Accumulator, ChunkOutcome, PartitionFold
-from consumer.tally.folding.windows import window_of_clock
-from estimators.errors import FatalError, ForeignRecord, InvalidInput, Reason, Rejection
-from estimators.plan import Plan
-from estimators.wire.batch import Batch, decode_batch
-from estimators.wire.dead_letter import DeadLetter, content_hash
-from estimators.wire.snapshot import Kind
-from estimators.wire.state import ClosedWindow, WindowCount
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker, Chunk, Partition, Record, Topics
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError, ForeignRecord, InvalidInput, Reason, Rejection
+from calmstream.consumer.publish.build import SnapshotSet, build_set
+from calmstream.consumer.publish.changes import TESTS_FAILED, try_changes
+from calmstream.consumer.publish.kept_counts import count_records
+from calmstream.consumer.publish.merge import MergedWindow, StateMerger
+from calmstream.consumer.publish.set_writer import KeyedRecord, SetWriter
+from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
+from calmstream.consumer.runtime.read_topics import read_span_chunks, read_spans, read_whole
+from calmstream.consumer.tally.folding.admission import check_append_time, possible_times
+from calmstream.consumer.tally.folding.fold import Accumulator, ChunkOutcome, PartitionFold
+from calmstream.consumer.tally.folding.windows import window_of_clock
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.batch import Batch, decode_batch
+from calmstream.estimators.wire.dead_letter import DeadLetter, content_hash
+from calmstream.estimators.wire.snapshot import Kind
+from calmstream.estimators.wire.state import ClosedWindow, WindowCount
 
 _LOG = structlog.get_logger("calmstream.replay")
 # Maximum wait for the acknowledgement of a set.

@@ -7,18 +7,18 @@ from contextlib import suppress
 
 import structlog
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.transport import Broker, Partition, Reader, Record, Topics
-from consumer.publish.completeness import Completeness
-from consumer.runtime.foreign_records import key_of
-from consumer.runtime.health import RoleHealth
-from consumer.runtime.topic_checks import find_counts
-from consumer.subscribe.assembler import SnapshotAssembler
-from estimators.errors import FatalError, ForeignRecord, RecoverableError
-from estimators.plan import Plan
-from estimators.wire.changes import decode_changes, is_changes_key
-from estimators.wire.snapshot import Kind
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker, Partition, Reader, Record, Topics
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError, ForeignRecord, RecoverableError
+from calmstream.consumer.publish.completeness import Completeness
+from calmstream.consumer.runtime.foreign_records import key_of
+from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.runtime.topic_checks import find_counts
+from calmstream.consumer.subscribe.assembler import SnapshotAssembler
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.changes import decode_changes, is_changes_key
+from calmstream.estimators.wire.snapshot import Kind
 
 TICK_ONLY_BYTES = 96
 """Maximum size of a message while a plan is retired. A tick (a record without reports that advances

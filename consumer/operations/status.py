@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.shared.broker import SharedBroker
-from consumer.operations.inspect import Inspection, inspect
-from estimators.errors import CalmstreamError, RecoverableError
-from estimators.plan import Plan
+from calmstream.broker.names import TopicNames
+from calmstream.broker.shared.broker import SharedBroker
+from calmstream.common.clock import Clock
+from calmstream.common.errors import CalmstreamError, RecoverableError
+from calmstream.consumer.operations.inspect import Inspection, inspect
+from calmstream.estimators.plan import Plan
 
 LATE_SECONDS = 60
 """A final is late when it is missing for so long after its window's end and grace."""

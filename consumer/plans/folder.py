@@ -8,13 +8,13 @@ from collections.abc import Mapping
 import structlog
 from prometheus_client import CollectorRegistry
 
-from broker.clock import Clock
-from broker.watched_folder import WatchedFolder
-from consumer.metrics import plans as m
-from consumer.metrics.registry import Metrics
-from consumer.runtime.health import RoleHealth
-from estimators.errors import InvalidInput
-from estimators.plan import Plan
+from calmstream.common.clock import Clock
+from calmstream.common.errors import InvalidInput
+from calmstream.common.watched_folder import WatchedFolder
+from calmstream.consumer.metrics import plans as m
+from calmstream.consumer.metrics.registry import Metrics
+from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.estimators.plan import Plan
 
 READ_SECONDS = 5.0
 """Time between two readings of the folder."""
@@ -23,7 +23,7 @@ READ_SECONDS = 5.0
 class PlanFolder:
     """Reads the folder, and says what is wrong with it; one for each process.
 
-    A role of the service: see :class:`consumer.runtime.service.Role`. Each file that is refused has
+    A role of the service: see `Role`. Each file that is refused has
     one log line.
 
     Args:

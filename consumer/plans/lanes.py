@@ -7,7 +7,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Protocol
 
-from broker.clock import Clock
+from calmstream.common.clock import Clock
 
 _QUICK_SECONDS = 1.0
 """A call that takes longer no longer counts as quick: the next one need not wait for it."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.shared.broker import PlanBroker
-from consumer.metrics.publisher import FAILURES
-from consumer.metrics.registry import Metrics
-from consumer.plans.timing import all_windows_closed_at
-from consumer.publish.config import PublisherConfig
-from consumer.publish.estimate_job import EstimateRunner
-from consumer.publish.publisher import Publisher
-from consumer.runtime.health import Verdict
-from consumer.runtime.retry import RetryBudget
-from estimators.errors import FatalError, RecoverableError
-from estimators.plan import Plan
+from calmstream.broker.names import TopicNames
+from calmstream.broker.shared.broker import PlanBroker
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.metrics.publisher import FAILURES
+from calmstream.consumer.metrics.registry import Metrics
+from calmstream.consumer.plans.timing import all_windows_closed_at
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.estimate_job import EstimateRunner
+from calmstream.consumer.publish.publisher import Publisher
+from calmstream.consumer.runtime.health import Verdict
+from calmstream.consumer.runtime.retry import RetryBudget
+from calmstream.estimators.plan import Plan
 
 
 class PlanPublisher:

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 import structlog
 
-from broker.clock import Clock
-from broker.metric_definition import MetricDefinition
-from broker.shared.broker import PlanBroker, SharedBroker
-from consumer.metrics.registry import Metrics, plan_label
-from consumer.plans.lanes import Lanes
-from consumer.plans.served_plan import IDLE_SECONDS, PlanWorker, ServedPlan, State
-from consumer.runtime.health import RoleHealth
-from consumer.runtime.retry import RetryBudget
-from consumer.tally.waiting import StopRequested
-from estimators.errors import FatalError, RecoverableError
-from estimators.plan import Plan
+from calmstream.broker.shared.broker import PlanBroker, SharedBroker
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.metric_definition import MetricDefinition
+from calmstream.consumer.metrics.registry import Metrics, plan_label
+from calmstream.consumer.plans.lanes import Lanes
+from calmstream.consumer.plans.served_plan import IDLE_SECONDS, PlanWorker, ServedPlan, State
+from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.runtime.retry import RetryBudget
+from calmstream.consumer.tally.waiting import StopRequested
+from calmstream.estimators.plan import Plan
 
 _POLL_SECONDS = 0.5
 """Longest wait of one round. Records end a wait at once."""
@@ -82,7 +82,7 @@ class _Entry:
 
 
 class PlansRole:
-    """Serves every plan of a folder in one role; see :class:`consumer.runtime.service.Role`.
+    """Serves every plan of a folder in one role; see `Role`.
 
     :meth:`run` does everything. Tests in virtual time call :meth:`turn` and :meth:`finish`.
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
-from broker.clock import Clock
-from consumer.plans.lanes import Lanes, Task
-from consumer.runtime.health import Verdict
-from estimators.errors import CalmstreamError
-from estimators.plan import Plan
+from calmstream.common.clock import Clock
+from calmstream.common.errors import CalmstreamError
+from calmstream.consumer.plans.lanes import Lanes, Task
+from calmstream.consumer.runtime.health import Verdict
+from calmstream.estimators.plan import Plan
 
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 300.0

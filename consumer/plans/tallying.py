@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import threading
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.shared.broker import PlanBroker
-from broker.transport import Partition, Reader, Topics
-from consumer.metrics.registry import Metrics
-from consumer.metrics.tally import ASSIGNED
-from consumer.plans.timing import all_windows_closed_at
-from consumer.runtime.config import TallyConfig
-from consumer.runtime.health import Verdict
-from consumer.runtime.read_topics import read_whole
-from consumer.tally.worker import TallyWorker
-from estimators.errors import ForeignRecord
-from estimators.plan import Plan
-from estimators.wire.state import decode_state, partition_key
+from calmstream.broker.names import TopicNames
+from calmstream.broker.shared.broker import PlanBroker
+from calmstream.broker.transport import Partition, Reader, Topics
+from calmstream.common.clock import Clock
+from calmstream.common.errors import ForeignRecord
+from calmstream.consumer.metrics.registry import Metrics
+from calmstream.consumer.metrics.tally import ASSIGNED
+from calmstream.consumer.plans.timing import all_windows_closed_at
+from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.health import Verdict
+from calmstream.consumer.runtime.read_topics import read_whole
+from calmstream.consumer.tally.worker import TallyWorker
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.state import decode_state, partition_key
 
 _LOOK_SECONDS = 60.0
 """Time between two looks at whether a plan that has ended needs a worker any more."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from estimators.plan import Plan
+from calmstream.estimators.plan import Plan
 
 _MARGIN_MS = 60_000
 """For clocks that differ, and for records on their way."""

@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from consumer.publish.merge import MergedWindow
-from estimators import methods
-from estimators.analysis import analyse
-from estimators.analysis.leverage import FORGED_SHARE, leverages
-from estimators.analysis.poisoning import examine
-from estimators.analysis.published_summaries import published_summaries
-from estimators.domain import Attributes
-from estimators.errors import FatalError
-from estimators.methods.base import Follows, Model
-from estimators.plan import Plan
-from estimators.plan.central_statement import central_statement
-from estimators.plan.loss import loss_plan, loss_window
-from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
+from calmstream.common.errors import FatalError
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.estimators import methods
+from calmstream.estimators.analysis import analyse
+from calmstream.estimators.analysis.leverage import FORGED_SHARE, leverages
+from calmstream.estimators.analysis.poisoning import examine
+from calmstream.estimators.analysis.published_summaries import published_summaries
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.methods.base import Follows, Model
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.central_statement import central_statement
+from calmstream.estimators.plan.loss import loss_plan, loss_window
+from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
 
 WITHHELD = "withheld: the raw counts look forged"
 """Processing step of a manifest without tables, if the plan withholds sets that look forged."""

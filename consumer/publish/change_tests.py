@@ -10,13 +10,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from broker.names import TopicNames
-from consumer.publish.changes import try_changes
-from consumer.publish.follower import TopicFollower
-from consumer.publish.measures import Measures
-from consumer.publish.set_writer import KeyedRecord, SetWriter
-from estimators.plan import Plan
-from estimators.wire.snapshot import Kind
+from calmstream.broker.names import TopicNames
+from calmstream.consumer.publish.changes import try_changes
+from calmstream.consumer.publish.follower import TopicFollower
+from calmstream.consumer.publish.measures import Measures
+from calmstream.consumer.publish.set_writer import KeyedRecord, SetWriter
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind
 
 
 class TestsJob:

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from consumer.publish.merge import MergedWindow
-from consumer.publish.set_writer import KeyedRecord
-from estimators.analysis.poisoning import examine
-from estimators.changes import compare, source
-from estimators.changes.compare import FALSE_SHARE
-from estimators.changes.document import table_document
-from estimators.changes.windows import Span, relation
-from estimators.plan import Plan
-from estimators.tally import Tally
-from estimators.wire.changes import ChangesRecord, Family, changes_key, encode_changes
-from estimators.wire.counts import GroupCounts, decode_counts
-from estimators.wire.snapshot import Kind
-from estimators.wire.state import WindowCount
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.publish.set_writer import KeyedRecord
+from calmstream.estimators.analysis.poisoning import examine
+from calmstream.estimators.changes import compare, source
+from calmstream.estimators.changes.compare import FALSE_SHARE
+from calmstream.estimators.changes.document import table_document
+from calmstream.estimators.changes.windows import Span, relation
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.changes import ChangesRecord, Family, changes_key, encode_changes
+from calmstream.estimators.wire.counts import GroupCounts, decode_counts
+from calmstream.estimators.wire.snapshot import Kind
+from calmstream.estimators.wire.state import WindowCount
 
 SUSPICIOUS = "suspicious"
 TESTS_FAILED = "the tests of change failed; please report it with the plan"

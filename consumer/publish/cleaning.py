@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.transport import Partition, TopicInfo, Topics
-from consumer.publish.config import PublisherConfig
-from consumer.publish.follower import TopicFollower
-from consumer.publish.set_writer import KeyedRecord, SetWriter
-from consumer.runtime.topic_checks import find_counts
-from estimators.errors import FatalError
-from estimators.wire.snapshot import Kind, parse_key
-from estimators.wire.state import closed_key
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Partition, TopicInfo, Topics
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.follower import TopicFollower
+from calmstream.consumer.publish.set_writer import KeyedRecord, SetWriter
+from calmstream.consumer.runtime.topic_checks import find_counts
+from calmstream.estimators.wire.snapshot import Kind, parse_key
+from calmstream.estimators.wire.state import closed_key
 
 
 class Cleaner:

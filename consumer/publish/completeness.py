@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from estimators.plan import Plan
-from estimators.wire.counts import CountsHeader, read_record
-from estimators.wire.snapshot import Kind, Manifest, Revision
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.counts import CountsHeader, read_record
+from calmstream.estimators.wire.snapshot import Kind, Manifest, Revision
 
 
 class Closed(NamedTuple):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.settings import Settings, bounded
-from estimators.plan import Plan
+from calmstream.common.settings import Settings, bounded
+from calmstream.estimators.plan import Plan
 
 
 class PublisherConfig(Settings):

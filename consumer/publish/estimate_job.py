@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from broker.clock import Clock
-from consumer.publish.build import SnapshotSet, build_set
-from consumer.publish.merge import MergedWindow
-from estimators.plan import Plan
+from calmstream.common.clock import Clock
+from calmstream.consumer.publish.build import SnapshotSet, build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.estimators.plan import Plan
 
 
 def on_a_thread(run: Callable[[], None]) -> None:

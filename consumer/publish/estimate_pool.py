@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from broker.clock import Clock
+from calmstream.common.clock import Clock
 
 HEAVY_SECONDS = 1.0
 """A plan whose last estimate took longer is *heavy*."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.names import TopicNames
-from broker.transport import Partition, Reader, Record, Topics
-from consumer.publish.completeness import Closed, Completeness
-from consumer.publish.merge import StateMerger
-from consumer.publish.untested import UntestedCounts
-from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
-from consumer.runtime.read_topics import EndCheck
-from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
-from estimators.errors import ForeignRecord
-from estimators.plan import Plan
-from estimators.wire.changes import ChangesRecord, decode_changes, is_changes_key
-from estimators.wire.snapshot import Kind, parse_key
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Partition, Reader, Record, Topics
+from calmstream.common.errors import ForeignRecord
+from calmstream.consumer.publish.completeness import Closed, Completeness
+from calmstream.consumer.publish.merge import StateMerger
+from calmstream.consumer.publish.untested import UntestedCounts
+from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
+from calmstream.consumer.runtime.read_topics import EndCheck
+from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.changes import ChangesRecord, decode_changes, is_changes_key
+from calmstream.estimators.wire.snapshot import Kind, parse_key
 
 
 class TopicFollower:

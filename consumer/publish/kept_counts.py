@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from consumer.publish.merge import MergedWindow
-from estimators.analysis.poisoning import examine
-from estimators.plan import Plan
-from estimators.wire.counts import GroupCounts, counts_key, encode_counts
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.estimators.analysis.poisoning import examine
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.counts import GroupCounts, counts_key, encode_counts
 
 
 def count_records(

@@ -6,17 +6,17 @@ import math
 
 from structlog.typing import FilteringBoundLogger
 
-from broker.clock import Clock
-from broker.metric_definition import MetricDefinition
-from consumer.metrics import publisher as m
-from consumer.metrics.registry import Metrics
-from consumer.publish.build import SnapshotSet
-from consumer.publish.changes import TESTS_FAILED
-from consumer.publish.merge import MergedWindow
-from consumer.subscribe.assembler import SnapshotAssembler
-from estimators.plan import Plan
-from estimators.wire.changes import ChangesRecord
-from estimators.wire.snapshot import Kind, Manifest
+from calmstream.common.clock import Clock
+from calmstream.common.metric_definition import MetricDefinition
+from calmstream.consumer.metrics import publisher as m
+from calmstream.consumer.metrics.registry import Metrics
+from calmstream.consumer.publish.build import SnapshotSet
+from calmstream.consumer.publish.changes import TESTS_FAILED
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.subscribe.assembler import SnapshotAssembler
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.changes import ChangesRecord
+from calmstream.estimators.wire.snapshot import Kind, Manifest
 
 _PUBLISHED: dict[Kind, MetricDefinition] = {
     Kind.EARLY: m.EARLY_PUBLISHED,
@@ -30,7 +30,7 @@ class Measures:
 
     Args:
         plan: the plan to publish.
-        metrics: the metrics, from :func:`consumer.metrics.publisher.publisher_metrics`.
+        metrics: the metrics, from `publisher_metrics`.
         clock: states the time of the last set.
         log: the log; its lines name the plan.
     """

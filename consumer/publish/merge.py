@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
-from estimators.errors import FatalError, ForeignRecord
-from estimators.plan import Plan
-from estimators.tally import Tally
-from estimators.wire.snapshot import Kind, Revision
-from estimators.wire.state import (
+from calmstream.common.errors import FatalError, ForeignRecord
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.snapshot import Kind, Revision
+from calmstream.estimators.wire.state import (
     ClosedWindow,
     PartitionState,
     WindowCount,

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import threading
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.transport import Broker, Partition, Topics
-from consumer.metrics.publisher import ACTIVE, FAILURES, retire
-from consumer.metrics.registry import Metrics
-from consumer.publish.config import PublisherConfig
-from consumer.publish.estimate_job import EstimateRunner
-from consumer.publish.session import PublishingSession
-from consumer.runtime.health import RoleHealth
-from consumer.runtime.retry import RetryBudget
-from consumer.runtime.topic_checks import find_counts, verify_topics
-from consumer.runtime.topic_watch import TopicWatch
-from estimators.errors import FatalError, RecoverableError
-from estimators.plan import Plan
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker, Partition, Topics
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.metrics.publisher import ACTIVE, FAILURES, retire
+from calmstream.consumer.metrics.registry import Metrics
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.estimate_job import EstimateRunner
+from calmstream.consumer.publish.session import PublishingSession
+from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.runtime.retry import RetryBudget
+from calmstream.consumer.runtime.topic_checks import find_counts, verify_topics
+from calmstream.consumer.runtime.topic_watch import TopicWatch
+from calmstream.estimators.plan import Plan
 
 # Pause after a failed round.
 _BACKOFF_SECONDS = 0.5
@@ -45,7 +45,7 @@ class Publisher:
         names: names of the plan's topics.
         clock: measures intervals; it never influences the content of a set.
         config: settings of the publisher.
-        metrics: the metrics, from :func:`consumer.metrics.publisher.publisher_metrics`.
+        metrics: the metrics, from `publisher_metrics`.
         estimates: where estimates run; None means on threads of their own.
 
     Attributes:

@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 from structlog.typing import FilteringBoundLogger
 
-from broker.clock import Clock
-from consumer.publish.completeness import Closed
-from consumer.publish.config import PublisherConfig
-from consumer.publish.follower import TopicFollower
-from consumer.publish.measures import Measures
-from consumer.publish.merge import MergedWindow
-from consumer.subscribe.assembler import above
-from estimators.plan import Plan
-from estimators.wire.snapshot import Kind
+from calmstream.common.clock import Clock
+from calmstream.consumer.publish.completeness import Closed
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.follower import TopicFollower
+from calmstream.consumer.publish.measures import Measures
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.subscribe.assembler import above
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind
 
 _QUICK_ATTEMPTS = 5
 """Number of times that a set is written without a pause if it is never read back complete. After

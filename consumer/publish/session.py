@@ -12,26 +12,26 @@ from contextlib import ExitStack
 
 import structlog
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.transport import Broker
-from consumer.metrics.registry import Metrics
-from consumer.publish.change_tests import ChangeTests
-from consumer.publish.cleaning import Cleaner
-from consumer.publish.completeness import Closed
-from consumer.publish.config import PublisherConfig
-from consumer.publish.estimate_job import EstimateJob, EstimateRunner
-from consumer.publish.follower import TopicFollower
-from consumer.publish.kept_counts import count_records
-from consumer.publish.measures import Measures
-from consumer.publish.merge import MergedWindow
-from consumer.publish.schedule import Schedule
-from consumer.publish.set_writer import KeyedRecord, SetWriter
-from consumer.runtime.foreign_records import ForeignRecordCounter
-from consumer.runtime.topic_checks import find_counts
-from consumer.subscribe.assembler import Snapshot
-from estimators.plan import Plan
-from estimators.wire.snapshot import Kind
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import Clock
+from calmstream.consumer.metrics.registry import Metrics
+from calmstream.consumer.publish.change_tests import ChangeTests
+from calmstream.consumer.publish.cleaning import Cleaner
+from calmstream.consumer.publish.completeness import Closed
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.estimate_job import EstimateJob, EstimateRunner
+from calmstream.consumer.publish.follower import TopicFollower
+from calmstream.consumer.publish.kept_counts import count_records
+from calmstream.consumer.publish.measures import Measures
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.publish.schedule import Schedule
+from calmstream.consumer.publish.set_writer import KeyedRecord, SetWriter
+from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
+from calmstream.consumer.runtime.topic_checks import find_counts
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind
 
 NO_COUNTS = (
     "there is no counts topic that may be used: finals are published, but calmstream query will "
@@ -49,7 +49,7 @@ class PublishingSession:
         names: names of the plan's topics.
         clock: measures intervals; it never influences the content of a set.
         config: settings of the publisher.
-        metrics: the metrics, from :func:`consumer.metrics.publisher.publisher_metrics`.
+        metrics: the metrics, from `publisher_metrics`.
         estimates: where estimates run; None means on threads of their own.
 
     Attributes:

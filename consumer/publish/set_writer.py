@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.clock import Clock
-from broker.transport import Sink
-from consumer.publish.build import SnapshotSet
+from calmstream.broker.transport import Sink
+from calmstream.common.clock import Clock
+from calmstream.consumer.publish.build import SnapshotSet
 
 KeyedRecord = tuple[bytes, bytes | None]
 """Key and value of a record; the value None makes it a tombstone, which deletes the key."""

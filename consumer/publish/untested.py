@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from estimators.plan import Plan
-from estimators.wire.counts import CountsHeader
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.counts import CountsHeader
 
 MOST = 1000
 """Number of windows that are kept at most, the newest ones; the tests of others are left out."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from consumer.read.ranges import Windows
-from estimators.marginal import Floats
-from estimators.wire.snapshot import Revision
+from calmstream.consumer.read.ranges import Windows
+from calmstream.estimators.marginal import Floats
+from calmstream.estimators.wire.snapshot import Revision
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,7 +18,7 @@ class Answer:
         labels: per attribute its labels, or those of its groups.
         table: shape of the labels; of a difference, changes, which may be negative.
         stderr: the same shape: standard errors, before non-negativity was enforced.
-        flags: as in a snapshot (:class:`estimators.marginal.Marginal`), and: ``approximate``
+        flags: as in a snapshot (`Marginal`), and: ``approximate``
             (errors take the cells as independent), ``conditional``, ``difference``, ``dependent``
             (a device may have reported in several of these windows: the errors take reports as
             independent), ``suspicious`` (the raw counts look forged).

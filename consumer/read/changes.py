@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from consumer.read.history import DEPENDENT, Counted, History
-from consumer.read.ranges import Windows
-from consumer.read.refusals import NoReports, NotFinal
-from estimators.analysis.grouped import difference
-from estimators.changes import Comparison, Source, compare, source
-from estimators.changes.document import Modelled, table_document
-from estimators.changes.windows import PAIRED, REPEATED, Relation, mean_repeats, relation
-from estimators.domain import Attributes
-from estimators.errors import InvalidInput
-from estimators.kinds import Ordered
-from estimators.plan import Plan
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.history import DEPENDENT, Counted, History
+from calmstream.consumer.read.ranges import Windows
+from calmstream.consumer.read.refusals import NoReports, NotFinal
+from calmstream.estimators.analysis.grouped import difference
+from calmstream.estimators.changes import Comparison, Source, compare, source
+from calmstream.estimators.changes.document import Modelled, table_document
+from calmstream.estimators.changes.windows import PAIRED, REPEATED, Relation, mean_repeats, relation
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.kinds import Ordered
+from calmstream.estimators.plan import Plan
 
 PREVIOUS = "previous"
 BEFORE = "before"

@@ -10,10 +10,10 @@ from typing import Any
 
 import orjson
 
-from consumer.read.answer import Answer
-from consumer.read.ranges import Windows
-from estimators.errors import InvalidInput
-from estimators.plan import Plan
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.answer import Answer
+from calmstream.consumer.read.ranges import Windows
+from calmstream.estimators.plan import Plan
 
 
 def document(plan: Plan, answer: Answer) -> dict[str, Any]:

@@ -8,24 +8,24 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Self
 
-from broker.clock import SystemClock
-from broker.transport import Broker
-from consumer.read.answer import Answer
-from consumer.read.kept import KeptCounts
-from consumer.read.ranges import Windows, read_windows
-from consumer.read.refusals import NoReports, NotFinal, NotKept, Withheld
-from consumer.subscribe.subscribe import DEFAULT_NAMESPACE, connected, plan_names
-from estimators import methods
-from estimators.analysis.grouped import GroupedTable, conditional, difference, grouped
-from estimators.analysis.grouping import Grouping, of_mapping, parse
-from estimators.analysis.poisoning import examine
-from estimators.errors import FatalError, InvalidInput
-from estimators.methods.base import Follows, Model
-from estimators.plan import Plan
-from estimators.planning import require_answers
-from estimators.tally import Tally
-from estimators.wire.changes import ChangesRecord
-from estimators.wire.snapshot import Revision
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import FatalError, InvalidInput
+from calmstream.consumer.read.answer import Answer
+from calmstream.consumer.read.kept import KeptCounts
+from calmstream.consumer.read.ranges import Windows, read_windows
+from calmstream.consumer.read.refusals import NoReports, NotFinal, NotKept, Withheld
+from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, connected, plan_names
+from calmstream.estimators import methods
+from calmstream.estimators.analysis.grouped import GroupedTable, conditional, difference, grouped
+from calmstream.estimators.analysis.grouping import Grouping, of_mapping, parse
+from calmstream.estimators.analysis.poisoning import examine
+from calmstream.estimators.methods.base import Follows, Model
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.planning import require_answers
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.changes import ChangesRecord
+from calmstream.estimators.wire.snapshot import Revision
 
 MODELS = 8
 """Fitted models that are kept, the last used ones."""
@@ -134,14 +134,14 @@ class History:
         Args:
             attributes: names, published or not.
             windows: ``total``, ``latest``, ``I``, ``I..J`` or ``DATE..DATE``, or what they stand
-                for (:mod:`consumer.read.ranges`).
+                for (`read.ranges`).
             group: groups of labels, ``region=EU|US,other;age=17-30|31+``
-                (:mod:`estimators.analysis.grouping`), or a mapping from attribute to its groups.
+                (`analysis.grouping`), or a mapping from attribute to its groups.
             given: some of the attributes: proportions within each of their combinations.
 
         Raises:
             InvalidInput: unknown names, or a table that is too large; and by
-                :mod:`consumer.read.refusals` windows that are not final, not kept, without
+                `read.refusals` windows that are not final, not kept, without
                 reports, or withheld.
         """
         self._ready()

@@ -10,19 +10,19 @@ import logging
 from itertools import chain
 from typing import NamedTuple
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.transport import Broker, Partition, Reader, Record, Topics
-from consumer.read.manifests import Final, Manifests
-from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
-from consumer.runtime.read_topics import PATIENCE_SECONDS, Continuation
-from estimators.analysis.poisoning import examine
-from estimators.errors import ForeignRecord, MissingTopic
-from estimators.plan import Plan
-from estimators.tally import Tally
-from estimators.wire import counts
-from estimators.wire.changes import ChangesRecord, decode_changes, is_changes_key
-from estimators.wire.snapshot import Revision
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker, Partition, Reader, Record, Topics
+from calmstream.common.clock import Clock
+from calmstream.common.errors import ForeignRecord, MissingTopic
+from calmstream.consumer.read.manifests import Final, Manifests
+from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
+from calmstream.consumer.runtime.read_topics import PATIENCE_SECONDS, Continuation
+from calmstream.estimators.analysis.poisoning import examine
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire import counts
+from calmstream.estimators.wire.changes import ChangesRecord, decode_changes, is_changes_key
+from calmstream.estimators.wire.snapshot import Revision
 
 _LOG = logging.getLogger("calmstream.history")
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from broker.clock import Clock
-from broker.transport import Partition, Reader, Record, Topics
-from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
-from consumer.runtime.read_topics import Continuation, read_spans
-from estimators.errors import ForeignRecord
-from estimators.plan import Plan
-from estimators.wire import snapshot
-from estimators.wire.snapshot import Kind, Manifest, Revision
+from calmstream.broker.transport import Partition, Reader, Record, Topics
+from calmstream.common.clock import Clock
+from calmstream.common.errors import ForeignRecord
+from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
+from calmstream.consumer.runtime.read_topics import Continuation, read_spans
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire import snapshot
+from calmstream.estimators.wire.snapshot import Kind, Manifest, Revision
 
 _SETS = 4
 """Number of sets in the first step backwards: finals and totals of two windows."""

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from consumer.read.refusals import NotFinal
-from estimators.errors import InvalidInput
-from estimators.plan import Plan
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.refusals import NotFinal
+from calmstream.estimators.plan import Plan
 
 TOTAL = "total"
 LATEST = "latest"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from estimators.errors import InvalidInput
+from calmstream.common.errors import InvalidInput
 
 
 class NotFinal(InvalidInput):

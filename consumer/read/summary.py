@@ -6,16 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from consumer.read.formats import window_range
-from consumer.read.history import History
-from consumer.read.ranges import Windows
-from estimators.analysis.summaries import Value
-from estimators.analysis.summary_rows import RANK, SummaryRow, check, correlate, summarise
-from estimators.domain import Attribute, Domain
-from estimators.errors import InvalidInput
-from estimators.kinds import Number
-from estimators.plan import Plan
-from estimators.wire.snapshot import Revision
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.formats import window_range
+from calmstream.consumer.read.history import History
+from calmstream.consumer.read.ranges import Windows
+from calmstream.estimators.analysis.summaries import Value
+from calmstream.estimators.analysis.summary_rows import (
+    RANK,
+    SummaryRow,
+    check,
+    correlate,
+    summarise,
+)
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.kinds import Number
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Revision
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,8 +34,8 @@ class Summary:
         given: attributes within whose combinations the statistics are.
         statistics: their names, as they were asked for.
         rows: one for each combination of the given attributes; one without any.
-        flags: as :class:`consumer.read.answer.Answer`, and those of
-            `estimators.analysis.summary_rows`.
+        flags: as `Answer`, and those of
+            `summary_rows`.
         windows: the windows they are about.
         reports: of these windows and groups of devices that speak about the attributes.
         revision: that of the final of the last window.
@@ -88,7 +94,7 @@ def summary(
         plan: the plan.
         attributes: the attribute and the given ones; the two attributes of a rank correlation.
         windows: as `History.ask`.
-        statistics: see `estimators.analysis.summary_rows`.
+        statistics: see `summary_rows`.
         given: attributes within whose combinations the statistics are.
         group: groups of labels of given attributes.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.settings import Settings, bounded, variable
-from estimators.errors import InvalidInput
+from calmstream.common.errors import InvalidInput
+from calmstream.common.settings import Settings, bounded, variable
 
 
 class TallyConfig(Settings):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.transport import Record
-from estimators.errors import ForeignRecord
+from calmstream.broker.transport import Record
+from calmstream.common.errors import ForeignRecord
 
 
 class ForeignRecordCounter:

@@ -24,7 +24,7 @@ from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer,
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
-from broker.clock import Clock
+from calmstream.common.clock import Clock
 
 DEFAULT_SILENCE_SECONDS = 60.0
 """A loop that has not run for this long is not alive; every round takes a few seconds at most."""

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np
 
-from broker.clock import Clock
-from broker.transport import Chunk, Partition, Reader, Record, Topics
-from consumer.runtime.retry import RetryBudget
-from estimators.errors import RecoverableError
+from calmstream.broker.transport import Chunk, Partition, Reader, Record, Topics
+from calmstream.common.clock import Clock
+from calmstream.common.errors import RecoverableError
+from calmstream.consumer.runtime.retry import RetryBudget
 
 # Maximum wait and number of records of one poll.
 _POLL_SECONDS = 0.2

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from broker.clock import Clock
-from estimators.errors import FatalError, RecoverableError
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError, RecoverableError
 
 T = TypeVar("T")
 

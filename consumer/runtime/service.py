@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import structlog
 from prometheus_client import CollectorRegistry
 
-from consumer.runtime.config import HttpConfig
-from consumer.runtime.health import HealthServer, RoleHealth, health_app
-from consumer.runtime.memory import keep_freed_memory
-from estimators.errors import FatalError
+from calmstream.common.errors import FatalError
+from calmstream.consumer.runtime.config import HttpConfig
+from calmstream.consumer.runtime.health import HealthServer, RoleHealth, health_app
+from calmstream.consumer.runtime.memory import keep_freed_memory
 
 # Maximum delay of a signal: Python runs signal handlers only between two waits.
 _JOIN_SECONDS = 0.2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.names import TopicNames
-from broker.transport import TopicInfo, Topics
-from estimators.errors import FatalError
-from estimators.plan import Plan
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import TopicInfo, Topics
+from calmstream.common.errors import FatalError
+from calmstream.estimators.plan import Plan
 
 # A worker that takes over a partition reads the last state record and then the reports after it.
 # The last state record can be old: its writer may have been frozen for a session (30 s), and

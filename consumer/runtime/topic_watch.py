@@ -10,9 +10,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from broker.clock import Clock
-from broker.transport import TopicInfo, Topics
-from estimators.errors import FatalError
+from calmstream.broker.transport import TopicInfo, Topics
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError
 
 
 class TopicWatch:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from importlib.metadata import PackageNotFoundError, version
 
-from consumer.serve.plan_service import PlanService
-from consumer.serve.problems import Problem, Refused
-from estimators.wire.snapshot import Revision
+from calmstream.consumer.serve.plan_service import PlanService
+from calmstream.consumer.serve.problems import Problem, Refused
+from calmstream.estimators.wire.snapshot import Revision
 
 Submit = Callable[[], Future[bytes]]
 

@@ -7,9 +7,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from consumer.serve.context import Context
-from consumer.serve.problems import KINDS, Problem, Refused, body_of, headers_of
-from consumer.serve.routes import page_routes, plan_routes
+from calmstream.consumer.serve.context import Context
+from calmstream.consumer.serve.problems import KINDS, Problem, Refused, body_of, headers_of
+from calmstream.consumer.serve.routes import page_routes, plan_routes
 
 DESCRIPTION = (
     "Tables about people from reports that every device perturbed itself. Everything here is "

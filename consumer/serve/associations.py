@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from consumer.read.formats import window_range
-from consumer.read.history import History
-from consumer.read.ranges import Windows
-from consumer.serve.plan_service import PlanService
-from estimators.analysis.association import mutual_information
-from estimators.analysis.chi_square import LEVEL, even_independence, independence
-from estimators.analysis.report import unbiased_pair
-from estimators.analysis.tree import chow_liu
-from estimators.domain import Attributes, Domain
-from estimators.errors import InvalidInput
-from estimators.marginal import Floats
-from estimators.methods.base import GroupedAnswers, LinearAnswers, Model
-from estimators.numerics.dependence import cramers_v, cramers_v_error
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.formats import window_range
+from calmstream.consumer.read.history import History
+from calmstream.consumer.read.ranges import Windows
+from calmstream.consumer.serve.plan_service import PlanService
+from calmstream.estimators.analysis.association import mutual_information
+from calmstream.estimators.analysis.chi_square import LEVEL, even_independence, independence
+from calmstream.estimators.analysis.report import unbiased_pair
+from calmstream.estimators.analysis.tree import chow_liu
+from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.marginal import Floats
+from calmstream.estimators.methods.base import GroupedAnswers, LinearAnswers, Model
+from calmstream.estimators.numerics.dependence import cramers_v, cramers_v_error
 
 MAX_PAIRS = 2016
 """All pairs are answered of at most 64 attributes; of more, the published pairs."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from broker.http_server import send_at_once
+from calmstream.common.http_server import send_at_once
 
 MAX_HEAD_BYTES = 16 << 10
 _SWEEP_SECONDS = 0.5

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from consumer.serve.answers import Answers
-from consumer.serve.events import Streams
-from consumer.serve.guard import Observer
-from consumer.serve.page_files import PageFiles
-from consumer.serve.plan_service import PlanService
-from consumer.serve.problems import Problem, Refused
-from consumer.serve.served_plans import ServedPlans
-from consumer.serve.settings import ServeSettings
+from calmstream.consumer.serve.answers import Answers
+from calmstream.consumer.serve.events import Streams
+from calmstream.consumer.serve.guard import Observer
+from calmstream.consumer.serve.page_files import PageFiles
+from calmstream.consumer.serve.plan_service import PlanService
+from calmstream.consumer.serve.problems import Problem, Refused
+from calmstream.consumer.serve.served_plans import ServedPlans
+from calmstream.consumer.serve.settings import ServeSettings
 
 
 class Context:

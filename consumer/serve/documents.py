@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from consumer.serve.plan_service import PlanService
-from consumer.serve.results import WindowSummary
-from estimators.domain import Attribute
-from estimators.kinds import Choice, Number, Ordered
-from estimators.plan import Plan
-from estimators.plan.loss import Loss
+from calmstream.consumer.serve.plan_service import PlanService
+from calmstream.consumer.serve.results import WindowSummary
+from calmstream.estimators.domain import Attribute
+from calmstream.estimators.kinds import Choice, Number, Ordered
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.loss import Loss
 
 
 def short_plan(service: PlanService) -> dict[str, Any]:

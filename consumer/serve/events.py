@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 
-from consumer.serve.plan_service import PlanService
-from consumer.serve.problems import Problem, Refused
-from consumer.serve.results import Event
+from calmstream.consumer.serve.plan_service import PlanService
+from calmstream.consumer.serve.problems import Problem, Refused
+from calmstream.consumer.serve.results import Event
 
 MAX_BEHIND = 1000
 """A client that is so many events behind is disconnected; it reads the windows when it is back."""

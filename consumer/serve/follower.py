@@ -7,15 +7,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from broker.clock import Clock
-from broker.transport import Broker, Partition, Reader, Topics
-from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
-from consumer.serve.problems import Problem
-from consumer.serve.results import Event, Results
-from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
-from estimators.errors import CalmstreamError, ForeignRecord, MissingTopic, RecoverableError
-from estimators.plan import Plan
-from estimators.wire.snapshot import Kind
+from calmstream.broker.transport import Broker, Partition, Reader, Topics
+from calmstream.common.clock import Clock
+from calmstream.common.errors import CalmstreamError, ForeignRecord, MissingTopic, RecoverableError
+from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
+from calmstream.consumer.serve.problems import Problem
+from calmstream.consumer.serve.results import Event, Results
+from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind
 
 CHECK_SECONDS = 3.0
 """Time between two requests for the end of the topic, which show whether the broker answers."""

@@ -11,8 +11,8 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from consumer.serve.problems import KINDS, Problem, body_of, headers_of
-from estimators.errors import InvalidInput
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.serve.problems import KINDS, Problem, body_of, headers_of
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from broker.metric_definition import MetricDefinition
-from consumer.serve.problems import Problem
+from calmstream.common.metric_definition import MetricDefinition
+from calmstream.consumer.serve.problems import Problem
 
 REQUESTS = MetricDefinition(
     "calmstream_serve_requests_total",

@@ -8,20 +8,20 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TypeVar
 
-from broker.clock import Clock
-from broker.transport import Broker
-from consumer.read.answer import Answer
-from consumer.read.history import History
-from consumer.read.ranges import LATEST, TOTAL
-from consumer.serve.follower import Follower, Trouble
-from consumer.serve.problems import Problem, Refused, refusal
-from consumer.serve.question import Question
-from consumer.serve.results import Event, Results
-from consumer.serve.settings import ServeSettings
-from consumer.serve.turns import Queue, QueueFull
-from consumer.subscribe.subscribe import plan_names
-from estimators.errors import CalmstreamError, MissingTopic, RecoverableError
-from estimators.plan import Plan
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import Clock
+from calmstream.common.errors import CalmstreamError, MissingTopic, RecoverableError
+from calmstream.consumer.read.answer import Answer
+from calmstream.consumer.read.history import History
+from calmstream.consumer.read.ranges import LATEST, TOTAL
+from calmstream.consumer.serve.follower import Follower, Trouble
+from calmstream.consumer.serve.problems import Problem, Refused, refusal
+from calmstream.consumer.serve.question import Question
+from calmstream.consumer.serve.results import Event, Results
+from calmstream.consumer.serve.settings import ServeSettings
+from calmstream.consumer.serve.turns import Queue, QueueFull
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.plan import Plan
 
 T = TypeVar("T")
 PREPARE_SECONDS = 60

@@ -8,8 +8,8 @@ from enum import StrEnum
 
 import orjson
 
-from consumer.read.refusals import NoReports, NotFinal, NotKept, Withheld
-from estimators.errors import CalmstreamError, DomainError, InvalidInput, RecoverableError
+from calmstream.common.errors import CalmstreamError, DomainError, InvalidInput, RecoverableError
+from calmstream.consumer.read.refusals import NoReports, NotFinal, NotKept, Withheld
 
 PROBLEM_TYPE = "urn:calmstream:problem:"
 MEDIA_TYPE = "application/problem+json"

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from consumer.read.changes import against_windows
-from consumer.read.ranges import Windows, read_windows
-from consumer.read.refusals import NotFinal
-from consumer.serve.problems import Problem, Refused, refusal
-from consumer.serve.results import Results
-from estimators.errors import InvalidInput
-from estimators.plan import Plan
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.changes import against_windows
+from calmstream.consumer.read.ranges import Windows, read_windows
+from calmstream.consumer.read.refusals import NotFinal
+from calmstream.consumer.serve.problems import Problem, Refused, refusal
+from calmstream.consumer.serve.results import Results
+from calmstream.estimators.plan import Plan
 
 _LAST = re.compile(r"last[:-]([0-9]{1,7})", re.ASCII)
 
@@ -26,7 +26,7 @@ class Question:
         attributes: names in the order of the axes.
         windows: whose table.
         minus: windows whose table is subtracted; None for none.
-        group: groups of labels, see :mod:`estimators.analysis.grouping`.
+        group: groups of labels, see `analysis.grouping`.
         given: attributes within whose combinations proportions are asked for.
     """
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from consumer.subscribe.assembler import Snapshot
-from estimators.wire.snapshot import Kind, Revision
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.wire.snapshot import Kind, Revision
 
 MAX_ATTRIBUTES = 2
 """Published tables of more attributes are not kept for series."""

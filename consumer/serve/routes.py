@@ -9,18 +9,18 @@ import orjson
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from consumer.read.changes import PREVIOUS, changes
-from consumer.read.formats import FORMATS
-from consumer.read.history import History
-from consumer.serve import documents, schemas
-from consumer.serve.answers import etag_of
-from consumer.serve.associations import associations
-from consumer.serve.context import Context
-from consumer.serve.guard import HEAD
-from consumer.serve.page_files import PageFile
-from consumer.serve.plan_service import PlanService
-from consumer.serve.problems import Problem, Refused
-from consumer.serve.question import (
+from calmstream.consumer.read.changes import PREVIOUS, changes
+from calmstream.consumer.read.formats import FORMATS
+from calmstream.consumer.read.history import History
+from calmstream.consumer.serve import documents, schemas
+from calmstream.consumer.serve.answers import etag_of
+from calmstream.consumer.serve.associations import associations
+from calmstream.consumer.serve.context import Context
+from calmstream.consumer.serve.guard import HEAD
+from calmstream.consumer.serve.page_files import PageFile
+from calmstream.consumer.serve.plan_service import PlanService
+from calmstream.consumer.serve.problems import Problem, Refused
+from calmstream.consumer.serve.question import (
     Question,
     check_table,
     read_against,
@@ -28,9 +28,9 @@ from consumer.serve.question import (
     read_range,
     read_series,
 )
-from consumer.serve.schemas import problems
-from consumer.serve.series import series
-from consumer.serve.summaries import SummaryQuestion, read_statistics, summary_job
+from calmstream.consumer.serve.schemas import problems
+from calmstream.consumer.serve.series import series
+from calmstream.consumer.serve.summaries import SummaryQuestion, read_statistics, summary_job
 
 MEDIA_TYPES = {
     "json": "application/json",

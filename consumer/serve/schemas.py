@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from consumer.serve.problems import KINDS, MEDIA_TYPE, PROBLEM_TYPE, Problem
+from calmstream.consumer.serve.problems import KINDS, MEDIA_TYPE, PROBLEM_TYPE, Problem
 
 
 class _Schema(BaseModel):

@@ -10,17 +10,17 @@ from typing import Any
 
 import orjson
 
-from consumer.read.history import History
-from consumer.read.ranges import Windows
-from consumer.read.refusals import NoReports, NotKept, Withheld
-from consumer.serve.answers import etag_of
-from consumer.serve.context import Context
-from consumer.serve.plan_service import PlanService
-from consumer.serve.problems import Problem, Refused, refusal
-from consumer.serve.results import WindowSummary
-from estimators.analysis.grouping import parse
-from estimators.errors import InvalidInput
-from estimators.marginal import Floats
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.history import History
+from calmstream.consumer.read.ranges import Windows
+from calmstream.consumer.read.refusals import NoReports, NotKept, Withheld
+from calmstream.consumer.serve.answers import etag_of
+from calmstream.consumer.serve.context import Context
+from calmstream.consumer.serve.plan_service import PlanService
+from calmstream.consumer.serve.problems import Problem, Refused, refusal
+from calmstream.consumer.serve.results import WindowSummary
+from calmstream.estimators.analysis.grouping import parse
+from calmstream.estimators.marginal import Floats
 
 MAX_WINDOWS = 1000
 MAX_TABLES = 4

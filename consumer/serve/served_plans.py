@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from consumer.serve.follower import Trouble
-from consumer.serve.plan_service import PlanService
-from estimators.plan import Plan
+from calmstream.consumer.serve.follower import Trouble
+from calmstream.consumer.serve.plan_service import PlanService
+from calmstream.estimators.plan import Plan
 
 
 class ServedPlans:

@@ -9,26 +9,26 @@ from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
-from broker import http_server
-from broker.clock import Clock
-from broker.http_server import defect, keep_quiet, listen
-from broker.transport import Broker
-from consumer.metrics.registry import plan_label
-from consumer.runtime.health import RoleHealth
-from consumer.serve.app import create_app
-from consumer.serve.connections import Connections, limited
-from consumer.serve.context import Context
-from consumer.serve.follower import Trouble
-from consumer.serve.guard import Guard
-from consumer.serve.metrics import ServeMetrics
-from consumer.serve.page_files import PageFiles
-from consumer.serve.plan_service import PlanService
-from consumer.serve.problems import Problem
-from consumer.serve.served_plans import ServedPlans
-from consumer.serve.settings import ServeSettings
-from consumer.serve.turns import Turns
-from consumer.subscribe.subscribe import DEFAULT_NAMESPACE
-from estimators.plan import Plan
+from calmstream.broker.transport import Broker
+from calmstream.common import http_server
+from calmstream.common.clock import Clock
+from calmstream.common.http_server import defect, keep_quiet, listen
+from calmstream.consumer.metrics.registry import plan_label
+from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.serve.app import create_app
+from calmstream.consumer.serve.connections import Connections, limited
+from calmstream.consumer.serve.context import Context
+from calmstream.consumer.serve.follower import Trouble
+from calmstream.consumer.serve.guard import Guard
+from calmstream.consumer.serve.metrics import ServeMetrics
+from calmstream.consumer.serve.page_files import PageFiles
+from calmstream.consumer.serve.plan_service import PlanService
+from calmstream.consumer.serve.problems import Problem
+from calmstream.consumer.serve.served_plans import ServedPlans
+from calmstream.consumer.serve.settings import ServeSettings
+from calmstream.consumer.serve.turns import Turns
+from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE
+from calmstream.estimators.plan import Plan
 
 _TURN_SECONDS = 0.2
 _GRACEFUL_SECONDS = 3

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import orjson
 
-from consumer.read.history import History
-from consumer.read.ranges import Windows
-from consumer.read.summary import document, split, summary
-from consumer.serve.problems import Problem, Refused, refusal
-from consumer.serve.question import check_table
-from estimators.errors import InvalidInput
-from estimators.plan import Plan
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.history import History
+from calmstream.consumer.read.ranges import Windows
+from calmstream.consumer.read.summary import document, split, summary
+from calmstream.consumer.serve.problems import Problem, Refused, refusal
+from calmstream.consumer.serve.question import check_table
+from calmstream.estimators.plan import Plan
 
 STANDARD = ("mean", "median")
 """Statistics where none are named."""

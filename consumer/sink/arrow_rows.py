@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from consumer.sink.columns import OF_SET
-from consumer.sink.stored import StoredSet
-from consumer.subscribe.statistic_rows import StatisticRow, statistic_rows
-from estimators.wire.snapshot import MarginalRecord
+from calmstream.consumer.sink.columns import OF_SET
+from calmstream.consumer.sink.stored import StoredSet
+from calmstream.consumer.subscribe.statistic_rows import StatisticRow, statistic_rows
+from calmstream.estimators.wire.snapshot import MarginalRecord
 
 _TEXT, _TEXTS, _TIME = pa.string(), pa.list_(pa.string()), pa.timestamp("us", tz="UTC")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.transport import Record
-from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
-from consumer.sink.stored import StoredSet, stored_set
-from consumer.subscribe.assembler import SnapshotAssembler
-from estimators.errors import ForeignRecord
-from estimators.plan import Plan
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Record
+from calmstream.common.clock import Clock
+from calmstream.common.errors import ForeignRecord
+from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
+from calmstream.consumer.sink.stored import StoredSet, stored_set
+from calmstream.consumer.subscribe.assembler import SnapshotAssembler
+from calmstream.estimators.plan import Plan
 
 BATCH_ROWS = 1 << 17
 """Number of cells after which sets are stored without waiting for the end of the topic."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from consumer.sink.stored import StoredSet
+from calmstream.consumer.sink.stored import StoredSet
 
 
 def instant(seconds: int) -> datetime:

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import product
 
-from consumer.subscribe.statistic_rows import statistic_rows
-from estimators.wire.snapshot import MarginalRecord
+from calmstream.consumer.subscribe.statistic_rows import statistic_rows
+from calmstream.estimators.wire.snapshot import MarginalRecord
 
 _IN_COPY = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 _IN_ARRAY = str.maketrans({"\\": r"\\", '"': r"\""})

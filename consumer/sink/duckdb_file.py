@@ -9,8 +9,9 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from broker.files import real_path
-from consumer.sink.arrow_rows import (
+from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
+from calmstream.common.files import real_path
+from calmstream.consumer.sink.arrow_rows import (
     RESULTS,
     SETS,
     STATISTICS,
@@ -18,12 +19,11 @@ from consumer.sink.arrow_rows import (
     sets_table,
     statistics_table,
 )
-from consumer.sink.patience import locked, patiently
-from consumer.sink.stored import SetId, StoredSet, newest, replaced
-from consumer.sink.target import SCHEMA_VERSION, Stored
-from estimators.errors import CalmstreamError, FatalError, RecoverableError
-from estimators.plan import Plan
-from estimators.wire.snapshot import Kind, Revision
+from calmstream.consumer.sink.patience import locked, patiently
+from calmstream.consumer.sink.stored import SetId, StoredSet, newest, replaced
+from calmstream.consumer.sink.target import SCHEMA_VERSION, Stored
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind, Revision
 
 _TYPES = {
     pa.string(): "VARCHAR",
@@ -65,7 +65,7 @@ TABLES: Mapping[str, Callable[[Sequence[StoredSet]], pa.Table]] = {
 
 
 class DuckDbTarget:
-    """A file; see :class:`consumer.sink.target.Target`.
+    """A file; see `Target`.
 
     DuckDB lets one process write, or several processes read. Therefore the file is open only while
     sets are stored, and a file that is in use elsewhere is waited for. Sinks exclude each other by

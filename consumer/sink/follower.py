@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 import structlog
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.transport import Broker
-from consumer.runtime.health import RoleHealth
-from consumer.runtime.retry import RetryBudget
-from consumer.sink.batch import BATCH_ROWS, SetBatch
-from consumer.sink.metrics import SinkMetrics
-from consumer.sink.target import Target, opened
-from consumer.subscribe.records import SnapshotRecords
-from estimators.errors import FatalError, RecoverableError
-from estimators.plan import Plan
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.runtime.retry import RetryBudget
+from calmstream.consumer.sink.batch import BATCH_ROWS, SetBatch
+from calmstream.consumer.sink.metrics import SinkMetrics
+from calmstream.consumer.sink.target import Target, opened
+from calmstream.consumer.subscribe.records import SnapshotRecords
+from calmstream.estimators.plan import Plan
 
 _POLL_SECONDS = 0.5
 _FIRST_PAUSE_SECONDS = 1.0

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry
 
-from broker.metric_definition import MetricDefinition
-from consumer.metrics.registry import Metrics, plan_label
-from consumer.sink.stored import StoredSet
-from consumer.sink.target import Stored
-from estimators.plan import Plan
-from estimators.wire.snapshot import Kind
+from calmstream.common.metric_definition import MetricDefinition
+from calmstream.consumer.metrics.registry import Metrics, plan_label
+from calmstream.consumer.sink.stored import StoredSet
+from calmstream.consumer.sink.target import Stored
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind
 
 SETS = MetricDefinition(
     "calmstream_sink_sets_stored_total",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 
-from broker.clock import Clock
-from consumer.metrics.registry import plan_label
-from consumer.runtime.health import RoleHealth
-from consumer.sink.follower import SinkFollower, Totals
-from estimators.errors import CalmstreamError, RecoverableError
-from estimators.plan import Plan
+from calmstream.common.clock import Clock
+from calmstream.common.errors import CalmstreamError, RecoverableError
+from calmstream.consumer.metrics.registry import plan_label
+from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.sink.follower import SinkFollower, Totals
+from calmstream.estimators.plan import Plan
 
 
 class OnceForEach:

@@ -12,16 +12,16 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from broker.files import real_path, write_durably
-from consumer.sink.arrow_rows import results_table
-from consumer.sink.columns import OF_SET
-from consumer.sink.patience import locked
-from consumer.sink.stored import SetId, StoredSet, newest, replaced
-from consumer.sink.target import SCHEMA_VERSION, Stored
-from consumer.subscribe.statistic_rows import statistic_rows
-from estimators.errors import FatalError, RecoverableError
-from estimators.plan import Plan
-from estimators.wire.snapshot import Kind, Revision
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.files import real_path, write_durably
+from calmstream.consumer.sink.arrow_rows import results_table
+from calmstream.consumer.sink.columns import OF_SET
+from calmstream.consumer.sink.patience import locked
+from calmstream.consumer.sink.stored import SetId, StoredSet, newest, replaced
+from calmstream.consumer.sink.target import SCHEMA_VERSION, Stored
+from calmstream.consumer.subscribe.statistic_rows import statistic_rows
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind, Revision
 
 _VERSION_FILE = "calmstream-sink.json"
 _METADATA = b"calmstream.set"
@@ -29,7 +29,7 @@ _STATISTICS = b"calmstream.statistics"
 
 
 class ParquetTarget:
-    """A directory; see :class:`consumer.sink.target.Target`.
+    """A directory; see `Target`.
 
     The file of a set is ``<output namespace>/<plan name>-<digest>/<kind>-<window>.parquet``, with
     the first 8 digits of the digest and at least 6 of the window. It is written under another name,

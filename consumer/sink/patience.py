@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from broker.files import exclusive
-from estimators.errors import RecoverableError
+from calmstream.common.errors import RecoverableError
+from calmstream.common.files import exclusive
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ def patiently(call: Callable[[], T], busy: Callable[[Exception], bool]) -> T:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file ``<path>.lock``, see :func:`broker.files.exclusive`.
+    """Hold the lock file ``<path>.lock``, see `exclusive`.
 
     Raises:
         RecoverableError: it was not free for :data:`PATIENCE_SECONDS`, or cannot be made.

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 
 import structlog
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.transport import Broker, Reader
-from consumer.metrics.registry import plan_label
-from consumer.runtime.health import RoleHealth, Verdict
-from consumer.runtime.retry import RetryBudget
-from consumer.runtime.service import Role
-from consumer.sink.batch import BATCH_ROWS, SetBatch
-from consumer.sink.metrics import SinkMetrics
-from consumer.sink.stored import StoredSet
-from consumer.sink.target import Stored, Target, opened
-from consumer.subscribe.records import SnapshotRecords
-from estimators.errors import FatalError, RecoverableError
-from estimators.plan import Plan
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker, Reader
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.metrics.registry import plan_label
+from calmstream.consumer.runtime.health import RoleHealth, Verdict
+from calmstream.consumer.runtime.retry import RetryBudget
+from calmstream.consumer.runtime.service import Role
+from calmstream.consumer.sink.batch import BATCH_ROWS, SetBatch
+from calmstream.consumer.sink.metrics import SinkMetrics
+from calmstream.consumer.sink.stored import StoredSet
+from calmstream.consumer.sink.target import Stored, Target, opened
+from calmstream.consumer.subscribe.records import SnapshotRecords
+from calmstream.estimators.plan import Plan
 
 PLAN_ROWS = BATCH_ROWS // 16
 """Number of cells of one plan that wait at most, but for the last set: 8,192. Many plans may wait
@@ -44,7 +44,7 @@ class SharedTarget:
         self._ending = False
 
     def check_plan(self, plan: Plan) -> None:
-        """See :class:`consumer.sink.target.Target`."""
+        """See `Target`."""
         self._target.check_plan(plan)
 
     def open(self) -> None:
@@ -71,9 +71,9 @@ class SharedTarget:
 
 
 class PlanSink:
-    """The sink of one plan of many: a ``PlanWorker`` of ``consumer.plans.served_plan``.
+    """The sink of one plan of many: a ``PlanWorker`` of ``served_plan``.
 
-    It begins with the oldest snapshot, as :class:`consumer.sink.follower.SinkFollower` does.
+    It begins with the oldest snapshot, as `SinkFollower` does.
 
     Args:
         plan: the plan.

@@ -11,14 +11,14 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from consumer.sink.columns import OF_SET
-from consumer.sink.copy_text import cell_lines, statistic_lines, table_line
-from consumer.sink.postgres_schema import LOCK, migrate
-from consumer.sink.stored import SetId, StoredSet, newest, replaced
-from consumer.sink.target import Stored
-from estimators.errors import CalmstreamError, FatalError, InvalidInput, RecoverableError
-from estimators.plan import Plan
-from estimators.wire.snapshot import Kind, Revision
+from calmstream.common.errors import CalmstreamError, FatalError, InvalidInput, RecoverableError
+from calmstream.consumer.sink.columns import OF_SET
+from calmstream.consumer.sink.copy_text import cell_lines, statistic_lines, table_line
+from calmstream.consumer.sink.postgres_schema import LOCK, migrate
+from calmstream.consumer.sink.stored import SetId, StoredSet, newest, replaced
+from calmstream.consumer.sink.target import Stored
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind, Revision
 
 _DEFAULTS: dict[str, Any] = {
     "application_name": "calmstream sink",
@@ -39,7 +39,7 @@ _INSERT_SET = sql.SQL(
 
 
 class PostgresTarget:
-    """A database; see :class:`consumer.sink.target.Target`.
+    """A database; see `Target`.
 
     Each call of :meth:`store` is one transaction, which begins with an advisory lock.
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import psycopg
 
-from consumer.sink.target import SCHEMA_VERSION
-from estimators.errors import FatalError
+from calmstream.common.errors import FatalError
+from calmstream.consumer.sink.target import SCHEMA_VERSION
 
 LOCK = 0x63616C6D73
 """Key of the advisory lock under which the schema changes and sets are stored."""

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from consumer.subscribe.assembler import Snapshot, above
-from estimators.errors import ForeignRecord
-from estimators.plan import Plan
-from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, Revision
-from estimators.wire.table_summary import TableSummary
+from calmstream.common.errors import ForeignRecord
+from calmstream.consumer.subscribe.assembler import Snapshot, above
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord, Revision
+from calmstream.estimators.wire.table_summary import TableSummary
 
 _LARGEST = (1 << 63) - 1
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from consumer.sink.stored import StoredSet
-from estimators.errors import FatalError, InvalidInput, RecoverableError
-from estimators.plan import Plan
+from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
+from calmstream.consumer.sink.stored import StoredSet
+from calmstream.estimators.plan import Plan
 
 SCHEMA_VERSION = 2
 """Version of the tables and files. A target with a newer version is refused."""
@@ -92,17 +92,17 @@ def target_of(address: str) -> Target:
     """
     scheme, _, rest = address.partition(":")
     if scheme in ("postgresql", "postgres") and rest.startswith("//"):
-        from consumer.sink.postgres import PostgresTarget
+        from calmstream.consumer.sink.postgres import PostgresTarget
 
         return PostgresTarget(address)
     if scheme == "duckdb" and rest.startswith(":"):
         raise InvalidInput("--to: a database in memory is lost at the end: state a file")
     if scheme == "duckdb" and rest:
-        from consumer.sink.duckdb_file import DuckDbTarget
+        from calmstream.consumer.sink.duckdb_file import DuckDbTarget
 
         return DuckDbTarget(Path(rest))
     if scheme == "parquet" and rest:
-        from consumer.sink.parquet_files import ParquetTarget
+        from calmstream.consumer.sink.parquet_files import ParquetTarget
 
         return ParquetTarget(Path(rest))
     raise InvalidInput("--to: expected postgresql://..., duckdb:FILE or parquet:DIR")

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.errors import ForeignRecord, InvalidInput
-from estimators.wire.snapshot import (
+from calmstream.common.errors import ForeignRecord, InvalidInput
+from calmstream.estimators.wire.snapshot import (
     Kind,
     Manifest,
     MarginalRecord,

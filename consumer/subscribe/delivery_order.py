@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from consumer.subscribe.assembler import Snapshot
-from estimators.wire.snapshot import Kind
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.wire.snapshot import Kind
 
 
 class DeliveryOrder:

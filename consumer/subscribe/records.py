@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 
-from broker.clock import SystemClock
-from broker.transport import Partition, Reader, Record, Topics
-from consumer.runtime.retry import RetryBudget
-from estimators.errors import MissingTopic, RecoverableError
+from calmstream.broker.transport import Partition, Reader, Record, Topics
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import MissingTopic, RecoverableError
+from calmstream.consumer.runtime.retry import RetryBudget
 
 # Pause after a failed call to the broker.
 _BACKOFF_SECONDS = 0.5

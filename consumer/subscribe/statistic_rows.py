@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from estimators.wire.snapshot import MarginalRecord
+from calmstream.estimators.wire.snapshot import MarginalRecord
 
 
 @dataclass(frozen=True, slots=True)
 class StatisticRow:
-    """One statistic; see `estimators.wire.table_summary`. Numbers are None where they are unknown.
+    """One statistic; see `table_summary`. Numbers are None where they are unknown.
 
     Attributes:
         attributes: what it is about.

@@ -8,15 +8,15 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from typing import Literal
 
-from broker.names import TopicNames
-from broker.transport import Broker
-from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
-from consumer.subscribe.assembler import Snapshot, SnapshotAssembler, Table
-from consumer.subscribe.delivery_order import DeliveryOrder
-from consumer.subscribe.records import SnapshotRecords
-from estimators.errors import ForeignRecord
-from estimators.plan import Plan
-from estimators.wire.snapshot import Kind
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker
+from calmstream.common.errors import ForeignRecord
+from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
+from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler, Table
+from calmstream.consumer.subscribe.delivery_order import DeliveryOrder
+from calmstream.consumer.subscribe.records import SnapshotRecords
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind
 
 DEFAULT_NAMESPACE = "calmstream"
 _LOG = logging.getLogger("calmstream.subscribe")
@@ -71,7 +71,7 @@ def subscribe(
         retry_seconds: maximum time for which failing calls to the broker are repeated.
 
     Yields:
-        Complete sets of this plan; see :class:`consumer.subscribe.assembler.Snapshot`. Sets of
+        Complete sets of this plan; see `Snapshot`. Sets of
         another plan in the same topic are skipped, and the first one is logged.
 
     Raises:
@@ -109,7 +109,7 @@ def connected(broker: Broker | str, stack: ExitStack) -> Broker:
     """Return the connection; one that is created here is closed with ``stack``."""
     if not isinstance(broker, str):
         return broker
-    from broker.kafka import connect
+    from calmstream.broker.kafka import connect
 
     connection = connect(broker)
     stack.callback(connection.close)

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from broker.transport import Partition, Topics
-from consumer.metrics import tally as m
-from consumer.tally.context import WorkerContext
-from consumer.tally.folding.fold import PartitionFold
-from consumer.tally.membership import AssignmentChange, Membership
-from consumer.tally.monitoring.log_ends import EndWatch
-from consumer.tally.restore import Restored, Restorer
-from consumer.tally.waiting import KeepAlive, Retries
-from consumer.tally.writing.checkpoint import Checkpointer
-from estimators.errors import RecoverableError
+from calmstream.broker.transport import Partition, Topics
+from calmstream.common.errors import RecoverableError
+from calmstream.consumer.metrics import tally as m
+from calmstream.consumer.tally.context import WorkerContext
+from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.consumer.tally.membership import AssignmentChange, Membership
+from calmstream.consumer.tally.monitoring.log_ends import EndWatch
+from calmstream.consumer.tally.restore import Restored, Restorer
+from calmstream.consumer.tally.waiting import KeepAlive, Retries
+from calmstream.consumer.tally.writing.checkpoint import Checkpointer
 
 _REVOKED_SECONDS = 1.0
 """Maximum wait for the last checkpoint of revoked partitions; short, because the group waits."""

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from structlog.typing import FilteringBoundLogger
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from consumer.metrics.registry import Metrics
-from consumer.runtime.config import TallyConfig
-from consumer.runtime.health import RoleHealth
-from estimators.plan import Plan
+from calmstream.broker.names import TopicNames
+from calmstream.common.clock import Clock
+from calmstream.consumer.metrics.registry import Metrics
+from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.estimators.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class WorkerContext:
         clock: the worker's clock, for time limits and ticks. Which reports count depends on the
             broker's append times only, never on this clock.
         config: settings of the worker.
-        metrics: the worker's metrics, from :func:`consumer.metrics.registry.tally_metrics`.
+        metrics: the worker's metrics, from `tally_metrics`.
         health: the worker's health, which the web server reports.
         log: the log; its lines name the plan.
     """

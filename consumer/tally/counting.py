@@ -11,19 +11,19 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from broker.metric_definition import MetricDefinition
-from broker.transport import Chunk
-from consumer.metrics import tally as m
-from consumer.tally.assignment import AssignedPartitions
-from consumer.tally.context import WorkerContext
-from consumer.tally.folding.admission import check_append_time, possible_times
-from consumer.tally.folding.fold import ChunkOutcome, PartitionFold
-from consumer.tally.membership import Membership
-from consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
-from consumer.tally.waiting import KeepAlive
-from consumer.tally.writing.checkpoint import Checkpointer
-from consumer.tally.writing.dead_letters import DeadLetters
-from consumer.tally.writing.outbox import Outbox
+from calmstream.broker.transport import Chunk
+from calmstream.common.metric_definition import MetricDefinition
+from calmstream.consumer.metrics import tally as m
+from calmstream.consumer.tally.assignment import AssignedPartitions
+from calmstream.consumer.tally.context import WorkerContext
+from calmstream.consumer.tally.folding.admission import check_append_time, possible_times
+from calmstream.consumer.tally.folding.fold import ChunkOutcome, PartitionFold
+from calmstream.consumer.tally.membership import Membership
+from calmstream.consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
+from calmstream.consumer.tally.waiting import KeepAlive
+from calmstream.consumer.tally.writing.checkpoint import Checkpointer
+from calmstream.consumer.tally.writing.dead_letters import DeadLetters
+from calmstream.consumer.tally.writing.outbox import Outbox
 
 _RESUME_AT = 0.5
 """Reading resumes when the number of unacknowledged writes is below this part of its limit."""

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from broker.transport import Partition
-from consumer.metrics import tally as m
-from consumer.tally.assignment import AssignedPartitions
-from consumer.tally.context import WorkerContext
-from consumer.tally.membership import Membership
-from consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
-from consumer.tally.monitoring.gauges import Gauges
-from consumer.tally.monitoring.log_ends import EndWatch
-from consumer.tally.monitoring.progress import Progress
-from estimators.errors import FatalError
+from calmstream.broker.transport import Partition
+from calmstream.common.errors import FatalError
+from calmstream.consumer.metrics import tally as m
+from calmstream.consumer.tally.assignment import AssignedPartitions
+from calmstream.consumer.tally.context import WorkerContext
+from calmstream.consumer.tally.membership import Membership
+from calmstream.consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
+from calmstream.consumer.tally.monitoring.gauges import Gauges
+from calmstream.consumer.tally.monitoring.log_ends import EndWatch
+from calmstream.consumer.tally.monitoring.progress import Progress
 
 _JOIN_SECONDS = 10.0
 """After this time a worker without partitions counts as ready. Before, it may still be joining its

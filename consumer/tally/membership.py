@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from broker.clock import Clock
-from broker.transport import Chunk, GroupReader, Partition
-from consumer.runtime.config import TallyConfig
-from consumer.runtime.retry import RetryBudget
-from estimators.errors import FatalError, RecoverableError
+from calmstream.broker.transport import Chunk, GroupReader, Partition
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.retry import RetryBudget
 
 # Time between two polls that only keep the membership alive.
 _BEAT_SECONDS = 1.0

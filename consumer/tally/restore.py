@@ -14,17 +14,17 @@ from typing import NamedTuple
 import orjson
 import structlog
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.transport import Chunk, Partition, Reader, Record, TopicInfo, Topics
-from consumer.runtime.foreign_records import ForeignRecordCounter
-from consumer.runtime.read_topics import read_span_chunks, read_whole
-from consumer.tally.folding.admission import AdmissionControl
-from consumer.tally.folding.chunk_admission import replay_chunk
-from consumer.tally.folding.fold import PartitionFold
-from estimators.errors import FatalError, ForeignRecord
-from estimators.plan import Plan
-from estimators.wire.state import PartitionState, decode_state, partition_key
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Chunk, Partition, Reader, Record, TopicInfo, Topics
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError, ForeignRecord
+from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
+from calmstream.consumer.runtime.read_topics import read_span_chunks, read_whole
+from calmstream.consumer.tally.folding.admission import AdmissionControl
+from calmstream.consumer.tally.folding.chunk_admission import replay_chunk
+from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.state import PartitionState, decode_state, partition_key
 
 
 class Restored(NamedTuple):

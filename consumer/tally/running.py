@@ -9,25 +9,25 @@ import threading
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from broker.transport import Broker, Reader, Sink, TopicInfo, Topics
-from consumer.metrics import tally as m
-from consumer.runtime.topic_checks import verify_topics
-from consumer.runtime.topic_watch import TopicWatch
-from consumer.tally.assignment import AssignedPartitions, AssignmentHandler
-from consumer.tally.context import WorkerContext
-from consumer.tally.counting import BackPressure, RecordCounter
-from consumer.tally.liveness import Liveness, Observers
-from consumer.tally.membership import Membership
-from consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
-from consumer.tally.monitoring.gauges import Gauges
-from consumer.tally.monitoring.log_ends import EndWatch
-from consumer.tally.monitoring.progress import Progress
-from consumer.tally.restore import Restorer
-from consumer.tally.waiting import KeepAlive, Retries
-from consumer.tally.writing.checkpoint import Checkpointer
-from consumer.tally.writing.dead_letters import DeadLetters
-from consumer.tally.writing.outbox import Outbox
-from consumer.tally.writing.ticks import Ticker
+from calmstream.broker.transport import Broker, Reader, Sink, TopicInfo, Topics
+from calmstream.consumer.metrics import tally as m
+from calmstream.consumer.runtime.topic_checks import verify_topics
+from calmstream.consumer.runtime.topic_watch import TopicWatch
+from calmstream.consumer.tally.assignment import AssignedPartitions, AssignmentHandler
+from calmstream.consumer.tally.context import WorkerContext
+from calmstream.consumer.tally.counting import BackPressure, RecordCounter
+from calmstream.consumer.tally.liveness import Liveness, Observers
+from calmstream.consumer.tally.membership import Membership
+from calmstream.consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
+from calmstream.consumer.tally.monitoring.gauges import Gauges
+from calmstream.consumer.tally.monitoring.log_ends import EndWatch
+from calmstream.consumer.tally.monitoring.progress import Progress
+from calmstream.consumer.tally.restore import Restorer
+from calmstream.consumer.tally.waiting import KeepAlive, Retries
+from calmstream.consumer.tally.writing.checkpoint import Checkpointer
+from calmstream.consumer.tally.writing.dead_letters import DeadLetters
+from calmstream.consumer.tally.writing.outbox import Outbox
+from calmstream.consumer.tally.writing.ticks import Ticker
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
-from broker.clock import Clock
-from consumer.runtime.health import RoleHealth
-from consumer.runtime.retry import retry_call
-from consumer.tally.membership import Membership
-from estimators.errors import RecoverableError
+from calmstream.common.clock import Clock
+from calmstream.common.errors import RecoverableError
+from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.runtime.retry import retry_call
+from calmstream.consumer.tally.membership import Membership
 
 T = TypeVar("T")
 

@@ -11,19 +11,19 @@ from collections.abc import Mapping
 
 import structlog
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.transport import Broker, Partition
-from consumer.metrics import tally as m
-from consumer.metrics.registry import Metrics
-from consumer.runtime.config import TallyConfig
-from consumer.runtime.health import RoleHealth
-from consumer.tally.context import WorkerContext
-from consumer.tally.folding.fold import PartitionFold
-from consumer.tally.running import RunningWorker, start_worker
-from consumer.tally.waiting import StopRequested
-from estimators.errors import FatalError, RecoverableError
-from estimators.plan import Plan
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker, Partition
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.metrics import tally as m
+from calmstream.consumer.metrics.registry import Metrics
+from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.tally.context import WorkerContext
+from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.consumer.tally.running import RunningWorker, start_worker
+from calmstream.consumer.tally.waiting import StopRequested
+from calmstream.estimators.plan import Plan
 
 # Maximum wait for the clients to close after the last checkpoint.
 _CLOSE_SECONDS = 5.0
@@ -42,7 +42,7 @@ class TallyWorker:
         clock: the worker's clock, for time limits and ticks. Which reports count depends on the
             broker's append times only, never on this clock.
         config: settings of the worker.
-        metrics: the worker's metrics, from :func:`consumer.metrics.registry.tally_metrics`.
+        metrics: the worker's metrics, from `tally_metrics`.
 
     Attributes:
         health: the worker's health, which the web server reports.

@@ -5,11 +5,11 @@ All functions take tables, counts or plans and return numbers; none changes what
 (docs/methods/poisoning.md). docs/concepts.md explains the terms.
 """
 
-from estimators.analysis.association import conditional, mutual_information
-from estimators.analysis.chi_square import Independence, independence, statistic
-from estimators.analysis.report import analyse
-from estimators.analysis.tree import Edge, chow_liu
-from estimators.numerics.dependence import cramers_v
+from calmstream.estimators.analysis.association import conditional, mutual_information
+from calmstream.estimators.analysis.chi_square import Independence, independence, statistic
+from calmstream.estimators.analysis.report import analyse
+from calmstream.estimators.analysis.tree import Edge, chow_liu
+from calmstream.estimators.numerics.dependence import cramers_v
 
 __all__ = [
     "Edge",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.analysis.distribution import critical_value, tail
+from calmstream.estimators.analysis.distribution import critical_value, tail
 
 Floats = NDArray[np.float64]
 

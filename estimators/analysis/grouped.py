@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.analysis.grouping import Grouping, ungrouped
-from estimators.domain import Domain
-from estimators.errors import InvalidInput
-from estimators.linear import CLIPPED_STDERRS
-from estimators.marginal import Marginal, is_noise
-from estimators.methods.base import GroupedAnswers, LinearAnswers, Model
-from estimators.numerics.contraction import contract, contract_both
-from estimators.numerics.simplex import project
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.analysis.grouping import Grouping, ungrouped
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.linear import CLIPPED_STDERRS
+from calmstream.estimators.marginal import Marginal, is_noise
+from calmstream.estimators.methods.base import GroupedAnswers, LinearAnswers, Model
+from calmstream.estimators.numerics.contraction import contract, contract_both
+from calmstream.estimators.numerics.simplex import project
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class GroupedTable:
             large.
         stderr: shape of the labels.
         reports: that speak about these attributes.
-        flags: as :class:`estimators.marginal.Marginal`, and ``approximate``.
+        flags: as `Marginal`, and ``approximate``.
         independent: whether the covariances between cells are not known.
     """
 

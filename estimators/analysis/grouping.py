@@ -6,7 +6,7 @@
 - ``first..last``: all labels from one to another, in the plan's order;
 - ``low-high`` or ``low+``: all labels that are numbers within these bounds, both included. A label
   that is itself such a span is in a group if all of it is; one that is partly inside is refused.
-  Of an attribute that is a number, the bins within these edges (:class:`estimators.kinds.Number`).
+  Of an attribute that is a number, the bins within these edges (`Number`).
 
 Labels that no group names form a last group, ``(rest)``. A name or a label that contains one of
 ``;=|,`` or begins with a quote stands in double quotes: ``"a;b"="x|y",z``. A double quote within is
@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.domain import Attribute, Domain
-from estimators.errors import InvalidInput
-from estimators.kinds import Number
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.kinds import Number
 
 Floats = NDArray[np.float64]
 REST = "(rest)"

@@ -23,19 +23,23 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators import methods
-from estimators.castell.family import only_mechanism
-from estimators.mechanisms.product_grr import ProductGRR
-from estimators.methods.shared.coefficient_model import CoefficientMethod, precision
-from estimators.methods.shared.coefficients import Evidence, Recovery, Structure
-from estimators.methods.shared.pooled_variance import agreement_weights, interaction_mass, subsets
-from estimators.numerics.block_inverse import channels
+from calmstream.estimators import methods
+from calmstream.estimators.castell.family import only_mechanism
+from calmstream.estimators.mechanisms.product_grr import ProductGRR
+from calmstream.estimators.methods.shared.coefficient_model import CoefficientMethod, precision
+from calmstream.estimators.methods.shared.coefficients import Evidence, Recovery, Structure
+from calmstream.estimators.methods.shared.pooled_variance import (
+    agreement_weights,
+    interaction_mass,
+    subsets,
+)
+from calmstream.estimators.numerics.block_inverse import channels
 
 if TYPE_CHECKING:
-    from estimators.domain import Attributes
-    from estimators.mechanisms.base import Mechanism
-    from estimators.plan import Plan
-    from estimators.view import View
+    from calmstream.estimators.domain import Attributes
+    from calmstream.estimators.mechanisms.base import Mechanism
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.view import View
 
 Floats = NDArray[np.float64]
 

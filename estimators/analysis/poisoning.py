@@ -28,16 +28,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.analysis.distribution import tail
-from estimators.numerics import consistency
+from calmstream.estimators.analysis.distribution import tail
+from calmstream.estimators.numerics import consistency
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.domain import Attributes
-    from estimators.mechanisms.base import Mechanism
-    from estimators.plan import Plan
-    from estimators.tally import Tally
+    from calmstream.estimators.domain import Attributes
+    from calmstream.estimators.mechanisms.base import Mechanism
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.tally import Tally
 
 Floats = NDArray[np.float64]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from estimators.analysis.grouped import GroupedTable, grouped
-from estimators.analysis.summaries import Value
-from estimators.analysis.summary_rows import RANK, correlate, summarise
-from estimators.domain import Attribute, Attributes, Domain
-from estimators.kinds import Choice, Number, Ordered
-from estimators.methods.base import Model
-from estimators.wire.table_summary import Statistic, StatisticsRow, TableSummary
+from calmstream.estimators.analysis.grouped import GroupedTable, grouped
+from calmstream.estimators.analysis.summaries import Value
+from calmstream.estimators.analysis.summary_rows import RANK, correlate, summarise
+from calmstream.estimators.domain import Attribute, Attributes, Domain
+from calmstream.estimators.kinds import Choice, Number, Ordered
+from calmstream.estimators.methods.base import Model
+from calmstream.estimators.wire.table_summary import Statistic, StatisticsRow, TableSummary
 
 MAX_CELLS = 1 << 10
 """Largest table with summaries: its covariance takes 8 MB, which a publisher can spare."""

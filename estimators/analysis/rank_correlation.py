@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.analysis.summaries import Z95, Value
+from calmstream.estimators.analysis.summaries import Z95, Value
 
 Floats = NDArray[np.float64]
 

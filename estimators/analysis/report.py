@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from estimators.analysis.association import mutual_information
-from estimators.analysis.chi_square import independence
-from estimators.analysis.tree import chow_liu
-from estimators.errors import InvalidInput
-from estimators.methods.base import LinearAnswers
-from estimators.numerics.dependence import cramers_v
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.analysis.association import mutual_information
+from calmstream.estimators.analysis.chi_square import independence
+from calmstream.estimators.analysis.tree import chow_liu
+from calmstream.estimators.methods.base import LinearAnswers
+from calmstream.estimators.numerics.dependence import cramers_v
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.analysis.chi_square import Independence
-    from estimators.domain import Attributes, Domain
-    from estimators.marginal import Floats
-    from estimators.methods.base import Model
+    from calmstream.estimators.analysis.chi_square import Independence
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.marginal import Floats
+    from calmstream.estimators.methods.base import Model
 
 
 def analyse(

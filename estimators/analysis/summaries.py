@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.domain import Attribute
-from estimators.errors import InvalidInput
-from estimators.kinds import Number
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.domain import Attribute
+from calmstream.estimators.kinds import Number
 
 Floats = NDArray[np.float64]
 Z95 = 1.959963984540054

@@ -15,13 +15,13 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.analysis.grouped import GroupedTable
-from estimators.analysis.grouping import of_labels
-from estimators.analysis.rank_correlation import rank_correlation
-from estimators.analysis.summaries import Distribution, Levels, Value, levels
-from estimators.domain import Attribute
-from estimators.errors import InvalidInput
-from estimators.kinds import Choice, Number
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.analysis.grouped import GroupedTable
+from calmstream.estimators.analysis.grouping import of_labels
+from calmstream.estimators.analysis.rank_correlation import rank_correlation
+from calmstream.estimators.analysis.summaries import Distribution, Levels, Value, levels
+from calmstream.estimators.domain import Attribute
+from calmstream.estimators.kinds import Choice, Number
 
 Floats = NDArray[np.float64]
 DEFAULT = "mean,median"

@@ -11,22 +11,22 @@ from itertools import combinations
 from math import comb, prod
 from typing import TYPE_CHECKING, Any
 
-from estimators.castell.schemes import independent_error
-from estimators.errors import PlanError
-from estimators.mechanisms.joint_tables import MAX_RECORD_CELLS, integer_row
-from estimators.mechanisms.product_grr import ProductGRR
-from estimators.mechanisms.registry import spec
-from estimators.numerics.block_inverse import channels, expected_sse
-from estimators.numerics.expected_error import mean_error
-from estimators.numerics.subsets import elementary
-from estimators.plan import Group
-from estimators.view import View
+from calmstream.common.errors import PlanError
+from calmstream.estimators.castell.schemes import independent_error
+from calmstream.estimators.mechanisms.joint_tables import MAX_RECORD_CELLS, integer_row
+from calmstream.estimators.mechanisms.product_grr import ProductGRR
+from calmstream.estimators.mechanisms.registry import spec
+from calmstream.estimators.numerics.block_inverse import channels, expected_sse
+from calmstream.estimators.numerics.expected_error import mean_error
+from calmstream.estimators.numerics.subsets import elementary
+from calmstream.estimators.plan import Group
+from calmstream.estimators.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from estimators.domain import Attributes, Domain
-    from estimators.plan.request import Request
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.plan.request import Request
 
 MAX_LISTED = 20_000
 """Maximum number of tables that a plan lists one by one; it keeps plans small."""

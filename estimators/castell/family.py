@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from estimators.castell.model import ProductModel
-from estimators.errors import PlanError
-from estimators.mechanisms.product_grr import ProductGRR
+from calmstream.common.errors import PlanError
+from calmstream.estimators.castell.model import ProductModel
+from calmstream.estimators.mechanisms.product_grr import ProductGRR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.mechanisms.base import Mechanism
-    from estimators.plan import Plan
-    from estimators.tally import Tally
+    from calmstream.estimators.mechanisms.base import Mechanism
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.tally import Tally
 
 M = TypeVar("M", bound="Mechanism")
 
@@ -40,7 +40,7 @@ def fit_product(plan: Plan, tallies: Sequence[Tally], scheme: str) -> ProductMod
     Args:
         plan: the plan.
         tallies: the counts of its only group.
-        scheme: a key of `estimators.castell.model.PROCESSING`.
+        scheme: a key of `PROCESSING`.
 
     Raises:
         PlanError: the plan has several groups, or another mechanism than the product mechanism.

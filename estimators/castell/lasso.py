@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.numerics.block_inverse import fold_axis
+from calmstream.estimators.numerics.block_inverse import fold_axis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Marginals of methods that randomise whole records, from the counts of a product mechanism.
 
-A product mechanism (`estimators.mechanisms.product_grr`) perturbs each block of attributes by its
+A product mechanism (`mechanisms.product_grr`) perturbs each block of attributes by its
 own randomised response.
 """
 
@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from estimators.castell import schemes
-from estimators.errors import InvalidInput
-from estimators.marginal import Marginal, is_noise, uniform
-from estimators.numerics.block_inverse import channels
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.castell import schemes
+from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.numerics.block_inverse import channels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from estimators.castell.schemes import Estimate, Floats
-    from estimators.domain import Attributes, Domain
-    from estimators.mechanisms.product_grr import ProductGRR
-    from estimators.numerics.block_inverse import AxisChannel
-    from estimators.tally import Counts
+    from calmstream.estimators.castell.schemes import Estimate, Floats
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.mechanisms.product_grr import ProductGRR
+    from calmstream.estimators.numerics.block_inverse import AxisChannel
+    from calmstream.estimators.tally import Counts
 
     Scheme = Callable[[Floats, Sequence[AxisChannel], int], Estimate]
 
@@ -46,7 +46,7 @@ PROCESSING: Mapping[str, tuple[str, ...]] = {
 
 
 class ProductModel:
-    """A fitted model that answers marginals by one scheme (`estimators.methods.base.Model`).
+    """A fitted model that answers marginals by one scheme (`base.Model`).
 
     Attributes:
         processing: the steps from raw counts to answers.

@@ -18,8 +18,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import floor, isqrt
 
-from estimators.errors import PlanError
-from estimators.randomness import parse_epsilon
+from calmstream.common.errors import PlanError
+from calmstream.estimators.randomness import parse_epsilon
 
 _UP = Context(prec=60, rounding=ROUND_CEILING)
 _DOWN = Context(prec=60, rounding=ROUND_FLOOR)

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from estimators.central.tuples import Records
-from estimators.central.wire import MAX_VALUE_BYTES
+from calmstream.estimators.central.tuples import Records
+from calmstream.estimators.central.wire import MAX_VALUE_BYTES
 
 if TYPE_CHECKING:
-    from estimators.central.plan import CentralPlan
+    from calmstream.estimators.central.plan import CentralPlan
 
 _PLACE = struct.Struct(">QHQH")
 _SEPARATOR = b"\xff"

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.errors import PlanError
-from estimators.randomness import uniform_below
+from calmstream.common.errors import PlanError
+from calmstream.estimators.randomness import uniform_below
 
 if TYPE_CHECKING:
-    from estimators.randomness import Randomness
+    from calmstream.estimators.randomness import Randomness
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from estimators.central.candidates import MAX_CANDIDATES, Universe, grow
-from estimators.central.discrete_gaussian import (
+from calmstream.common.errors import PlanError
+from calmstream.estimators.central.candidates import MAX_CANDIDATES, Universe, grow
+from calmstream.estimators.central.discrete_gaussian import (
     MAX_VARIANCE,
     discrete_gaussian,
     round_variance,
 )
-from estimators.central.quantile import private_quantile
-from estimators.central.thresholds import universe_threshold, unseen_threshold
-from estimators.central.tuples import (
+from calmstream.estimators.central.quantile import private_quantile
+from calmstream.estimators.central.thresholds import universe_threshold, unseen_threshold
+from calmstream.estimators.central.tuples import (
     Cells,
     Columns,
     Integers,
@@ -34,12 +35,11 @@ from estimators.central.tuples import (
     Records,
     size,
 )
-from estimators.errors import PlanError
-from estimators.numerics.subsets import elementary
+from calmstream.estimators.numerics.subsets import elementary
 
 if TYPE_CHECKING:
-    from estimators.central.accounting import Allocation
-    from estimators.randomness import Randomness
+    from calmstream.estimators.central.accounting import Allocation
+    from calmstream.estimators.randomness import Randomness
 
 _NOISE_BLOCK = 1 << 16
 """Number of counts that get noise at once, so that `alive` is called often enough."""

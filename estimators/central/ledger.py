@@ -15,8 +15,8 @@ from typing import Any
 
 import orjson
 
-from estimators.central.accounting import Spend, epsilon_of, whole_budget
-from estimators.errors import FatalError, PlanError
+from calmstream.common.errors import FatalError, PlanError
+from calmstream.estimators.central.accounting import Spend, epsilon_of, whole_budget
 
 LEDGER_VERSION = 2
 """Version of an account that is bound to a releases topic. Software that does not know claims (see

@@ -15,10 +15,10 @@ from typing import Any
 
 import orjson
 
-from estimators.central.accounting import Allocation, Spend, allocate, whole_budget
-from estimators.central.dp_marginals import Settings
-from estimators.central.ledger import Ledger
-from estimators.errors import PlanError
+from calmstream.common.errors import PlanError
+from calmstream.estimators.central.accounting import Allocation, Spend, allocate, whole_budget
+from calmstream.estimators.central.dp_marginals import Settings
+from calmstream.estimators.central.ledger import Ledger
 
 MODEL = "central"
 CENTRAL_VERSION = 1

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.central.discrete_gaussian import bernoulli_exp_parts
-from estimators.randomness import uniform_below
+from calmstream.estimators.central.discrete_gaussian import bernoulli_exp_parts
+from calmstream.estimators.randomness import uniform_below
 
 if TYPE_CHECKING:
-    from estimators.randomness import Randomness
+    from calmstream.estimators.randomness import Randomness
 
 Integers = NDArray[np.int64]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from estimators.central.wire import VERSION
+from calmstream.estimators.central.wire import VERSION
 
 _MAX_WINDOW = 1 << 40
 _MAX_SECONDS = 253_402_300_799
@@ -35,7 +35,7 @@ _MANIFEST: dict[str, type | tuple[type, ...]] = {
     "releases": int,
     "spent": str,
 }
-"""Types of the fields of a manifest; `estimators.central.release_wire` writes them."""
+"""Types of the fields of a manifest; `release_wire` writes them."""
 
 _LEVEL: dict[str, type | tuple[type, ...]] = {
     "k": int,
@@ -50,7 +50,7 @@ _LEVEL: dict[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class CentralRelease:
-    """The noisy counts of one window, as JSON objects (`estimators.central.release_wire`).
+    """The noisy counts of one window, as JSON objects (`central.release_wire`).
 
     Attributes:
         manifest: the last record: times, budget and the list of levels.

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from estimators.central.wire import VERSION
+from calmstream.estimators.central.wire import VERSION
 
 if TYPE_CHECKING:
-    from estimators.central.dp_marginals import Level, Release
-    from estimators.central.ledger import Ledger
-    from estimators.central.plan import CentralPlan
+    from calmstream.estimators.central.dp_marginals import Level, Release
+    from calmstream.estimators.central.ledger import Ledger
+    from calmstream.estimators.central.plan import CentralPlan
 
 NONCE_BYTES = 16
 MAX_LEVEL_BYTES = 7 << 20

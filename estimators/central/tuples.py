@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from estimators.randomness import Randomness
+    from calmstream.estimators.randomness import Randomness
 
 Integers = NDArray[np.int64]
 Columns = tuple[int, ...]

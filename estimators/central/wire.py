@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 import orjson
 
-from estimators.errors import InvalidInput, Reason, Rejection
+from calmstream.common.errors import InvalidInput, Reason, Rejection
 
 if TYPE_CHECKING:
-    from estimators.central.plan import CentralPlan
+    from calmstream.estimators.central.plan import CentralPlan
 
 VERSION = "central-1.0"
 BATCH_ID_BYTES = 16

@@ -12,13 +12,13 @@ from math import exp
 
 import numpy as np
 
-from estimators.changes.basis import Floats
-from estimators.changes.evidence import inverse
-from estimators.changes.fit import Fit
-from estimators.changes.homogeneity import Homogeneity
-from estimators.changes.readings import Reading
-from estimators.mechanisms.covariance import spread_evenly
-from estimators.numerics.simplex import project
+from calmstream.estimators.changes.basis import Floats
+from calmstream.estimators.changes.evidence import inverse
+from calmstream.estimators.changes.fit import Fit
+from calmstream.estimators.changes.homogeneity import Homogeneity
+from calmstream.estimators.changes.readings import Reading
+from calmstream.estimators.mechanisms.covariance import spread_evenly
+from calmstream.estimators.numerics.simplex import project
 
 SMALL = 40.0
 """Least expected count below which the far tail of chi-square is too light."""

@@ -9,15 +9,15 @@ from zlib import crc32
 
 import numpy as np
 
-from estimators.changes import bootstrap
-from estimators.changes.basis import Floats, contrasts, interactions, own_positions
-from estimators.changes.dependence import dependence
-from estimators.changes.fit import Fit, fit
-from estimators.changes.homogeneity import Homogeneity, homogeneity
-from estimators.changes.readings import MIN_EXPECTED, Reading, Readings
-from estimators.changes.source import Source
-from estimators.domain import Attributes
-from estimators.errors import InvalidInput
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.changes import bootstrap
+from calmstream.estimators.changes.basis import Floats, contrasts, interactions, own_positions
+from calmstream.estimators.changes.dependence import dependence
+from calmstream.estimators.changes.fit import Fit, fit
+from calmstream.estimators.changes.homogeneity import Homogeneity, homogeneity
+from calmstream.estimators.changes.readings import MIN_EXPECTED, Reading, Readings
+from calmstream.estimators.changes.source import Source
+from calmstream.estimators.domain import Attributes
 
 MAX_CELLS = 1 << 10
 """Maximum number of cells of a table that is tested; it limits the cost of a fit."""

@@ -16,10 +16,10 @@ from itertools import combinations
 
 import numpy as np
 
-from estimators.analysis.distribution import tail
-from estimators.changes.basis import Floats, Indices, interactions, own_positions
-from estimators.changes.fit import Fit, Flags
-from estimators.changes.homogeneity import root_of_inverse
+from calmstream.estimators.analysis.distribution import tail
+from calmstream.estimators.changes.basis import Floats, Indices, interactions, own_positions
+from calmstream.estimators.changes.fit import Fit, Flags
+from calmstream.estimators.changes.homogeneity import root_of_inverse
 
 Shape = tuple[int, ...]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from estimators.changes.basis import Floats
-from estimators.changes.compare import TableChange
-from estimators.domain import Attributes, Domain
+from calmstream.estimators.changes.basis import Floats
+from calmstream.estimators.changes.compare import TableChange
+from calmstream.estimators.domain import Attributes, Domain
 
 PARTIAL = "partial"
 LEFT_OUT = "left-out"

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimators.changes.basis import Floats, Indices, contrasts, positions
-from estimators.changes.source import Observed
-from estimators.domain import Attributes, Domain
-from estimators.numerics.simplex import project
+from calmstream.estimators.changes.basis import Floats, Indices, contrasts, positions
+from calmstream.estimators.changes.source import Observed
+from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.numerics.simplex import project
 
 SINGULAR = 1e-9
 """Eigenvalues below this share of the largest one count as 0."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.changes.basis import Floats
-from estimators.changes.evidence import SINGULAR, Evidence
+from calmstream.estimators.changes.basis import Floats
+from calmstream.estimators.changes.evidence import SINGULAR, Evidence
 
 Flags = NDArray[np.bool_]
 

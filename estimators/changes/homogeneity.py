@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimators.analysis.distribution import tail
-from estimators.changes.basis import Floats
-from estimators.changes.evidence import SINGULAR, inverse
-from estimators.changes.fit import Fit
+from calmstream.estimators.analysis.distribution import tail
+from calmstream.estimators.changes.basis import Floats
+from calmstream.estimators.changes.evidence import SINGULAR, inverse
+from calmstream.estimators.changes.fit import Fit
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,15 +8,15 @@ from math import exp, lgamma, log, sqrt
 
 import numpy as np
 
-from estimators.analysis.distribution import critical_value, tail
-from estimators.changes.basis import Floats, contrasts
-from estimators.changes.evidence import covariance, evidence, inverse, part_of
-from estimators.changes.fit import Fit, fit
-from estimators.changes.homogeneity import common
-from estimators.changes.source import Observed
-from estimators.domain import Attributes, Domain
-from estimators.mechanisms.covariance import sum_out
-from estimators.plan.pilots import CollectionPlan
+from calmstream.estimators.analysis.distribution import critical_value, tail
+from calmstream.estimators.changes.basis import Floats, contrasts
+from calmstream.estimators.changes.evidence import covariance, evidence, inverse, part_of
+from calmstream.estimators.changes.fit import Fit, fit
+from calmstream.estimators.changes.homogeneity import common
+from calmstream.estimators.changes.source import Observed
+from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.mechanisms.covariance import sum_out
+from calmstream.estimators.plan.pilots import CollectionPlan
 
 POWER = 0.8
 """Probability with which a shift is to be found."""

@@ -6,12 +6,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from estimators.changes.basis import Floats
-from estimators.changes.evidence import Evidence, Part, covariance, evidence, inverse, part_of
-from estimators.changes.source import Observed, Source, pooled
-from estimators.domain import Attributes
-from estimators.mechanisms.base import Counts
-from estimators.numerics.simplex import project
+from calmstream.estimators.changes.basis import Floats
+from calmstream.estimators.changes.evidence import (
+    Evidence,
+    Part,
+    covariance,
+    evidence,
+    inverse,
+    part_of,
+)
+from calmstream.estimators.changes.source import Observed, Source, pooled
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.mechanisms.base import Counts
+from calmstream.estimators.numerics.simplex import project
 
 MIN_EXPECTED = 5.0
 """Least expected count of an event, or of its complement, for a view to be used."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimators.domain import Domain
-from estimators.mechanisms.base import Counts, Mechanism
-from estimators.plan.pilots import CollectionPlan
-from estimators.tally import Tally
-from estimators.view import View
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.mechanisms.base import Counts, Mechanism
+from calmstream.estimators.plan.pilots import CollectionPlan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.view import View
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,9 +5,9 @@ names that plans use. Every fact that other packages need about a mechanism is a
 contract. The formulas are in docs/methods/mechanisms.md.
 """
 
-from estimators.mechanisms.adaptive import adaptive, best_oracle
-from estimators.mechanisms.base import Column, Counts, Floats, Mechanism, Reports
-from estimators.mechanisms.registry import MECHANISMS, build, spec, standard
+from calmstream.estimators.mechanisms.adaptive import adaptive, best_oracle
+from calmstream.estimators.mechanisms.base import Column, Counts, Floats, Mechanism, Reports
+from calmstream.estimators.mechanisms.registry import MECHANISMS, build, spec, standard
 
 __all__ = [
     "MECHANISMS",

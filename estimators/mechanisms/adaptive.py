@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from estimators.mechanisms.grr import GRR
-from estimators.mechanisms.olh import OLH
-from estimators.mechanisms.oue import OUE
-from estimators.mechanisms.response import HadamardResponse
-from estimators.mechanisms.subset import SubsetSelection
-from estimators.mechanisms.sue import SUE
-from estimators.mechanisms.support import OTHER, table_error
-from estimators.randomness import exp_weight
+from calmstream.estimators.mechanisms.grr import GRR
+from calmstream.estimators.mechanisms.olh import OLH
+from calmstream.estimators.mechanisms.oue import OUE
+from calmstream.estimators.mechanisms.response import HadamardResponse
+from calmstream.estimators.mechanisms.subset import SubsetSelection
+from calmstream.estimators.mechanisms.sue import SUE
+from calmstream.estimators.mechanisms.support import OTHER, table_error
+from calmstream.estimators.randomness import exp_weight
 
 if TYPE_CHECKING:
-    from estimators.mechanisms.support import SupportOracle
+    from calmstream.estimators.mechanisms.support import SupportOracle
 
 # In order of cost, because the first of equally good mechanisms is chosen.
 _CANDIDATES: tuple[type[SupportOracle], ...] = (

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.mechanisms.covariance import Covariance
-from estimators.randomness import SeededRandomness
+from calmstream.estimators.mechanisms.covariance import Covariance
+from calmstream.estimators.randomness import SeededRandomness
 
 if TYPE_CHECKING:
-    from estimators.randomness import Randomness
+    from calmstream.estimators.randomness import Randomness
 
 __all__ = [
     "MAX_CHANNEL_OUTPUTS",

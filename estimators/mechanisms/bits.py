@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.draws import coins
+from calmstream.estimators.draws import coins
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from estimators.randomness import Randomness
+    from calmstream.estimators.randomness import Randomness
 
 Rows = NDArray[np.uint8]
 Counts = NDArray[np.int64]

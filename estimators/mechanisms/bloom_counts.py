@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.mechanisms.base import Counts
+    from calmstream.estimators.mechanisms.base import Counts
 
 Ones = NDArray[np.float32]
 """Shape (rows, n): for each of n reports the constant 1, then the ones of every value."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Counts, Floats
+    from calmstream.estimators.mechanisms.base import Counts, Floats
 
 MAX_STATES = 1 << 12
 """Maximum number of states of an axis whose ones are drawn from a table."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from estimators.errors import PlanError
-from estimators.mechanisms.hashing import buckets
+from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms.hashing import buckets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,7 +2,7 @@
 
 A report has one Bloom filter per attribute of the record: the bits that hashes of the value set,
 each bit flipped with some probability. The regression that estimates tables
-(`estimators.castell.lasso`) needs little of it. For every combination of values of a set of
+(`castell.lasso`) needs little of it. For every combination of values of a set of
 attributes, the counters add up, over reports, the product over attributes of the number of ones
 among the bits of the value. These are small integers, so the counters are integers, and those of
 batches add up.
@@ -20,31 +20,36 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from estimators.draws import coins_bytes
-from estimators.mechanisms.base import (
+from calmstream.estimators.draws import coins_bytes
+from calmstream.estimators.mechanisms.base import (
     Column,
     ReportWork,
     draw_one_by_one,
     require_enumerable,
 )
-from estimators.mechanisms.bits import random_rows, row_bytes
-from estimators.mechanisms.bloom_counts import add_products
-from estimators.mechanisms.bloom_draws import OnesTable, blocks, ones_table
-from estimators.mechanisms.bloom_filters import Facts, comparisons, facts, filter_rows
-from estimators.mechanisms.covariance import independent_noise, sum_out
-from estimators.mechanisms.joint_tables import JointTables, digits_of, integer_row, integer_rows
-from estimators.mechanisms.product_grr import check_axes
-from estimators.mechanisms.support import OTHER, require_integer
-from estimators.numerics.block_inverse import fold_axis
-from estimators.randomness import SeededRandomness, exp_weight, parse_epsilon
+from calmstream.estimators.mechanisms.bits import random_rows, row_bytes
+from calmstream.estimators.mechanisms.bloom_counts import add_products
+from calmstream.estimators.mechanisms.bloom_draws import OnesTable, blocks, ones_table
+from calmstream.estimators.mechanisms.bloom_filters import Facts, comparisons, facts, filter_rows
+from calmstream.estimators.mechanisms.covariance import independent_noise, sum_out
+from calmstream.estimators.mechanisms.joint_tables import (
+    JointTables,
+    digits_of,
+    integer_row,
+    integer_rows,
+)
+from calmstream.estimators.mechanisms.product_grr import check_axes
+from calmstream.estimators.mechanisms.support import OTHER, require_integer
+from calmstream.estimators.numerics.block_inverse import fold_axis
+from calmstream.estimators.randomness import SeededRandomness, exp_weight, parse_epsilon
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
-    from estimators.randomness import Randomness
+    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
+    from calmstream.estimators.randomness import Randomness
 
 BITS, HASHES = 64, 5
 """Default number of bits of a filter and of hashes per value: those of LoPub's experiments."""

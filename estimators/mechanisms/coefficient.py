@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from estimators.draws import coins, coins_bytes
-from estimators.mechanisms.base import Column, ReportWork
-from estimators.mechanisms.bits import row_bytes
-from estimators.mechanisms.covariance import one_cell_covariance
-from estimators.mechanisms.support import OTHER, SupportOracle, one_cell_influence
+from calmstream.estimators.draws import coins, coins_bytes
+from calmstream.estimators.mechanisms.base import Column, ReportWork
+from calmstream.estimators.mechanisms.bits import row_bytes
+from calmstream.estimators.mechanisms.covariance import one_cell_covariance
+from calmstream.estimators.mechanisms.support import OTHER, SupportOracle, one_cell_influence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
-    from estimators.randomness import Randomness
+    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
+    from calmstream.estimators.randomness import Randomness
 
 
 @dataclass(frozen=True)

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from estimators.draws import RESPONSE_BYTES, respond
-from estimators.mechanisms.base import Column, ReportWork, require_enumerable
-from estimators.mechanisms.covariance import one_cell_covariance
-from estimators.mechanisms.support import OTHER, SupportOracle, one_cell_influence
+from calmstream.estimators.draws import RESPONSE_BYTES, respond
+from calmstream.estimators.mechanisms.base import Column, ReportWork, require_enumerable
+from calmstream.estimators.mechanisms.covariance import one_cell_covariance
+from calmstream.estimators.mechanisms.support import OTHER, SupportOracle, one_cell_influence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
-    from estimators.randomness import Randomness
+    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
+    from calmstream.estimators.randomness import Randomness
 
 
 @dataclass(frozen=True)

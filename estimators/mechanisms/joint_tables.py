@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from estimators.errors import PlanError
+from calmstream.common.errors import PlanError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Counts
+    from calmstream.estimators.mechanisms.base import Counts
 
 MAX_RECORD_CELLS = 1 << 62
 """Limit of the number of values of a record, whose number must fit a signed 64-bit integer."""

@@ -17,28 +17,33 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from estimators.draws import RESPONSE_BYTES, respond
-from estimators.errors import PlanError
-from estimators.mechanisms.base import Column, ReportWork, draw_one_by_one, require_enumerable
-from estimators.mechanisms.covariance import balanced_noise
-from estimators.mechanisms.joint_tables import (
+from calmstream.common.errors import PlanError
+from calmstream.estimators.draws import RESPONSE_BYTES, respond
+from calmstream.estimators.mechanisms.base import (
+    Column,
+    ReportWork,
+    draw_one_by_one,
+    require_enumerable,
+)
+from calmstream.estimators.mechanisms.covariance import balanced_noise
+from calmstream.estimators.mechanisms.joint_tables import (
     MAX_RECORD_CELLS,
     JointTables,
     digits_of,
     integer_row,
     integer_rows,
 )
-from estimators.mechanisms.support import OTHER, require_integer
-from estimators.numerics.block_inverse import channels, mix, noise_given_truth, unmix
-from estimators.randomness import MAX_PART, WEIGHT_BITS, exp_weight
+from calmstream.estimators.mechanisms.support import OTHER, require_integer
+from calmstream.estimators.numerics.block_inverse import channels, mix, noise_given_truth, unmix
+from calmstream.estimators.randomness import MAX_PART, WEIGHT_BITS, exp_weight
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
-    from estimators.randomness import Randomness
+    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
+    from calmstream.estimators.randomness import Randomness
 
 MAX_BLOCK_CELLS = 1 << 30
 """Maximum number of cells of a block, so that the sum of their weights is below 2^63."""

@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from estimators.errors import PlanError
-from estimators.mechanisms.bloom_rr import BloomRR
-from estimators.mechanisms.coefficient import HadamardCoefficient
-from estimators.mechanisms.grr import GRR
-from estimators.mechanisms.olh import OLH
-from estimators.mechanisms.oue import OUE
-from estimators.mechanisms.product_grr import ProductGRR
-from estimators.mechanisms.response import HadamardResponse
-from estimators.mechanisms.sketch import HadamardSketch
-from estimators.mechanisms.subset import SubsetSelection
-from estimators.mechanisms.sue import SUE
+from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms.bloom_rr import BloomRR
+from calmstream.estimators.mechanisms.coefficient import HadamardCoefficient
+from calmstream.estimators.mechanisms.grr import GRR
+from calmstream.estimators.mechanisms.olh import OLH
+from calmstream.estimators.mechanisms.oue import OUE
+from calmstream.estimators.mechanisms.product_grr import ProductGRR
+from calmstream.estimators.mechanisms.response import HadamardResponse
+from calmstream.estimators.mechanisms.sketch import HadamardSketch
+from calmstream.estimators.mechanisms.subset import SubsetSelection
+from calmstream.estimators.mechanisms.sue import SUE
 
 if TYPE_CHECKING:
-    from estimators.mechanisms.base import Mechanism
+    from calmstream.estimators.mechanisms.base import Mechanism
 
 _KINDS: tuple[type[Mechanism], ...] = (
     GRR,

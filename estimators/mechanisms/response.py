@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from estimators.draws import coins_bytes
-from estimators.mechanisms.base import Column, ReportWork, require_enumerable
-from estimators.mechanisms.coefficient import flip
-from estimators.mechanisms.covariance import independent_noise
-from estimators.mechanisms.support import OTHER, SupportOracle
-from estimators.numerics.hadamard import parity, power_of_two, transform
-from estimators.randomness import uniform_below, uniform_bytes
+from calmstream.estimators.draws import coins_bytes
+from calmstream.estimators.mechanisms.base import Column, ReportWork, require_enumerable
+from calmstream.estimators.mechanisms.coefficient import flip
+from calmstream.estimators.mechanisms.covariance import independent_noise
+from calmstream.estimators.mechanisms.support import OTHER, SupportOracle
+from calmstream.estimators.numerics.hadamard import parity, power_of_two, transform
+from calmstream.estimators.randomness import uniform_below, uniform_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
-    from estimators.randomness import Randomness
+    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
+    from calmstream.estimators.randomness import Randomness
 
 
 @dataclass(frozen=True)

@@ -14,24 +14,29 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from estimators.draws import coins_bytes
-from estimators.errors import PlanError
-from estimators.mechanisms.base import Column, ReportWork, draw_one_by_one, require_enumerable
-from estimators.mechanisms.coefficient import flip
-from estimators.mechanisms.covariance import independent_noise, sum_out, summed_into
-from estimators.mechanisms.hashing import buckets, mix
-from estimators.mechanisms.response import count_signs, draw_signs
-from estimators.mechanisms.support import MAX_CELLS, OTHER, require_integer
-from estimators.numerics.hadamard import parity, transform
-from estimators.randomness import exp_weight, uniform_below, uniform_bytes
+from calmstream.common.errors import PlanError
+from calmstream.estimators.draws import coins_bytes
+from calmstream.estimators.mechanisms.base import (
+    Column,
+    ReportWork,
+    draw_one_by_one,
+    require_enumerable,
+)
+from calmstream.estimators.mechanisms.coefficient import flip
+from calmstream.estimators.mechanisms.covariance import independent_noise, sum_out, summed_into
+from calmstream.estimators.mechanisms.hashing import buckets, mix
+from calmstream.estimators.mechanisms.response import count_signs, draw_signs
+from calmstream.estimators.mechanisms.support import MAX_CELLS, OTHER, require_integer
+from calmstream.estimators.numerics.hadamard import parity, transform
+from calmstream.estimators.randomness import exp_weight, uniform_below, uniform_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
-    from estimators.randomness import Randomness
+    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
+    from calmstream.estimators.randomness import Randomness
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,28 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from estimators.mechanisms.base import Column, ReportWork, draw_by_report, require_enumerable
-from estimators.mechanisms.bits import count_bits
-from estimators.mechanisms.covariance import one_set_covariance
-from estimators.mechanisms.subset_draws import draw_many_sets, draw_sets
-from estimators.mechanisms.support import OTHER, SupportOracle, require_integer, table_error
-from estimators.randomness import exp_weight, uniform_below, uniform_bytes
+from calmstream.estimators.mechanisms.base import (
+    Column,
+    ReportWork,
+    draw_by_report,
+    require_enumerable,
+)
+from calmstream.estimators.mechanisms.bits import count_bits
+from calmstream.estimators.mechanisms.covariance import one_set_covariance
+from calmstream.estimators.mechanisms.subset_draws import draw_many_sets, draw_sets
+from calmstream.estimators.mechanisms.support import (
+    OTHER,
+    SupportOracle,
+    require_integer,
+    table_error,
+)
+from calmstream.estimators.randomness import exp_weight, uniform_below, uniform_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
-    from estimators.randomness import Randomness
+    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
+    from calmstream.estimators.randomness import Randomness
 
 MAX_SUBSET_CELLS = 1 << 14
 """Maximum number of cells. With more, a report of L bits costs more than the smaller variance is

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.mechanisms.base import Counts
+from calmstream.estimators.mechanisms.base import Counts
 
 
 def _advance(

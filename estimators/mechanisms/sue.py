@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from estimators.draws import coins, coins_bytes
-from estimators.mechanisms.base import ReportWork
-from estimators.mechanisms.bits import random_rows, row_bytes
-from estimators.mechanisms.support import OTHER
-from estimators.mechanisms.unary import UnaryOracle, replace_own
-from estimators.randomness import exp_weight
+from calmstream.estimators.draws import coins, coins_bytes
+from calmstream.estimators.mechanisms.base import ReportWork
+from calmstream.estimators.mechanisms.bits import random_rows, row_bytes
+from calmstream.estimators.mechanisms.support import OTHER
+from calmstream.estimators.mechanisms.unary import UnaryOracle, replace_own
+from calmstream.estimators.randomness import exp_weight
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from estimators.randomness import Randomness
+    from calmstream.estimators.randomness import Randomness
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from estimators.errors import PlanError
-from estimators.mechanisms.base import draw_one_by_one
-from estimators.mechanisms.covariance import spread_evenly, sum_out
-from estimators.randomness import WEIGHT_BITS, exp_weight
+from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms.base import draw_one_by_one
+from calmstream.estimators.mechanisms.covariance import spread_evenly, sum_out
+from calmstream.estimators.randomness import WEIGHT_BITS, exp_weight
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Counts, Covariance, Floats
+    from calmstream.estimators.mechanisms.base import Counts, Covariance, Floats
 
 MAX_CELLS = 1 << 24
 """Maximum number of inputs: more than any table that can be published, and few enough that sums of
@@ -37,7 +37,7 @@ OTHER = 1 << WEIGHT_BITS
 
 @dataclass(frozen=True)
 class SupportOracle(ABC):
-    """The base class of pure protocols; :class:`estimators.mechanisms.base.Mechanism` has the rest.
+    """The base class of pure protocols; `Mechanism` has the rest.
 
     Attributes:
         epsilon: decimal string, the whole loss of one report.

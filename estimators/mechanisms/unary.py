@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from estimators.mechanisms.base import Column, require_enumerable
-from estimators.mechanisms.bits import count_bits
-from estimators.mechanisms.covariance import independent_noise
-from estimators.mechanisms.support import SupportOracle
+from calmstream.estimators.mechanisms.base import Column, require_enumerable
+from calmstream.estimators.mechanisms.bits import count_bits
+from calmstream.estimators.mechanisms.covariance import independent_noise
+from calmstream.estimators.mechanisms.support import SupportOracle
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
+    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
 
 
 @dataclass(frozen=True)

@@ -11,23 +11,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from estimators.errors import PlanError
-from estimators.methods.calm import Calm
-from estimators.methods.characters import Characters
-from estimators.methods.full_domain import FC, InpHTCMS, InpOLH, InpPS, InpRR
-from estimators.methods.hadamard import FT, InpHT, MargHT
-from estimators.methods.inp_em import InpEM
-from estimators.methods.lopub import LoPub, LoPubEM
-from estimators.methods.marginal_views import AM, MargPS, MargRR
-from estimators.methods.noise_aware import NoiseAware
-from estimators.methods.rr_clusters import RRClusters
-from estimators.methods.rr_ind_joint import RRHybrid, RRIndJoint, RRTruncated
-from estimators.methods.rr_independent import RRIndependent
-from estimators.methods.rr_joint import RRJoint
-from estimators.methods.uniform import Uniform
+from calmstream.common.errors import PlanError
+from calmstream.estimators.methods.calm import Calm
+from calmstream.estimators.methods.characters import Characters
+from calmstream.estimators.methods.full_domain import FC, InpHTCMS, InpOLH, InpPS, InpRR
+from calmstream.estimators.methods.hadamard import FT, InpHT, MargHT
+from calmstream.estimators.methods.inp_em import InpEM
+from calmstream.estimators.methods.lopub import LoPub, LoPubEM
+from calmstream.estimators.methods.marginal_views import AM, MargPS, MargRR
+from calmstream.estimators.methods.noise_aware import NoiseAware
+from calmstream.estimators.methods.rr_clusters import RRClusters
+from calmstream.estimators.methods.rr_ind_joint import RRHybrid, RRIndJoint, RRTruncated
+from calmstream.estimators.methods.rr_independent import RRIndependent
+from calmstream.estimators.methods.rr_joint import RRJoint
+from calmstream.estimators.methods.uniform import Uniform
 
 if TYPE_CHECKING:
-    from estimators.methods.base import Method
+    from calmstream.estimators.methods.base import Method
 
 _ALL: tuple[Method, ...] = (
     Calm(),
@@ -57,7 +57,7 @@ _ALL: tuple[Method, ...] = (
 )
 
 CENTRAL = "dp-marginals"
-"""The method of the central model (:mod:`estimators.central`); no local plan can name it."""
+"""The method of the central model (`estimators.central`); no local plan can name it."""
 
 _METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 

@@ -2,7 +2,7 @@
 
 The design of a method states the error that noise and sampling cause, by size of marginal, for
 unbiased linear estimates. The rest of the prediction comes from a prior on the strength of
-interactions between attributes (`estimators.noise_aware.priors`):
+interactions between attributes (`noise_aware.priors`):
 
 - The error is at most that of the uniform table under the prior, because a method that makes its
   tables valid is rarely worse (`Prediction.unbounded` is the error without this bound). The bound
@@ -27,16 +27,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from estimators import methods
-from estimators.errors import PlanError
-from estimators.methods.base import Piloted
-from estimators.noise_aware.priors import PriorScales
+from calmstream.common.errors import PlanError
+from calmstream.estimators import methods
+from calmstream.estimators.methods.base import Piloted
+from calmstream.estimators.noise_aware.priors import PriorScales
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from estimators.methods.base import Design
-    from estimators.plan.request import Request
+    from calmstream.estimators.methods.base import Design
+    from calmstream.estimators.plan.request import Request
 
 OWN_PRIOR = ("noise-aware",)
 """Methods whose stated errors include the part that follows from the prior."""

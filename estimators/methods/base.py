@@ -15,12 +15,12 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.domain import Attributes, Domain
-from estimators.marginal import Marginal
-from estimators.mechanisms.base import Reports
-from estimators.plan import Group, Plan
-from estimators.plan.request import Request
-from estimators.tally import Tally
+from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.marginal import Marginal
+from calmstream.estimators.mechanisms.base import Reports
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)

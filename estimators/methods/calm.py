@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from estimators.errors import PlanError
-from estimators.mechanisms import adaptive
-from estimators.mechanisms.base import Covariance
-from estimators.methods.base import Answers, Design
-from estimators.methods.shared.calm_size import Size, algorithm_1
-from estimators.methods.shared.options import number_parameter, only_parameters
-from estimators.methods.shared.overlapping import OverlappingTables, observe
-from estimators.methods.shared.packing import Assigned, pack
-from estimators.methods.shared.pooled_variance import Pooled
-from estimators.numerics.expected_error import mean_error
-from estimators.view import View
+from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms import adaptive
+from calmstream.estimators.mechanisms.base import Covariance
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.shared.calm_size import Size, algorithm_1
+from calmstream.estimators.methods.shared.options import number_parameter, only_parameters
+from calmstream.estimators.methods.shared.overlapping import OverlappingTables, observe
+from calmstream.estimators.methods.shared.packing import Assigned, pack
+from calmstream.estimators.methods.shared.pooled_variance import Pooled
+from calmstream.estimators.numerics.expected_error import mean_error
+from calmstream.estimators.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.domain import Attributes, Domain
-    from estimators.plan import Group, Plan
-    from estimators.plan.request import Request
-    from estimators.tally import Tally
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.plan import Group, Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
 
 THETA = 1e-3
 """Default threshold of Algorithm 1: the squared error that its choice of views aims to stay below.

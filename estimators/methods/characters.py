@@ -13,29 +13,29 @@ from itertools import combinations, product
 from math import gcd, lcm
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from estimators.mechanisms import best_oracle
-from estimators.methods.base import Answers, Design
-from estimators.methods.hadamard import design_restricted
-from estimators.methods.shared.coefficient_model import (
+from calmstream.estimators.mechanisms import best_oracle
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.hadamard import design_restricted
+from calmstream.estimators.methods.shared.coefficient_model import (
     CoefficientModel,
     Family,
     expected_errors,
     weights,
 )
-from estimators.methods.shared.coefficients import harmonics
-from estimators.methods.shared.options import only_parameters
-from estimators.methods.shared.packing import Assigned, pack, require_views, statistic
-from estimators.numerics.subsets import elementary
-from estimators.view import View
+from calmstream.estimators.methods.shared.coefficients import harmonics
+from calmstream.estimators.methods.shared.options import only_parameters
+from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic
+from calmstream.estimators.numerics.subsets import elementary
+from calmstream.estimators.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.domain import Attributes, Domain
-    from estimators.mechanisms.base import Mechanism
-    from estimators.plan import Plan
-    from estimators.plan.request import Request
-    from estimators.tally import Tally
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.mechanisms.base import Mechanism
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
 
 MAX_MODULUS = 12
 """Maximum order of the common cyclic group of attributes with unequal numbers of values."""

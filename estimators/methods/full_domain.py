@@ -12,30 +12,30 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from estimators.errors import PlanError
-from estimators.linear import (
+from calmstream.common.errors import PlanError
+from calmstream.estimators.linear import (
     MAX_COVARIANCE_CELLS,
     Estimate,
     Floats,
     LinearModel,
     dense,
 )
-from estimators.mechanisms import adaptive, spec, standard
-from estimators.methods.base import Answers, Design
-from estimators.methods.shared.options import only_parameters
-from estimators.methods.shared.packing import statistic
-from estimators.numerics.expected_error import by_cardinalities, mean_error
-from estimators.plan import Group
-from estimators.view import View
+from calmstream.estimators.mechanisms import adaptive, spec, standard
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.shared.options import only_parameters
+from calmstream.estimators.methods.shared.packing import statistic
+from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
+from calmstream.estimators.plan import Group
+from calmstream.estimators.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.domain import Attributes, Domain
-    from estimators.mechanisms.base import Counts, Mechanism
-    from estimators.plan import Plan
-    from estimators.plan.request import Request
-    from estimators.tally import Tally
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.mechanisms.base import Counts, Mechanism
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
 
 MAX_CELLS = 1 << 20
 """Maximum number of values of a record."""

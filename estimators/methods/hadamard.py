@@ -11,27 +11,27 @@ from itertools import combinations, product
 from math import comb
 from typing import TYPE_CHECKING, ClassVar
 
-from estimators.errors import PlanError
-from estimators.mechanisms import standard
-from estimators.methods.base import Answers, Design
-from estimators.methods.shared.coefficient_model import (
+from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms import standard
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.shared.coefficient_model import (
     CoefficientModel,
     Family,
     expected_errors,
     weights,
 )
-from estimators.methods.shared.options import only_parameters
-from estimators.methods.shared.packing import Assigned, pack, require_views, statistic
-from estimators.numerics.subsets import elementary
-from estimators.view import View
+from calmstream.estimators.methods.shared.options import only_parameters
+from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic
+from calmstream.estimators.numerics.subsets import elementary
+from calmstream.estimators.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from estimators.domain import Attributes, Domain
-    from estimators.plan import Plan
-    from estimators.plan.request import Request
-    from estimators.tally import Tally
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
 
 
 def bits(domain: Domain) -> tuple[int, ...]:

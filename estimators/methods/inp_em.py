@@ -6,27 +6,32 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from estimators.castell.design import choose_tables, expected_errors, loss_reason, product_group
-from estimators.castell.family import only_mechanism
-from estimators.errors import InvalidInput, PlanError
-from estimators.linear import CLIPPED_STDERRS
-from estimators.marginal import Marginal, is_noise, uniform
-from estimators.mechanisms.product_grr import ProductGRR
-from estimators.methods.base import Answers, Design
-from estimators.methods.shared.options import only_parameters
-from estimators.methods.shared.packing import statistic
-from estimators.numerics.block_inverse import channels, noise
-from estimators.numerics.likelihood import barrier, discrepancy, expectation_maximisation
+from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators.castell.design import (
+    choose_tables,
+    expected_errors,
+    loss_reason,
+    product_group,
+)
+from calmstream.estimators.castell.family import only_mechanism
+from calmstream.estimators.linear import CLIPPED_STDERRS
+from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.mechanisms.product_grr import ProductGRR
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.shared.options import only_parameters
+from calmstream.estimators.methods.shared.packing import statistic
+from calmstream.estimators.numerics.block_inverse import channels, noise
+from calmstream.estimators.numerics.likelihood import barrier, discrepancy, expectation_maximisation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.domain import Attributes, Domain
-    from estimators.linear import Floats
-    from estimators.numerics.likelihood import Fit
-    from estimators.plan import Plan
-    from estimators.plan.request import Request
-    from estimators.tally import Tally
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.linear import Floats
+    from calmstream.estimators.numerics.likelihood import Fit
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
 
 MAX_CELLS = 1 << 10
 """Maximum number of cells of a table that is fitted; the time of a step is cubic in it."""

@@ -1,7 +1,7 @@
 """LoPub (Ren et al., TIFS 2018): Bloom filters, bitwise randomised response, Lasso, EM.
 
 A stream can use the Lasso, whose sufficient statistics are integer counters (see
-`estimators.mechanisms.bloom_rr`). It cannot use LoPub's EM, which needs every report again in every
+`mechanisms.bloom_rr`). It cannot use LoPub's EM, which needs every report again in every
 round. :func:`refine` is the EM for tools that have all reports, such as an evaluation.
 """
 
@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from estimators.castell.design import choose_tables, record_view
-from estimators.castell.family import only_mechanism
-from estimators.castell.lasso import expectation_maximisation, nonnegative_lasso
-from estimators.errors import InvalidInput
-from estimators.marginal import Marginal, is_noise, uniform
-from estimators.mechanisms.bloom_rr import BITS, HASHES, BloomRR
-from estimators.mechanisms.registry import spec
-from estimators.methods.base import Answers, Design
-from estimators.methods.shared.options import number_parameter, only_parameters
-from estimators.numerics.expected_error import by_cardinalities, mean_error
-from estimators.plan import Group
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.castell.design import choose_tables, record_view
+from calmstream.estimators.castell.family import only_mechanism
+from calmstream.estimators.castell.lasso import expectation_maximisation, nonnegative_lasso
+from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.mechanisms.bloom_rr import BITS, HASHES, BloomRR
+from calmstream.estimators.mechanisms.registry import spec
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.shared.options import number_parameter, only_parameters
+from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
+from calmstream.estimators.plan import Group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.domain import Attributes, Domain
-    from estimators.marginal import Floats
-    from estimators.mechanisms.base import Reports
-    from estimators.plan import Plan
-    from estimators.plan.request import Request
-    from estimators.tally import Counts, Tally
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.marginal import Floats
+    from calmstream.estimators.mechanisms.base import Reports
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Counts, Tally
 
 MAX_QUERY_CELLS = 1 << 18
 """Maximum number of cells of a table that the Lasso estimates."""
@@ -102,7 +102,7 @@ def _expected(mechanism: BloomRR, domain: Domain, request: Request) -> dict[int,
 
 
 class LoPubModel:
-    """A model that estimates marginals by the Lasso (:class:`estimators.methods.base.Model`).
+    """A model that estimates marginals by the Lasso (`Model`).
 
     Attributes:
         processing: the steps from raw counts to answers.

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from estimators.errors import PlanError
-from estimators.linear import (
+from calmstream.common.errors import PlanError
+from calmstream.estimators.linear import (
     MAX_COVARIANCE_CELLS,
     Estimate,
     Floats,
@@ -26,25 +26,25 @@ from estimators.linear import (
     dense,
     require_at_most,
 )
-from estimators.mechanisms import adaptive, standard
-from estimators.mechanisms.base import Covariance
-from estimators.methods.base import Answers, Design
-from estimators.methods.shared.options import only_parameters
-from estimators.methods.shared.packing import Assigned, pack, require_views, statistic
-from estimators.numerics import consistency
-from estimators.numerics.expected_error import by_cardinalities, mean_error
-from estimators.numerics.subsets import elementary
-from estimators.view import View
+from calmstream.estimators.mechanisms import adaptive, standard
+from calmstream.estimators.mechanisms.base import Covariance
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.shared.options import only_parameters
+from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic
+from calmstream.estimators.numerics import consistency
+from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
+from calmstream.estimators.numerics.subsets import elementary
+from calmstream.estimators.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.domain import Attributes, Domain
-    from estimators.mechanisms.base import Counts, Mechanism
-    from estimators.numerics.consistency import Indices
-    from estimators.plan import Plan
-    from estimators.plan.request import Request
-    from estimators.tally import Tally
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.mechanisms.base import Counts, Mechanism
+    from calmstream.estimators.numerics.consistency import Indices
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
 
 MAX_VIEW_CELLS = 1 << 20
 """Maximum number of cells of a table that a device reports on."""

@@ -1,7 +1,7 @@
 """The noise-aware method: shares of users by expected error, shrinkage by known noise.
 
-`estimators.noise_aware.design.allocation` chooses views and shares; every view has the best oracle;
-`estimators.noise_aware.model` recovers tables by Bayesian models. `docs/methods/noise-aware.md`
+`allocation` chooses views and shares; every view has the best oracle;
+`model` recovers tables by Bayesian models. `docs/methods/noise-aware.md`
 derives all of it.
 """
 
@@ -12,26 +12,26 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from estimators.errors import PlanError
-from estimators.methods.base import Answers, Design
-from estimators.methods.shared.options import only_parameters
-from estimators.methods.shared.packing import Assigned, pack, require_views
-from estimators.noise_aware.design import coarse_views
-from estimators.noise_aware.design.allocation import (
+from calmstream.common.errors import PlanError
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.shared.options import only_parameters
+from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views
+from calmstream.estimators.noise_aware.design import coarse_views
+from calmstream.estimators.noise_aware.design.allocation import (
     Allocation,
     allocate,
     describe,
     integer_shares,
     oracle,
 )
-from estimators.noise_aware.design.prior_scales import learn_scales, read_scales
-from estimators.noise_aware.input.ordered import levels_of
-from estimators.noise_aware.model import NoiseAwareModel
-from estimators.plan import Plan
-from estimators.plan.pilots import after, pool, read_earlier
-from estimators.plan.request import Request
-from estimators.tally import Tally
-from estimators.view import View
+from calmstream.estimators.noise_aware.design.prior_scales import learn_scales, read_scales
+from calmstream.estimators.noise_aware.input.ordered import levels_of
+from calmstream.estimators.noise_aware.model import NoiseAwareModel
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.pilots import after, pool, read_earlier
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.view import View
 
 
 class NoiseAware:
@@ -39,7 +39,7 @@ class NoiseAware:
 
     Parameters: ``prior_sizes``, the standard deviations of a coefficient of order 1, 2, 3 and 4 (0
     for omitted ones), which decide the shares of users and nothing else; ``pilots``, the counts of
-    earlier plans of the lineage (`estimators.plan.pilots`), which join the totals. A
+    earlier plans of the lineage (`plan.pilots`), which join the totals. A
     pilot gives both.
     """
 

@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from estimators.castell.design import (
+from calmstream.common.errors import PlanError
+from calmstream.estimators.castell.design import (
     attribute_sets,
     expected_errors,
     loss_reason,
     product_group,
 )
-from estimators.castell.family import fit_product
-from estimators.errors import PlanError
-from estimators.methods.base import Answers, Design
-from estimators.methods.shared.options import only_parameters
-from estimators.numerics.dependence import cluster, cramers_v
+from calmstream.estimators.castell.family import fit_product
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.shared.options import only_parameters
+from calmstream.estimators.numerics.dependence import cluster, cramers_v
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.castell.model import ProductModel
-    from estimators.domain import Attributes, Domain
-    from estimators.methods.base import Model
-    from estimators.plan import Plan
-    from estimators.plan.request import Request
-    from estimators.tally import Tally
+    from calmstream.estimators.castell.model import ProductModel
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.methods.base import Model
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
 
 THRESHOLD = 0.3
 """Minimum estimated Cramér's V of two attributes that are put into one cluster."""
@@ -45,7 +45,7 @@ class RRClusters:
     """RR-Clusters (``rr-clusters``); the parameter ``clusters``, lists of attributes, is required.
 
     Clusters come from a pilot: a plan of ``rr-ind-joint`` over a part of the devices. Its 2-way
-    tables give Cramér's V of every pair (`estimators.numerics.dependence`). The plan that follows
+    tables give Cramér's V of every pair (`numerics.dependence`). The plan that follows
     states the clusters. It has the lineage of the pilot (plans of one lineage share the devices'
     memory), so that devices of the pilot do not report again.
     """

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from estimators.castell.design import (
+from calmstream.estimators.castell.design import (
     choose_tables,
     expected_errors,
     loss_reason,
     product_group,
 )
-from estimators.castell.family import fit_product
-from estimators.methods.base import Answers, Design
-from estimators.methods.shared.options import only_parameters
+from calmstream.estimators.castell.family import fit_product
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.shared.options import only_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.castell.model import ProductModel
-    from estimators.plan import Plan
-    from estimators.plan.request import Request
-    from estimators.tally import Tally
+    from calmstream.estimators.castell.model import ProductModel
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
 
 _RECOVERY = {
     "joint": (
@@ -73,7 +73,7 @@ class RRIndJoint:
 class RRHybrid(RRIndJoint):
     """RR-Hybrid (``rr-hybrid``): the inverse or the product, whichever should err less.
 
-    The rule is :func:`estimators.castell.schemes.hybrid`.
+    The rule is `hybrid`.
     """
 
     name: ClassVar[str] = "rr-hybrid"
@@ -83,7 +83,7 @@ class RRHybrid(RRIndJoint):
 class RRTruncated(RRIndJoint):
     """RR-Truncated (``rr-truncated``): the inverse, its cells limited by those of smaller tables.
 
-    The rule is :func:`estimators.castell.schemes.truncated`.
+    The rule is `truncated`.
     """
 
     name: ClassVar[str] = "rr-truncated"

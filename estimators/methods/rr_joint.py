@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from estimators.castell.design import (
+from calmstream.estimators.castell.design import (
     choose_tables,
     expected_errors,
     loss_reason,
     product_group,
 )
-from estimators.castell.family import fit_product
-from estimators.methods.base import Answers, Design
-from estimators.methods.shared.options import only_parameters
+from calmstream.estimators.castell.family import fit_product
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.shared.options import only_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.castell.model import ProductModel
-    from estimators.plan import Plan
-    from estimators.plan.request import Request
-    from estimators.tally import Tally
+    from calmstream.estimators.castell.model import ProductModel
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
 
 
 class RRJoint:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from estimators.marginal import uniform
-from estimators.mechanisms import adaptive, spec
-from estimators.methods.base import Answers, Design
-from estimators.methods.shared.options import only_parameters
-from estimators.plan import Group
-from estimators.view import View
+from calmstream.estimators.marginal import uniform
+from calmstream.estimators.mechanisms import adaptive, spec
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.shared.options import only_parameters
+from calmstream.estimators.plan import Group
+from calmstream.estimators.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.domain import Attributes, Domain
-    from estimators.marginal import Marginal
-    from estimators.plan import Plan
-    from estimators.plan.request import Request
-    from estimators.tally import Tally
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.marginal import Marginal
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
 
 
 class Uniform:

@@ -12,34 +12,34 @@ from typing import Protocol
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.errors import InvalidInput
-from estimators.marginal import Z95, Marginal, is_noise, uniform
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.ordered import OrderedMargins
-from estimators.noise_aware.input.statistics import Statistics, collect
-from estimators.noise_aware.models import (
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.marginal import Z95, Marginal, is_noise, uniform
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.ordered import OrderedMargins
+from calmstream.estimators.noise_aware.input.statistics import Statistics, collect
+from calmstream.estimators.noise_aware.models import (
     category_joint,
     joint,
     latent_traits,
     ordered_margins,
     third_moments,
 )
-from estimators.noise_aware.models.posterior import Posterior
-from estimators.noise_aware.priors import LOGLINEAR_SHARE, LOGLINEAR_SHARE_SMALL
-from estimators.noise_aware.tables.grouped import with_errors
-from estimators.noise_aware.tables.intervals import INFLATION, INFLATION_TRAITS
-from estimators.noise_aware.tables.misfit import Fitted, Misfit, measure
-from estimators.noise_aware.tables.mixed import (
+from calmstream.estimators.noise_aware.models.posterior import Posterior
+from calmstream.estimators.noise_aware.priors import LOGLINEAR_SHARE, LOGLINEAR_SHARE_SMALL
+from calmstream.estimators.noise_aware.tables.grouped import with_errors
+from calmstream.estimators.noise_aware.tables.intervals import INFLATION, INFLATION_TRAITS
+from calmstream.estimators.noise_aware.tables.misfit import Fitted, Misfit, measure
+from calmstream.estimators.noise_aware.tables.mixed import (
     MixedTables,
     share_of_category_joint,
     share_of_joint,
 )
-from estimators.noise_aware.tables.moments import MomentTables
-from estimators.numerics.contraction import contract
-from estimators.plan.pilots import CollectionPlan
-from estimators.tally import Tally
+from calmstream.estimators.noise_aware.tables.moments import MomentTables
+from calmstream.estimators.numerics.contraction import contract
+from calmstream.estimators.plan.pilots import CollectionPlan
+from calmstream.estimators.tally import Tally
 
 MAX_CELLS = 1 << 22
 """Maximum number of cells of a table: 32 MB for the table, eight times that for its draws."""
@@ -189,7 +189,7 @@ REGIMES = (
 
 
 class NoiseAwareModel:
-    """A fitted model; see :class:`estimators.methods.base.Model`."""
+    """A fitted model; see `Model`."""
 
     processing: tuple[str, ...] = (
         "pooling by inverse variance",

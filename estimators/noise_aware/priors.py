@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimators.numerics.grids import HalfNormal, LogGrid, LogNormal
+from calmstream.estimators.numerics.grids import HalfNormal, LogGrid, LogNormal
 
 # Smallest prior scale in a design: an order that is stated to be absent still gets some users.
 LEAST_SCALE = 1e-3

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.numerics.simplex import project
+from calmstream.estimators.numerics.simplex import project
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from estimators.domain import Attributes
+    from calmstream.estimators.domain import Attributes
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from estimators.domain import Attributes
+    from calmstream.estimators.domain import Attributes
 
 Sets = NDArray[np.int64]
 """Shape (number, size): one ascending attribute set per row."""

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.numerics.block_inverse import unmix
+from calmstream.estimators.numerics.block_inverse import unmix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.numerics.block_inverse import AxisChannel
+    from calmstream.estimators.numerics.block_inverse import AxisChannel
 
 Floats = NDArray[np.float64]
 

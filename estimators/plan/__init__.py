@@ -6,7 +6,7 @@ largest state (`state_size`) and the limits of version 2 (`limits`). `pilots` re
 earlier plans that some plans carry.
 """
 
-from estimators.plan.group import Group, Guarantee
-from estimators.plan.plan import MAX_GROUPS, PLAN_VERSION, Plan
+from calmstream.estimators.plan.group import Group, Guarantee
+from calmstream.estimators.plan.plan import MAX_GROUPS, PLAN_VERSION, Plan
 
 __all__ = ["MAX_GROUPS", "PLAN_VERSION", "Group", "Guarantee", "Plan"]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from estimators.numerics.shuffling import central_epsilon
-from estimators.plan.plan import Plan
+from calmstream.estimators.numerics.shuffling import central_epsilon
+from calmstream.estimators.plan.plan import Plan
 
 FORGED_SHARE = 0.1
 """Share of all reports that may be forged, or come from devices that reveal their reports."""

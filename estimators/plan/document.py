@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 import orjson
 
-from estimators.domain import Domain
-from estimators.errors import DomainError, PlanError
-from estimators.plan.group import Group, Guarantee
-from estimators.plan.limits import Limits
-from estimators.plan.plan import PLAN_VERSION, Plan
-from estimators.view import View
+from calmstream.common.errors import DomainError, PlanError
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan.group import Group, Guarantee
+from calmstream.estimators.plan.limits import Limits
+from calmstream.estimators.plan.plan import PLAN_VERSION, Plan
+from calmstream.estimators.view import View
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ def read_plan(raw: bytes) -> Plan:
     """Return the plan in ``raw``, for services and tools.
 
     A device reads plans that others hand to it with
-    :func:`producer.device.read_plan.read_device_plan`.
+    `read_device_plan`.
 
     Raises:
         PlanError: not JSON, another version, or any field that is unknown, missing, of the wrong

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from estimators.errors import PlanError
-from estimators.mechanisms import build
-from estimators.mechanisms.base import Mechanism
-from estimators.view import View
+from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms import build
+from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.view import View
 
 MAX_SHARE = 1 << 32
 """Maximum weight of a view, so that sums of weights fit in 64 bits."""
@@ -49,7 +49,7 @@ class Group:
 
     Attributes:
         mechanism: description of the mechanism (name, cells, parameters), as
-            ``estimators.mechanisms.build`` reads it.
+            ``build`` reads it.
         views: what the devices report on; if there are two or more, a report states its view.
         shares: one positive integer per view; a device is assigned to a view with probability
             share / sum of all shares of the plan.

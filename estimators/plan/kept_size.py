@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from estimators.plan.plan import Plan
+from calmstream.estimators.plan.plan import Plan
 
 RECORD_BYTES = 249
 """Everything of a record but its counters: its line of JSON, its key, the broker's own fields."""

@@ -1,7 +1,7 @@
 """Limits of a plan of version 2: how large a batch may be, and how many batches a window may have.
 
 Without limits, one sender could fill a window with a few batches, or the memory of a worker with
-many. Workers apply the limits when they admit a batch (`consumer.tally.folding.admission`). The
+many. Workers apply the limits when they admit a batch (`folding.admission`). The
 limits are part of the plan, so that every worker and every replay decides alike. Plans of version 1
 have no limits.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from estimators.errors import PlanError
+from calmstream.common.errors import PlanError
 
 MAX_BATCH_REPORTS = 1 << 16
 """Maximum number of reports that the wire format allows in a batch."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from estimators.randomness import parse_epsilon
+from calmstream.estimators.randomness import parse_epsilon
 
 if TYPE_CHECKING:
-    from estimators.plan.group import Guarantee
-    from estimators.plan.plan import Plan
+    from calmstream.estimators.plan.group import Guarantee
+    from calmstream.estimators.plan.plan import Plan
 
 YEAR = 365 * 86_400
 """Length in seconds of the time over which losses are added up, from any start."""

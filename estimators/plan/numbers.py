@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from estimators.errors import PlanError
+from calmstream.common.errors import PlanError
 
 MAX_INTEGER = (1 << 53) - 1
 """Maximum absolute value of an integer in a plan: every JSON reader represents it exactly."""

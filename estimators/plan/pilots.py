@@ -13,14 +13,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from estimators.domain import Domain
-from estimators.errors import PlanError
-from estimators.mechanisms import build
-from estimators.mechanisms.base import Mechanism
-from estimators.plan.document import read_groups
-from estimators.plan.group import Group
-from estimators.plan.plan import Plan
-from estimators.tally import Tally
+from calmstream.common.errors import PlanError
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.mechanisms import build
+from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.plan.document import read_groups
+from calmstream.estimators.plan.group import Group
+from calmstream.estimators.plan.plan import Plan
+from calmstream.estimators.tally import Tally
 
 MAX_COUNTERS = 1 << 18
 """Maximum number of counters of earlier plans in a plan: about 2 MB of its document, which devices

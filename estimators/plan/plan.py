@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import orjson
 
-from estimators.domain import Attributes, Domain
-from estimators.errors import PlanError, Reason
-from estimators.mechanisms.base import Mechanism
-from estimators.plan.group import Group, Guarantee
-from estimators.plan.limits import Limits, standard_limits
-from estimators.plan.numbers import MAX_INTEGER, exact_numbers
-from estimators.plan.state_size import record_bytes
-from estimators.randomness import parse_epsilon
+from calmstream.common.errors import PlanError, Reason
+from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.plan.group import Group, Guarantee
+from calmstream.estimators.plan.limits import Limits, standard_limits
+from calmstream.estimators.plan.numbers import MAX_INTEGER, exact_numbers
+from calmstream.estimators.plan.state_size import record_bytes
+from calmstream.estimators.randomness import parse_epsilon
 
 PLAN_VERSION = 2
 """Version of the plans that `calmstream plan` writes; plans of version 1 can be read for ever."""
@@ -108,8 +108,8 @@ class Plan:
         continues: other lineages, 32 hex digits each; the loss of a device under them counts under
             this one.
         early: whether tables of open windows are published; without them, finals carry a central
-            statement (`estimators.plan.central_statement`).
-        packed: whether batches may also have the packed format (`estimators.wire.packed`), which
+            statement (`plan.central_statement`).
+        packed: whether batches may also have the packed format (`wire.packed`), which
             gateways then write.
         summaries: statistics of ordered attributes that published tables contain: ``mean``,
             ``median``, ``rank`` or a quantile such as ``q0.9``; see docs/numbers.md.

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from estimators.domain import Domain
-from estimators.plan.plan import MAX_GROUPS
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan.plan import MAX_GROUPS
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Upper bounds of the size of a partition's state record, in bytes of JSON.
 
-A worker keeps the counts of a partition in such a record (`estimators.wire.state`). A plan is
+A worker keeps the counts of a partition in such a record (`wire.state`). A plan is
 refused if the record could become too large for Kafka.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from estimators.errors import Reason
+from calmstream.common.errors import Reason
 
 HEADROOM = 100
 """The bounds hold if a window receives at most this number of times its expected reports."""

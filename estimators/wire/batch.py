@@ -11,7 +11,7 @@ columns as one base64 string (RFC 4648, padded, unused bits zero) of n rows of c
 bytes, bit b of a row being bit b % 8 of its byte b // 8. The record's key is the batch id: 16
 random bytes, the same on every resend.
 
-Plans with ``packed`` also accept the format of :mod:`estimators.wire.packed`.
+Plans with ``packed`` also accept the format of `wire.packed`.
 
 A *tick* has no key and the fixed value ``TICK``; it carries nothing but its append time.
 """
@@ -27,11 +27,11 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from estimators.errors import Reason
-from estimators.mechanisms.base import Column
-from estimators.plan import Plan
-from estimators.wire import packed
-from estimators.wire.reports import (
+from calmstream.common.errors import Reason
+from calmstream.estimators.mechanisms.base import Column
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire import packed
+from calmstream.estimators.wire.reports import (
     BATCH_ID_BYTES,
     MAX_BATCH_BYTES,
     MAX_BATCH_REPORTS,
@@ -88,7 +88,7 @@ def _encode_column(column: Column, values: NDArray[Any]) -> Any:
 def decode_batch(plan: Plan, group: int, key: bytes | None, value: bytes | None) -> Batch:
     """Return the batch in a record of the topic of ``group``; depends on plan and bytes only.
 
-    Checks run in the order of :class:`estimators.errors.Reason`, so that one input always gets one
+    Checks run in the order of `Reason`, so that one input always gets one
     reason. Time (late, early) and duplicates are judged by the caller.
 
     Raises:

@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from estimators.errors import ForeignRecord, InvalidInput
-from estimators.plan import Plan
-from estimators.wire.snapshot import Revision
+from calmstream.common.errors import ForeignRecord, InvalidInput
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Revision
 
 VERSION = "1.0"
 _SUFFIX = b"/changes"

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 import orjson
 
-from estimators.errors import ForeignRecord, InvalidInput
-from estimators.plan import Plan
-from estimators.tally import Counts, Tally
-from estimators.wire.snapshot import Revision
+from calmstream.common.errors import ForeignRecord, InvalidInput
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Counts, Tally
+from calmstream.estimators.wire.snapshot import Revision
 
 VERSION = "1.1"
 _LEVEL = 6

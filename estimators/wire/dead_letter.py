@@ -23,7 +23,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import asdict, dataclass
 
-from estimators.errors import ForeignRecord, Reason
+from calmstream.common.errors import ForeignRecord, Reason
 
 VERSION = "1.1"
 Headers = tuple[tuple[str, bytes], ...]

@@ -1,4 +1,4 @@
-"""Decodes many batches at once, with the results of :func:`estimators.wire.batch.decode_batch`.
+"""Decodes many batches at once, with the results of `decode_batch`.
 
 Packed batches of equal length are joined before their columns are checked, which costs much less
 than to decode them one by one. JSON is never joined before it is parsed: one record's bytes could
@@ -15,12 +15,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.errors import Rejection
-from estimators.mechanisms.base import Reports
-from estimators.plan import Plan
-from estimators.wire import packed
-from estimators.wire.batch import BATCH_ID_BYTES, MAX_BATCH_BYTES, TICK, Batch, decode_batch
-from estimators.wire.small_json import SmallBatches
+from calmstream.common.errors import Rejection
+from calmstream.estimators.mechanisms.base import Reports
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire import packed
+from calmstream.estimators.wire.batch import (
+    BATCH_ID_BYTES,
+    MAX_BATCH_BYTES,
+    TICK,
+    Batch,
+    decode_batch,
+)
+from calmstream.estimators.wire.small_json import SmallBatches
 
 JOINED_REPORTS = 1 << 16
 """Maximum number of reports that are joined, unless a single batch has more."""

@@ -21,10 +21,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.errors import Reason
-from estimators.mechanisms.base import Column, Reports
-from estimators.plan import Plan
-from estimators.wire.reports import Batch, check_batch_id, check_group, check_size, refuse
+from calmstream.common.errors import Reason
+from calmstream.estimators.mechanisms.base import Column, Reports
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.reports import (
+    Batch,
+    check_batch_id,
+    check_group,
+    check_size,
+    refuse,
+)
 
 MARK = b"\x01"
 """First byte of a packed batch; JSON never begins with it."""

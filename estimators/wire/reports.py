@@ -8,8 +8,8 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.errors import Reason, Rejection
-from estimators.mechanisms.base import Reports
+from calmstream.common.errors import Reason, Rejection
+from calmstream.estimators.mechanisms.base import Reports
 
 BATCH_ID_BYTES = 16
 MAX_BATCH_BYTES = 1 << 20

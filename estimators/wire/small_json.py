@@ -14,9 +14,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from estimators.mechanisms.base import Column, Reports
-from estimators.plan import Plan
-from estimators.wire.batch import MAX_BATCH_BYTES, VERSION
+from calmstream.estimators.mechanisms.base import Column, Reports
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.batch import MAX_BATCH_BYTES, VERSION
 
 MAX_REPORTS = 32
 """Maximum number of reports of a batch that is recognised."""
@@ -106,7 +106,7 @@ class SmallBatches:
         """Return views and columns of all batches, and forget the batches.
 
         Returns:
-            As in :class:`estimators.wire.joined.Joined`.
+            As in `Joined`.
         """
         view = None if self._view is None else np.array(self._views, np.int64)
         columns: dict[str, NDArray[Any]] = {}

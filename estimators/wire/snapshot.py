@@ -18,8 +18,8 @@ from typing import Any
 
 import orjson
 
-from estimators.errors import ForeignRecord, InvalidInput
-from estimators.wire.table_summary import TableSummary, read_summary
+from calmstream.common.errors import ForeignRecord, InvalidInput
+from calmstream.estimators.wire.table_summary import TableSummary, read_summary
 
 VERSION = "1.3"
 _MANIFEST = "manifest"
@@ -52,7 +52,7 @@ class MarginalRecord:
         stderr: standard error of every cell, before negative cells were corrected.
         noise_floor: sum of the squares of stderr, the expected squared error by noise.
         reports: number of reports with information about these attributes.
-        flags: see :class:`estimators.marginal.Marginal`.
+        flags: see `Marginal`.
         summaries: statistics of numbers, ordered labels and options, where the plan asks for them.
             Without any, the record lacks the field; so do snapshots of versions without it.
     """
@@ -101,15 +101,15 @@ class Manifest:
         marginals: keys of the marginal records, in order; empty where there was no report.
         processing: what was done to the raw estimates, in order.
         software: version that wrote it.
-        poisoning: signs of forged reports, as :mod:`estimators.analysis.poisoning` writes them;
+        poisoning: signs of forged reports, as `analysis.poisoning` writes them;
             empty where there was no report, and in snapshots of versions without it.
-        analysis: association of the published pairs, as :func:`estimators.analysis.analyse` writes
+        analysis: association of the published pairs, as `analyse` writes
             it, where the plan asks for it; else empty.
         leverage: what forged reports can do: ``forged``, a share of all reports, and ``reach``,
             per marginal the most that they can move a cell by; ``approximate`` where the tables are
             more than linear estimates. Empty without tables, and in snapshots of versions without.
         central: what readers of snapshots learn about one device from this final, as
-            :mod:`estimators.plan.central_statement` states it: ``epsilon``, ``delta``, ``n`` and
+            `plan.central_statement` states it: ``epsilon``, ``delta``, ``n`` and
             the list ``assumes``. Empty where there is no statement; then the record lacks it.
         counts: whether the counters of this final window were written to the counts topic before
             the set; the final is complete only with them. False for other kinds, and in snapshots

@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 
-from estimators.errors import FatalError, ForeignRecord, Reason
-from estimators.plan import Plan
-from estimators.tally import Tally
+from calmstream.common.errors import FatalError, ForeignRecord, Reason
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
 
 VERSION = "1.0"
 _UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)

@@ -10,13 +10,13 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from estimators.central.wire import BATCH_ID_BYTES, MAX_BATCH_RECORDS, encode_batches
-from estimators.errors import InvalidInput, RecoverableError
+from calmstream.common.errors import InvalidInput, RecoverableError
+from calmstream.estimators.central.wire import BATCH_ID_BYTES, MAX_BATCH_RECORDS, encode_batches
 
 if TYPE_CHECKING:
-    from broker.names import CentralNames
-    from broker.transport import Broker, Sink
-    from estimators.central.plan import CentralPlan
+    from calmstream.broker.names import CentralNames
+    from calmstream.broker.transport import Broker, Sink
+    from calmstream.estimators.central.plan import CentralPlan
 
 DEFAULT_BATCH = 1000
 """Records in a batch unless the caller chooses: large enough that the cost of a send is small."""

@@ -13,15 +13,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
 
-from estimators.errors import PlanError
-from estimators.plan import Plan
-from producer.device.policy import Policy
-from producer.device.read_plan import read_device_plan
-from producer.signed.certificate import Statement
-from producer.signed.envelope import read_envelope
-from producer.signed.lineage import signed_lineage
-from producer.signed.refusal import PlanRefused, Refusal
-from producer.signed.verify import verify
+from calmstream.common.errors import PlanError
+from calmstream.estimators.plan import Plan
+from calmstream.producer.device.policy import Policy
+from calmstream.producer.device.read_plan import read_device_plan
+from calmstream.producer.signed.certificate import Statement
+from calmstream.producer.signed.envelope import read_envelope
+from calmstream.producer.signed.lineage import signed_lineage
+from calmstream.producer.signed.refusal import PlanRefused, Refusal
+from calmstream.producer.signed.verify import verify
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +108,7 @@ def standing(accepted: AcceptedPlan, policy: Policy, present: int) -> PlanRefuse
         accepted: the plan, already read and verified.
         policy: the policy of the device.
         present: present time in seconds since the epoch, from
-            :meth:`producer.device.totals.Totals.present`.
+            `Totals.present`.
     """
     plan, statement = accepted.plan, accepted.statement
     if statement is not None:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.plan import Plan
+from calmstream.estimators.plan import Plan
 
 SECRET_BYTES = 16
 """Size of a device's secret: 128 bits, too many to guess."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from estimators.errors import InvalidInput
-from producer.device.history import Sent
-from producer.device.ledger import DeviceState
-from producer.device.policy import Policy
-from producer.device.store import DeviceStore
+from calmstream.common.errors import InvalidInput
+from calmstream.producer.device.history import Sent
+from calmstream.producer.device.ledger import DeviceState
+from calmstream.producer.device.policy import Policy
+from calmstream.producer.device.store import DeviceStore
 
 
 def install(store: DeviceStore, policy: Policy | None) -> DeviceState:

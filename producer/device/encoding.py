@@ -6,10 +6,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from estimators.mechanisms.base import Reports
-from estimators.plan import Plan
-from estimators.wire import packed
-from estimators.wire.batch import Batch, encode_batch
+from calmstream.estimators.mechanisms.base import Reports
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire import packed
+from calmstream.estimators.wire.batch import Batch, encode_batch
 
 HEAD_BYTES = 512
 """Upper bound on the encoded size of the fields of a batch other than its columns."""

@@ -19,7 +19,7 @@ version 1 leaves no bound: after it, only the bound of the present plan applies.
 
 Signed and unsigned plans have separate ledgers, so that an unsigned plan that names the lineage of
 a signed one cannot use up its epsilon. If a plan has a field ``continues``, the loss under the
-lineages that it names counts, too. :mod:`producer.device.totals` limits the loss over all lineages.
+lineages that it names counts, too. `device.totals` limits the loss over all lineages.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from typing import Any
 
 import numpy as np
 
-from estimators.plan import Plan
-from producer.device.history import Sent
-from producer.device.policy import EXACT, Policy, total
-from producer.device.status import Status
-from producer.device.totals import Totals
+from calmstream.estimators.plan import Plan
+from calmstream.producer.device.history import Sent
+from calmstream.producer.device.policy import EXACT, Policy, total
+from calmstream.producer.device.status import Status
+from calmstream.producer.device.totals import Totals
 
 FOREVER = 0
 """Value of the horizon for a plan with the guarantee ``once``: its reports count for ever."""
@@ -193,7 +193,7 @@ def status(plan: Plan, slot: int, entries: Entries, now: int) -> Status:
 
     Args:
         plan: the plan to report under.
-        slot: the device's slot under the plan; see :mod:`producer.device.assignment`.
+        slot: the device's slot under the plan; see `device.assignment`.
         entries: what the device has spent under the plan's lineage.
         now: present time in milliseconds since the epoch.
     """

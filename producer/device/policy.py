@@ -13,8 +13,8 @@ from decimal import Context, Decimal, Inexact
 from types import MappingProxyType
 from typing import Any
 
-from estimators.errors import InvalidInput
-from producer.signed.text import KEY
+from calmstream.common.errors import InvalidInput
+from calmstream.producer.signed.text import KEY
 
 MAX_ROOTS = 64
 """Maximum number of trusted root keys; far more than an application needs."""

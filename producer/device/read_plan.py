@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from estimators.errors import PlanError
-from estimators.plan import MAX_GROUPS, Group, Plan
-from estimators.plan.document import parse, plan_of
-from estimators.wire.batch import MAX_BATCH_BYTES
-from producer.device.encoding import FRAME_BYTES, HEAD_BYTES
+from calmstream.common.errors import PlanError
+from calmstream.estimators.plan import MAX_GROUPS, Group, Plan
+from calmstream.estimators.plan.document import parse, plan_of
+from calmstream.estimators.wire.batch import MAX_BATCH_BYTES
+from calmstream.producer.device.encoding import FRAME_BYTES, HEAD_BYTES
 
 MAX_DEVICE_PLAN_BYTES = 8 << 20
 """Maximum size of a plan document; far above the size of plans that ``calmstream plan`` writes."""
@@ -58,7 +58,7 @@ def read_device_plan(raw: bytes) -> Plan:
     Cost: bounded by the constants of this module, whatever the bytes are.
 
     Raises:
-        PlanError: the reason is one of :func:`estimators.plan.document.read_plan`; or the document
+        PlanError: the reason is one of `read_plan`; or the document
             is too large, is nested too deeply or has too many values; or a report would take too
             much work.
     """

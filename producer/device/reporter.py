@@ -12,23 +12,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.clock import wall_clock
-from estimators.errors import FatalError, Rejection
-from estimators.mechanisms.base import Reports
-from estimators.plan import Plan
-from estimators.randomness import Randomness, SystemRandomness, uniform_below
-from estimators.wire.batch import decode_report
-from producer.device import control
-from producer.device.acceptance import read_any_plan, standing
-from producer.device.assignment import Place, place
-from producer.device.encoding import encode_reports
-from producer.device.history import Sent, appended, attribute_names, shortened, value_fields
-from producer.device.ledger import DeviceState, status
-from producer.device.policy import Policy
-from producer.device.status import Status
-from producer.device.store import DeviceStore
-from producer.device.totals import Remaining
-from producer.signed.refusal import PlanRefused, Refusal
+from calmstream.common.clock import wall_clock
+from calmstream.common.errors import FatalError, Rejection
+from calmstream.estimators.mechanisms.base import Reports
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.randomness import Randomness, SystemRandomness, uniform_below
+from calmstream.estimators.wire.batch import decode_report
+from calmstream.producer.device import control
+from calmstream.producer.device.acceptance import read_any_plan, standing
+from calmstream.producer.device.assignment import Place, place
+from calmstream.producer.device.encoding import encode_reports
+from calmstream.producer.device.history import (
+    Sent,
+    appended,
+    attribute_names,
+    shortened,
+    value_fields,
+)
+from calmstream.producer.device.ledger import DeviceState, status
+from calmstream.producer.device.policy import Policy
+from calmstream.producer.device.status import Status
+from calmstream.producer.device.store import DeviceStore
+from calmstream.producer.device.totals import Remaining
+from calmstream.producer.signed.refusal import PlanRefused, Refusal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +62,7 @@ class Report:
     def decode(cls, plan: Plan, raw: bytes) -> Report:
         """Decode a report, for a gateway that receives reports from devices.
 
-        A :class:`producer.gateway.batcher.Batcher` of the same plan accepts every report that this
+        A `Batcher` of the same plan accepts every report that this
         returns. A tally worker can reject it only because it is too late or too early.
 
         Args:
@@ -79,7 +85,7 @@ class Reporter:
         plan: the envelope of a signed plan; if unsigned plans are allowed, also a plan or its
             document.
         store: keeps the device's secret, ledger and policy; on real devices a
-            :class:`producer.device.store.FileStore`.
+            `FileStore`.
         randomness: the random source of the perturbation; None means the operating system's. Only
             tests set it.
         clock: returns milliseconds since the epoch.

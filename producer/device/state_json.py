@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import orjson
 
-from estimators.errors import InvalidInput
-from estimators.randomness import parse_epsilon
-from producer.device.assignment import SECRET_BYTES
-from producer.device.history import Sent
-from producer.device.ledger import DeviceState, Entries, Spent
-from producer.device.policy import Policy, total
-from producer.device.totals import Recent, Totals
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.randomness import parse_epsilon
+from calmstream.producer.device.assignment import SECRET_BYTES
+from calmstream.producer.device.history import Sent
+from calmstream.producer.device.ledger import DeviceState, Entries, Spent
+from calmstream.producer.device.policy import Policy, total
+from calmstream.producer.device.totals import Recent, Totals
 
 STORE_VERSION = 3
 """Version that is written. Older versions can be read, too. Entries of version 1 have no ``bound``;

@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from broker.files import exclusive, read_if_there, real_path, write_durably
-from estimators.errors import FatalError, RecoverableError
-from producer.device.assignment import new_secret
-from producer.device.ledger import DeviceState
-from producer.device.state_json import from_bytes, to_bytes
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.files import exclusive, read_if_there, real_path, write_durably
+from calmstream.producer.device.assignment import new_secret
+from calmstream.producer.device.ledger import DeviceState
+from calmstream.producer.device.state_json import from_bytes, to_bytes
 
 Change = Callable[[DeviceState], DeviceState]
 """A function that returns the changed state, or its argument if nothing changes."""

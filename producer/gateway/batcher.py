@@ -12,19 +12,19 @@ from collections import deque
 from types import TracebackType
 from typing import Literal, Self
 
-from broker.clock import Clock, SystemClock
-from broker.names import TopicNames
-from broker.transport import Sink
-from estimators.errors import FatalError, InvalidInput, RecoverableError
-from estimators.plan import Plan
-from estimators.randomness import Randomness, SystemRandomness
-from producer.device.reporter import Report
-from producer.gateway.encoding import most_reports
-from producer.gateway.open_batches import Moment, OpenBatches, ReadyReports, Selection
-from producer.gateway.rows import Row, RowReader, batches_of_rows, in_parts
-from producer.gateway.sender import POLL_SECONDS, BatchSender, Budget
-from producer.gateway.spool import Spool
-from producer.gateway.totals import Accounts, Failure, Observer, Totals
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Sink
+from calmstream.common.clock import Clock, SystemClock
+from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.randomness import Randomness, SystemRandomness
+from calmstream.producer.device.reporter import Report
+from calmstream.producer.gateway.encoding import most_reports
+from calmstream.producer.gateway.open_batches import Moment, OpenBatches, ReadyReports, Selection
+from calmstream.producer.gateway.rows import Row, RowReader, batches_of_rows, in_parts
+from calmstream.producer.gateway.sender import POLL_SECONDS, BatchSender, Budget
+from calmstream.producer.gateway.spool import Spool
+from calmstream.producer.gateway.totals import Accounts, Failure, Observer, Totals
 
 DEFAULT_SIZE = 1000
 DEFAULT_LINGER = 1.0
@@ -48,7 +48,7 @@ class Batcher:
         linger: seconds that a batch that may leave waits for more reports.
         min_batch: least reports of one group and window that leave together; at most half of
             ``size`` and of the plan's ``limits.batch_reports``. 1 lets every report leave alone.
-            :mod:`producer.gateway.open_batches` says how long fewer wait.
+            `gateway.open_batches` says how long fewer wait.
         small: what happens to fewer when their window closes, and at :meth:`close`.
         budget: limits of the attempts to send, and of the batches in flight; as many full batches
             may wait to be sent before :meth:`add` blocks.
@@ -130,8 +130,8 @@ class Batcher:
         The report is checked and copied first. A malformed report has no effect on other reports.
 
         Args:
-            report: as a :class:`producer.device.reporter.Reporter` of the same plan made it, or
-                :meth:`producer.device.reporter.Report.decode` read it.
+            report: as a `Reporter` of the same plan made it, or
+                `Report.decode` read it.
             timeout: seconds to block at most; None for as long as it takes.
 
         Raises:
@@ -154,7 +154,7 @@ class Batcher:
     def flush(self, timeout: float) -> None:
         """Send everything that may leave, and wait until it is acknowledged or given up.
 
-        Open batches below ``min_batch`` do not leave, see :mod:`producer.gateway.open_batches`.
+        Open batches below ``min_batch`` do not leave, see `gateway.open_batches`.
 
         Raises:
             RecoverableError: not within ``timeout`` seconds.

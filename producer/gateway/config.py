@@ -5,9 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from broker.settings import Settings, bounded
-from producer.gateway.batcher import DEFAULT_LINGER, DEFAULT_MIN_BATCH, DEFAULT_SIZE, Small
-from producer.gateway.sender import Budget
+from calmstream.common.settings import Settings, bounded
+from calmstream.producer.gateway.batcher import (
+    DEFAULT_LINGER,
+    DEFAULT_MIN_BATCH,
+    DEFAULT_SIZE,
+    Small,
+)
+from calmstream.producer.gateway.sender import Budget
 
 _DEFAULT = Budget()
 
@@ -42,7 +47,7 @@ class ProducerSettings(Settings):
     spool: Path | None = None
 
     def batching(self) -> dict[str, Any]:
-        """Return the settings of :class:`producer.gateway.batcher.Batcher`, by parameter name."""
+        """Return the settings of `Batcher`, by parameter name."""
         return {
             "size": self.batch_size,
             "linger": self.linger,

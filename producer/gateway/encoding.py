@@ -9,17 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.transport import Headers
-from estimators.mechanisms.base import Reports
-from estimators.plan import Plan
-from estimators.randomness import Randomness
-from estimators.wire import packed
-from estimators.wire.batch import (
+from calmstream.broker.transport import Headers
+from calmstream.estimators.mechanisms.base import Reports
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.wire import packed
+from calmstream.estimators.wire.batch import (
     BATCH_ID_BYTES,
     MAX_BATCH_BYTES,
     MAX_BATCH_REPORTS,
 )
-from producer.device.encoding import FRAME_BYTES, HEAD_BYTES, encode_reports, packed_reports
+from calmstream.producer.device.encoding import (
+    FRAME_BYTES,
+    HEAD_BYTES,
+    encode_reports,
+    packed_reports,
+)
 
 
 @dataclass(frozen=True, slots=True)

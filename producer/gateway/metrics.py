@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from broker.metric_definition import MetricDefinition
-from estimators.plan import Plan
-from producer.gateway.totals import Failure
+from calmstream.common.metric_definition import MetricDefinition
+from calmstream.estimators.plan import Plan
+from calmstream.producer.gateway.totals import Failure
 
 SENT = MetricDefinition(
     "calmstream_reports_sent_total",
@@ -75,7 +75,7 @@ class ProducerCollectors:
 
 
 class ProducerMetrics:
-    """A :class:`producer.gateway.totals.Observer` that counts events in metrics.
+    """A `Observer` that counts events in metrics.
 
     Args:
         plan: gives the ``plan`` label and the groups, whose series all exist at zero from the
@@ -95,21 +95,21 @@ class ProducerMetrics:
         self._to.in_flight.labels(self._plan)
 
     def sent(self, group: int, reports: int) -> None:
-        """See :class:`producer.gateway.totals.Observer`."""
+        """See `Observer`."""
         self._to.sent.labels(self._plan, str(group)).inc(reports)
 
     def retried(self, group: int) -> None:
-        """See :class:`producer.gateway.totals.Observer`."""
+        """See `Observer`."""
         self._to.retried.labels(self._plan, str(group)).inc()
 
     def failed(self, group: int, reports: int, why: Failure) -> None:
-        """See :class:`producer.gateway.totals.Observer`."""
+        """See `Observer`."""
         self._to.failed.labels(self._plan, str(group), why).inc(reports)
 
     def small(self, group: int, reports: int) -> None:
-        """See :class:`producer.gateway.totals.Observer`."""
+        """See `Observer`."""
         self._to.small.labels(self._plan, str(group)).inc(reports)
 
     def in_flight(self, batches: int) -> None:
-        """See :class:`producer.gateway.totals.Observer`."""
+        """See `Observer`."""
         self._to.in_flight.labels(self._plan).set(batches)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, TypeVar
 
-from estimators.plan import Plan
-from estimators.randomness import Randomness
-from producer.gateway.encoding import permutation
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.randomness import Randomness
+from calmstream.producer.gateway.encoding import permutation
 
 T = TypeVar("T")
 """A report, in any form: open batches keep reports and do not look into them."""

@@ -11,12 +11,12 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from estimators.errors import Reason, Rejection
-from estimators.mechanisms.base import Column
-from estimators.plan import Plan
-from estimators.wire.batch import Batch, check_window
-from producer.device.reporter import Report
-from producer.gateway.encoding import EncodedBatch, make_batch
+from calmstream.common.errors import Reason, Rejection
+from calmstream.estimators.mechanisms.base import Column
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.batch import Batch, check_window
+from calmstream.producer.device.reporter import Report
+from calmstream.producer.gateway.encoding import EncodedBatch, make_batch
 
 Row = tuple[int, tuple[int | bytes, ...]]
 """The view, and one value per column of the mechanism: an integer, or the packed bits."""

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker.clock import Clock, SystemClock
-from broker.names import TopicNames
-from broker.transport import Delivery, Sink
-from estimators.errors import CalmstreamError, FatalError, RecoverableError
-from producer.gateway.encoding import EncodedBatch
-from producer.gateway.totals import Accounts, Failure, Observer, Totals
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Delivery, Sink
+from calmstream.common.clock import Clock, SystemClock
+from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
+from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.totals import Accounts, Failure, Observer, Totals
 
 POLL_SECONDS = 0.05
 """Longest wait for one delivery before the others are checked again."""
@@ -72,7 +72,7 @@ class InFlightBatch:
 
 
 class Keeper(Protocol):
-    """Keeps batches until they are settled: :class:`producer.gateway.spool.Spool`, for one."""
+    """Keeps batches until they are settled: `Spool`, for one."""
 
     def store(self, batch: EncodedBatch) -> None:
         """Write a batch; durable on return.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from broker.files import read_if_there, real_path, write_durably
-from estimators.errors import FatalError, Rejection
-from estimators.plan import Plan
-from estimators.wire.batch import decode_batch
-from producer.gateway.encoding import EncodedBatch
+from calmstream.common.errors import FatalError, Rejection
+from calmstream.common.files import read_if_there, real_path, write_durably
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.batch import decode_batch
+from calmstream.producer.gateway.encoding import EncodedBatch
 
 
 class Spool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from producer.signed.text import KEY, canonical, from_base64, to_base64
+from calmstream.producer.signed.text import KEY, canonical, from_base64, to_base64
 
 VERSION = "certificate-1"
 TAG = b"calmstream/certificate/1\0"

@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from producer.signed.certificate import SIGNATURE_BYTES, Certificate, certificate_of
-from producer.signed.text import canonical, from_base64, to_base64
+from calmstream.producer.signed.certificate import SIGNATURE_BYTES, Certificate, certificate_of
+from calmstream.producer.signed.text import canonical, from_base64, to_base64
 
 VERSION = "signed-1"
 TAG = b"calmstream/plan/1\0"
@@ -35,7 +35,7 @@ or a version, and nothing is escaped."""
 class Envelope:
     """A plan with the proof of its origin; nothing is verified yet.
 
-    Verify it with :func:`producer.signed.verify.verify` before the plan is used.
+    Verify it with `verify` before the plan is used.
 
     Attributes:
         plan: the bytes of the plan.

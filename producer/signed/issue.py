@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from producer.signed.certificate import Certificate, Statement
-from producer.signed.envelope import Envelope
-from producer.signed.keys import sign
+from calmstream.producer.signed.certificate import Certificate, Statement
+from calmstream.producer.signed.envelope import Envelope
+from calmstream.producer.signed.keys import sign
 
 
 def certify(root: bytes, statement: Statement) -> Certificate:

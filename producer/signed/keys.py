@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from estimators.errors import FatalError, InvalidInput
-from producer.signed.text import KEY
+from calmstream.common.errors import FatalError, InvalidInput
+from calmstream.producer.signed.text import KEY
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from estimators.errors import PlanError
+from calmstream.common.errors import PlanError
 
 
 class Refusal(StrEnum):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from producer.signed.certificate import Statement, read_statement
-from producer.signed.envelope import Envelope
-from producer.signed.keys import verifies
-from producer.signed.refusal import PlanRefused, Refusal
+from calmstream.producer.signed.certificate import Statement, read_statement
+from calmstream.producer.signed.envelope import Envelope
+from calmstream.producer.signed.keys import verifies
+from calmstream.producer.signed.refusal import PlanRefused, Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Verified:
 def verify(envelope: Envelope, roots: Collection[str] | None) -> Verified:
     """Verify both signatures of an envelope.
 
-    The dates and the plan are checked elsewhere: :mod:`producer.device.acceptance`.
+    The dates and the plan are checked elsewhere: `device.acceptance`.
 
     Args:
         envelope: the envelope, not verified yet.

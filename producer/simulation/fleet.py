@@ -1,7 +1,7 @@
 """The secrets and ledgers of a simulated population, as arrays with one element for each device.
 
 The ledger of a device is the record of the privacy loss that it has spent. The rules are those of
-:mod:`producer.device.ledger`, applied to all devices at once.
+`device.ledger`, applied to all devices at once.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.files import exclusive, read_if_there, real_path, write_durably
-from estimators.errors import FatalError, InvalidInput
-from estimators.plan import Plan
-from estimators.randomness import Randomness, SystemRandomness
-from producer.device.assignment import SECRET_BYTES
-from producer.device.ledger import allowance, bound, counts, horizon
+from calmstream.common.errors import FatalError, InvalidInput
+from calmstream.common.files import exclusive, read_if_there, real_path, write_durably
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.randomness import Randomness, SystemRandomness
+from calmstream.producer.device.assignment import SECRET_BYTES
+from calmstream.producer.device.ledger import allowance, bound, counts, horizon
 
 FLEET_VERSION = 2
 """Version that is written. Version 1 can be read too; its accounts have no ``bound``."""

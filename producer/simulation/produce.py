@@ -12,21 +12,21 @@ from pathlib import Path
 
 import numpy as np
 
-from broker.clock import Clock, SystemClock
-from broker.names import TopicNames
-from broker.transport import Broker
-from estimators.domain import Codes
-from estimators.errors import CalmstreamError, InvalidInput
-from estimators.plan import Plan
-from estimators.randomness import Randomness
-from producer.gateway.batcher import DEFAULT_LINGER, DEFAULT_SIZE
-from producer.gateway.encoding import EncodedBatch, permutation
-from producer.gateway.sender import POLL_SECONDS, BatchSender, Budget
-from producer.gateway.spool import Spool
-from producer.gateway.totals import Observer
-from producer.gateway.totals import Totals as SendTotals
-from producer.simulation.fleet import Fleet
-from producer.simulation.simulate import Indices, Population
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import Clock, SystemClock
+from calmstream.common.errors import CalmstreamError, InvalidInput
+from calmstream.estimators.domain import Codes
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.randomness import Randomness
+from calmstream.producer.gateway.batcher import DEFAULT_LINGER, DEFAULT_SIZE
+from calmstream.producer.gateway.encoding import EncodedBatch, permutation
+from calmstream.producer.gateway.sender import POLL_SECONDS, BatchSender, Budget
+from calmstream.producer.gateway.spool import Spool
+from calmstream.producer.gateway.totals import Observer
+from calmstream.producer.gateway.totals import Totals as SendTotals
+from calmstream.producer.simulation.fleet import Fleet
+from calmstream.producer.simulation.simulate import Indices, Population
 
 NAP_SECONDS = 0.2
 """Maximum sleep between two checks of deliveries, the stop signal and the window."""

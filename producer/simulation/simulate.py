@@ -13,14 +13,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.domain import Codes
-from estimators.errors import InvalidInput
-from estimators.plan import Plan
-from estimators.randomness import Randomness, SystemRandomness
-from producer.device.assignment import group_of, places
-from producer.gateway.batcher import DEFAULT_SIZE
-from producer.gateway.encoding import EncodedBatch, make_batch, most_reports, permutation
-from producer.simulation.fleet import Fleet
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.domain import Codes
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.randomness import Randomness, SystemRandomness
+from calmstream.producer.device.assignment import group_of, places
+from calmstream.producer.gateway.batcher import DEFAULT_SIZE
+from calmstream.producer.gateway.encoding import EncodedBatch, make_batch, most_reports, permutation
+from calmstream.producer.simulation.fleet import Fleet
 
 Indices = NDArray[np.int64]
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from broker.transport import Partition
+from calmstream.broker.transport import Partition
 from tests.brokers.native import NativeKafka
 from tests.support.batches import APPEND_TIME, frame
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from broker.security import Security
+from calmstream.broker.security import Security
 from tests.brokers.jars import Unavailable
 from tests.brokers.native import PATIENT, NativeKafka
 

@@ -14,13 +14,22 @@ from typing import Any
 
 import pytest
 
-from broker.clock import SystemClock
-from broker.in_process import InProcessBroker
-from broker.kafka import connect
-from broker.shared.broker import SharedBroker
-from broker.shared.group import GroupShare
-from broker.transport import Broker, Chunk, GroupReader, Partition, Reader, Record, Sink, TopicSpec
-from estimators.errors import MissingTopic
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.kafka import connect
+from calmstream.broker.shared.broker import SharedBroker
+from calmstream.broker.shared.group import GroupShare
+from calmstream.broker.transport import (
+    Broker,
+    Chunk,
+    GroupReader,
+    Partition,
+    Reader,
+    Record,
+    Sink,
+    TopicSpec,
+)
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import MissingTopic
 from tests.support.batches import produce
 
 # Longer than a client's own limits, among them one minute for a delivery.

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimators.errors import PlanError
-from estimators.mechanisms import MECHANISMS, build, spec, standard
-from estimators.mechanisms.base import MAX_CHANNEL_OUTPUTS
-from estimators.randomness import SeededRandomness
+from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms import MECHANISMS, build, spec, standard
+from calmstream.estimators.mechanisms.base import MAX_CHANNEL_OUTPUTS
+from calmstream.estimators.randomness import SeededRandomness
 from tests.support.mechanisms import (
     EXAMPLES,
     HASHED,

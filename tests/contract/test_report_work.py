@@ -12,11 +12,11 @@ import numpy as np
 import orjson
 import pytest
 
-from estimators.draws import coins, coins_bytes
-from estimators.mechanisms import Mechanism, bloom_filters, build, olh, sketch, standard
-from estimators.mechanisms.base import Column
-from estimators.randomness import SeededRandomness, uniform_below, uniform_bytes
-from estimators.wire.batch import _encode_column
+from calmstream.estimators.draws import coins, coins_bytes
+from calmstream.estimators.mechanisms import Mechanism, bloom_filters, build, olh, sketch, standard
+from calmstream.estimators.mechanisms.base import Column
+from calmstream.estimators.randomness import SeededRandomness, uniform_below, uniform_bytes
+from calmstream.estimators.wire.batch import _encode_column
 from tests.support.mechanisms import EXAMPLES, example
 
 LARGE: dict[str, dict[str, Any]] = {

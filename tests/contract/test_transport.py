@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from broker.partitioner import partition_of
-from broker.transport import Partition, Reader, Record, Sink, TopicSpec
-from estimators.errors import FatalError, MissingTopic, RecoverableError
+from calmstream.broker.partitioner import partition_of
+from calmstream.broker.transport import Partition, Reader, Record, Sink, TopicSpec
+from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
 from tests.contract.conftest import DEADLINE, Bench, until
 
 

@@ -11,7 +11,7 @@ import gzip
 
 import pytest
 
-from broker.transport import Partition, Record
+from calmstream.broker.transport import Partition, Record
 from tests.contract.conftest import Bench, until
 from tests.support.batches import CODECS, GZIP, SNAPPY, Row, batch, encode_rows, frame, java_snappy
 

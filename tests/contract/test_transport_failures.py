@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from broker.kafka import connect
-from broker.security import Security
-from broker.transport import Partition, Sink, TopicSpec
-from estimators.errors import FatalError, InvalidInput, RecoverableError
+from calmstream.broker.kafka import connect
+from calmstream.broker.security import Security
+from calmstream.broker.transport import Partition, Sink, TopicSpec
+from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from tests.brokers.jars import Unavailable
 from tests.brokers.native import NativeKafka
 from tests.brokers.provide import GIVEN, PATIENT, required

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from broker.transport import Changes, GroupReader, Partition
-from estimators.errors import FatalError
+from calmstream.broker.transport import Changes, GroupReader, Partition
+from calmstream.common.errors import FatalError
 from tests.contract.conftest import DEADLINE, Bench, until
 
 

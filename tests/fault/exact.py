@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from estimators.mechanisms.base import Column, Covariance
-from estimators.mechanisms.covariance import one_cell_covariance, sum_out
-from estimators.plan import Plan
+from calmstream.estimators.mechanisms.base import Column, Covariance
+from calmstream.estimators.mechanisms.covariance import one_cell_covariance, sum_out
+from calmstream.estimators.plan import Plan
 
 
 @dataclass(frozen=True)

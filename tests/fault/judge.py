@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from broker.transport import Record
-from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
-from estimators.plan import Plan
-from estimators.wire.changes import changes_key, is_changes_key
-from estimators.wire.counts import counts_key, decode_counts
-from estimators.wire.dead_letter import DeadLetter
-from estimators.wire.snapshot import Kind
+from calmstream.broker.transport import Record
+from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.changes import changes_key, is_changes_key
+from calmstream.estimators.wire.counts import counts_key, decode_counts
+from calmstream.estimators.wire.dead_letter import DeadLetter
+from calmstream.estimators.wire.snapshot import Kind
 from tests.fault.oracle import Verdicts
 
 

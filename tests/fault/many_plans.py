@@ -14,16 +14,16 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from broker.transport import Partition
+from calmstream.broker.transport import Partition
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.plans.lanes import Inline
+from calmstream.consumer.plans.role import PlansRole
+from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, State
+from calmstream.consumer.plans.timing import all_windows_closed_at
+from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.consumer.tally.worker import TallyWorker
+from calmstream.estimators.plan import Plan
 from calmstream.many_plans import ManyPlans, Namespaces
-from consumer.plans.lanes import Inline
-from consumer.plans.role import PlansRole
-from consumer.plans.served_plan import LONGEST_PAUSE, State
-from consumer.plans.timing import all_windows_closed_at
-from consumer.tally.folding.fold import PartitionFold
-from consumer.tally.worker import TallyWorker
-from estimators.errors import FatalError, RecoverableError
-from estimators.plan import Plan
 from tests.fault.setting import PUBLISH, TALLY, WINDOWS, Operation, plan
 from tests.fault.simulator import Scenario, broker_of
 from tests.fault.virtual import Crash, Process, VirtualClock

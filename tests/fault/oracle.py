@@ -10,8 +10,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.transport import Record
-from estimators.plan import Plan
+from calmstream.broker.transport import Record
+from calmstream.estimators.plan import Plan
 
 
 @dataclass

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from broker.in_process import SendFault
-from broker.settings import load
-from consumer.publish.config import PublisherConfig
-from consumer.runtime.config import TallyConfig
-from estimators.domain import Domain
-from estimators.plan import Group, Plan
-from estimators.view import View
+from calmstream.broker.in_process import SendFault
+from calmstream.common.settings import load
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.view import View
 from tests.fault.exact import without_noise
 from tests.support.tally import START
 

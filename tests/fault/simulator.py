@@ -17,21 +17,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from broker.in_process import InProcessBroker
-from broker.transport import Partition, Record
-from consumer.publish.estimate_job import EstimateRunner
-from consumer.publish.publisher import Publisher
-from consumer.tally.folding.fold import PartitionFold
-from consumer.tally.worker import TallyWorker
-from estimators.errors import FatalError, RecoverableError
-from estimators.plan import Plan
-from estimators.wire import packed
-from estimators.wire.batch import Batch
-from estimators.wire.changes import is_changes_key
-from estimators.wire.counts import parse_key as parse_counts_key
-from estimators.wire.state import parse_key
-from producer.gateway.encoding import EncodedBatch
-from producer.gateway.sender import BatchSender, Budget
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.transport import Partition, Record
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.publish.estimate_job import EstimateRunner
+from calmstream.consumer.publish.publisher import Publisher
+from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.consumer.tally.worker import TallyWorker
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire import packed
+from calmstream.estimators.wire.batch import Batch
+from calmstream.estimators.wire.changes import is_changes_key
+from calmstream.estimators.wire.counts import parse_key as parse_counts_key
+from calmstream.estimators.wire.state import parse_key
+from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.sender import BatchSender, Budget
 from tests.fault.judge import judge, judge_counts
 from tests.fault.setting import CELLS, FAULTS, PUBLISH, TALLY, WINDOWS, Operation, Silent, plan
 from tests.fault.virtual import Crash, Process, VirtualClock

@@ -7,11 +7,11 @@ import logging
 import pytest
 import structlog
 
-from consumer.tally.folding import chunk_admission, fold
-from estimators.errors import PlanError
-from estimators.mechanisms import build
-from estimators.plan.document import read_plan
-from estimators.wire import joined
+from calmstream.common.errors import PlanError
+from calmstream.consumer.tally.folding import chunk_admission, fold
+from calmstream.estimators.mechanisms import build
+from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.wire import joined
 from tests.fault.setting import generate, plan
 from tests.fault.simulator import run
 

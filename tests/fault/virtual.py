@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.clock import ManualClock
-from broker.in_process import InProcessBroker
-from estimators.errors import RecoverableError
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.common.clock import ManualClock
+from calmstream.common.errors import RecoverableError
 
 
 class Crash(BaseException):

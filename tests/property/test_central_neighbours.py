@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimators.central.wire import MAX_BATCH_BYTES, MAX_TEXT, user_id, value_text
+from calmstream.estimators.central.wire import MAX_BATCH_BYTES, MAX_TEXT, user_id, value_text
 from tests.support.central import PLAN, Row, bodies, counts, foreign_body, placed, table
 
 D = len(PLAN.columns)
@@ -197,7 +197,7 @@ def test_a_sample_is_of_users_and_not_of_records() -> None:
     rows: list[Row] = [(f"u{i}", (str(i), None, None)) for i in range(4000)]
     users = [user for user, _ in rows]
     columns = [[values[j] for _, values in rows] for j in range(D)]
-    from estimators.central.wire import encode_batches
+    from calmstream.estimators.central.wire import encode_batches
 
     def sampled(keep: list[int]) -> set[str | None]:
         chosen = [

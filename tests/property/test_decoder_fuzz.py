@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consumer.tally.folding.fold import PartitionFold
-from estimators.errors import Reason, Rejection
-from estimators.plan import Plan
-from estimators.randomness import SeededRandomness
-from estimators.wire.batch import MAX_BATCH_REPORTS, Batch, decode_batch
-from producer.device.reporter import Report
-from producer.gateway.rows import RowReader
+from calmstream.common.errors import Reason, Rejection
+from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.wire.batch import MAX_BATCH_REPORTS, Batch, decode_batch
+from calmstream.producer.device.reporter import Report
+from calmstream.producer.gateway.rows import RowReader
 from tests.support.attacks.fuzzing import changed, messages, plan_of
 from tests.support.tally import TOPIC_ID, at, record
 

@@ -16,17 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.records import Chunk, in_chunks
-from broker.transport import Damage, Partition, Record
-from consumer.tally.folding.admission import AdmissionControl
-from consumer.tally.folding.chunk_admission import replay_chunk
-from consumer.tally.folding.fold import Outcome, PartitionFold
-from estimators.errors import Reason
-from estimators.plan import Plan
-from estimators.plan.limits import Limits
-from estimators.randomness import SeededRandomness
-from estimators.wire.batch import TICK, Batch, encode_batch
-from estimators.wire.state import encode_closed, encode_state
+from calmstream.broker.records import Chunk, in_chunks
+from calmstream.broker.transport import Damage, Partition, Record
+from calmstream.common.errors import Reason
+from calmstream.consumer.tally.folding.admission import AdmissionControl
+from calmstream.consumer.tally.folding.chunk_admission import replay_chunk
+from calmstream.consumer.tally.folding.fold import Outcome, PartitionFold
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.limits import Limits
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.wire.batch import TICK, Batch, encode_batch
+from calmstream.estimators.wire.state import encode_closed, encode_state
 from tests.support.attacks.fuzzing import Message, messages, plan_of
 
 WHERE = Partition("reports", 0)

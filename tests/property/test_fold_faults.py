@@ -13,9 +13,9 @@ import random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from broker.in_process import SendFault
-from consumer.tally.folding.fold import PartitionFold
-from estimators.wire.state import encode_closed, encode_state
+from calmstream.broker.in_process import SendFault
+from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.estimators.wire.state import encode_closed, encode_state
 from tests.support.tally import TOPIC_ID, Reference, batch_id, fields_of, small_plan, state_of
 from tests.support.tally_bench import Stage
 
@@ -172,8 +172,8 @@ def test_the_state_after_the_faults_equals_the_slow_reference() -> None:
     drama.end()
     fold = PartitionFold.start(PLAN, 0, TOPIC_ID)
     events = []
-    from estimators.errors import Reason
-    from estimators.wire.batch import TICK, decode_batch
+    from calmstream.common.errors import Reason
+    from calmstream.estimators.wire.batch import TICK, decode_batch
 
     for r in drama.log:
         fold.fold(r)

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.transport import Record
-from consumer.tally.folding.admission import AdmissionControl
-from consumer.tally.folding.fold import PartitionFold
-from estimators.errors import Reason
-from estimators.plan import Plan
-from estimators.plan.limits import Limits
-from estimators.wire.state import (
+from calmstream.broker.transport import Record
+from calmstream.common.errors import Reason
+from calmstream.consumer.tally.folding.admission import AdmissionControl
+from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.limits import Limits
+from calmstream.estimators.wire.state import (
     PartitionState,
     decode_closed,
     decode_state,

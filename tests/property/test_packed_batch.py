@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consumer.operations.retire import TICK_ONLY_BYTES
-from estimators import mechanisms
-from estimators.domain import Domain
-from estimators.errors import Reason, Rejection
-from estimators.plan import Group, Plan
-from estimators.randomness import SeededRandomness
-from estimators.view import View
-from estimators.wire import packed
-from estimators.wire.batch import TICK, Batch, decode_batch, encode_batch
-from producer.gateway.encoding import make_batch, most_reports
+from calmstream.common.errors import Reason, Rejection
+from calmstream.consumer.operations.retire import TICK_ONLY_BYTES
+from calmstream.estimators import mechanisms
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.view import View
+from calmstream.estimators.wire import packed
+from calmstream.estimators.wire.batch import TICK, Batch, decode_batch, encode_batch
+from calmstream.producer.gateway.encoding import make_batch, most_reports
 from tests.support.attacks.fuzzing import plan_of
 from tests.support.batches import Row
 from tests.support.batches import batch as record_batch

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consumer.publish.session import PublishingSession
-from consumer.subscribe.assembler import Snapshot, SnapshotAssembler, above
-from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
+from calmstream.consumer.publish.session import PublishingSession
+from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler, above
+from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
 from tests.support.publisher import Bench, published_plan, shown, work
 
 Raw = tuple[bytes, bytes]

@@ -11,8 +11,8 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consumer.publish.merge import MergedWindow, StateMerger
-from estimators.wire.snapshot import Kind
+from calmstream.consumer.publish.merge import MergedWindow, StateMerger
+from calmstream.estimators.wire.snapshot import Kind
 from tests.support.publisher import SlotLog, histogram, published_plan, slot_logs
 
 WINDOWS = 3

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimators.errors import Reason, Rejection
-from estimators.plan import Group
-from estimators.randomness import SeededRandomness
-from estimators.view import View
-from estimators.wire.batch import Batch, decode_batch, encode_batch
+from calmstream.common.errors import Reason, Rejection
+from calmstream.estimators.plan import Group
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.view import View
+from calmstream.estimators.wire.batch import Batch, decode_batch, encode_batch
 from tests.support.producer import make_plan
 
 # GRR on 12 cells, OUE on 12 cells (four bits of padding), and a group of two views.

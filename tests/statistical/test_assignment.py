@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from estimators.plan import Guarantee
-from producer.device.assignment import GROUP, SLOT, keyed_words, places
+from calmstream.estimators.plan import Guarantee
+from calmstream.producer.device.assignment import GROUP, SLOT, keyed_words, places
 from tests.support.producer import LINEAGE, make_plan
 
 ALPHA = 1e-6

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 
 from benchmarks.populations import ADULT
+from calmstream.estimators import methods
+from calmstream.estimators.marginal import sse
+from calmstream.estimators.methods.shared.overlapping import OverlappingTables
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.planning import default_marginals
 from calmstream.evaluation.evaluate import Result, evaluate
 from calmstream.evaluation.population import collect, draw
 from calmstream.tables import Table, read_table
-from estimators import methods
-from estimators.marginal import sse
-from estimators.methods.shared.overlapping import OverlappingTables
-from estimators.plan import Plan
-from estimators.planning import default_marginals
 from tests.support.plans import draft, mixed_domain
 
 ERROR_AT_02 = (0.016, 0.029)

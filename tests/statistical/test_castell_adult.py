@@ -16,18 +16,18 @@ import numpy as np
 import pytest
 
 from benchmarks.populations import ADULT
+from calmstream.estimators import methods
+from calmstream.estimators.castell.design import product_group
+from calmstream.estimators.castell.model import ProductModel
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.mechanisms.product_grr import ProductGRR
+from calmstream.estimators.methods.base import Model
+from calmstream.estimators.numerics.block_inverse import channels, expected_sse
+from calmstream.estimators.numerics.dependence import cluster, cramers_v
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.population import collect
 from calmstream.tables import Table, read_table
-from estimators import methods
-from estimators.castell.design import product_group
-from estimators.castell.model import ProductModel
-from estimators.domain import Attributes
-from estimators.mechanisms.product_grr import ProductGRR
-from estimators.methods.base import Model
-from estimators.numerics.block_inverse import channels, expected_sse
-from estimators.numerics.dependence import cluster, cramers_v
-from estimators.plan.request import Request
-from estimators.randomness import SeededRandomness
 from tests.support.plans import draft
 
 SIGMAS = 5.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from estimators import methods
-from estimators.analysis.grouped import GroupedTable, conditional, grouped
-from estimators.analysis.grouping import parse
-from estimators.numerics.contraction import contract
-from estimators.plan import Plan
-from estimators.tally import Tally
+from calmstream.estimators import methods
+from calmstream.estimators.analysis.grouped import GroupedTable, conditional, grouped
+from calmstream.estimators.analysis.grouping import parse
+from calmstream.estimators.numerics.contraction import contract
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
 from tests.support.plans import draft, mixed_domain
 
 DOMAIN = mixed_domain(6, 4, 2)

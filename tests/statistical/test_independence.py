@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calmstream.estimators import methods
+from calmstream.estimators.analysis.chi_square import independence
+from calmstream.estimators.analysis.report import check_pair, unbiased_pair
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.numerics.dependence import cramers_v, cramers_v_error
 from calmstream.evaluation.population import collect, draw
 from calmstream.tables import Table, read_table
-from estimators import methods
-from estimators.analysis.chi_square import independence
-from estimators.analysis.report import check_pair, unbiased_pair
-from estimators.domain import Domain
-from estimators.numerics.dependence import cramers_v, cramers_v_error
 from tests.support.plans import draft
 
 N = 1 << 18

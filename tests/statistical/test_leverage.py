@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from estimators import methods
-from estimators.analysis.leverage import FORGED_SHARE, leverages
-from estimators.mechanisms import MECHANISMS, standard
-from estimators.mechanisms.base import Mechanism
-from estimators.methods.base import LinearAnswers, Model
-from estimators.plan import Plan
-from estimators.tally import Tally
+from calmstream.estimators import methods
+from calmstream.estimators.analysis.leverage import FORGED_SHARE, leverages
+from calmstream.estimators.mechanisms import MECHANISMS, standard
+from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.methods.base import LinearAnswers, Model
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
 from tests.support.plans import draft, mixed_domain
 
 ONE_SIGN = "hadamard-coefficient"

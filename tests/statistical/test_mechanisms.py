@@ -13,10 +13,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from estimators.mechanisms import Mechanism, build, standard
-from estimators.mechanisms.hashing import buckets
-from estimators.mechanisms.support import SupportOracle, table_error
-from estimators.randomness import Randomness, SeededRandomness, SystemRandomness
+from calmstream.estimators.mechanisms import Mechanism, build, standard
+from calmstream.estimators.mechanisms.hashing import buckets
+from calmstream.estimators.mechanisms.support import SupportOracle, table_error
+from calmstream.estimators.randomness import Randomness, SeededRandomness, SystemRandomness
 from tests.support.mechanisms import (
     EXAMPLES,
     codes,

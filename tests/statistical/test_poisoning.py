@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from estimators.analysis import poisoning
-from estimators.analysis.distribution import tail
-from estimators.analysis.poisoning import ALPHA, Finding, examine
-from estimators.domain import Domain
-from estimators.plan import Guarantee, Plan
-from estimators.tally import Tally
+from calmstream.estimators.analysis import poisoning
+from calmstream.estimators.analysis.distribution import tail
+from calmstream.estimators.analysis.poisoning import ALPHA, Finding, examine
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.tally import Tally
 from tests.support.attacks.forgery import honest, skewed, with_forged
 from tests.support.plans import draft, empty_tallies, mixed_domain
 

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.marginal import sse, total_variation
+from calmstream.estimators.methods.base import LinearAnswers
+from calmstream.estimators.plan import Plan
 from calmstream.evaluation.evaluate import evaluate
 from calmstream.evaluation.population import collect, draw
 from calmstream.tables import Table, read_table
-from estimators import methods
-from estimators.domain import Domain
-from estimators.marginal import sse, total_variation
-from estimators.methods.base import LinearAnswers
-from estimators.plan import Plan
 from tests.support.plans import draft, mixed_domain
 
 N = 1 << 18

@@ -17,22 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 
-from broker.clock import ManualClock
-from broker.in_process import InProcessBroker
-from broker.transport import Partition
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.transport import Partition
+from calmstream.common.clock import ManualClock
+from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.session import PublishingSession
+from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.demo import adult
-from calmstream.evaluation.population import collect
-from consumer.metrics.publisher import publisher_metrics
-from consumer.publish.config import PublisherConfig
-from consumer.publish.session import PublishingSession
-from consumer.subscribe.subscribe import plan_names
-from estimators import planning
-from estimators.domain import Codes, Domain
-from estimators.plan import Guarantee, Plan
-from estimators.plan.request import Request
-from estimators.tally import Tally
-from estimators.wire.snapshot import Kind, manifest_key
-from estimators.wire.state import (
+from calmstream.estimators import planning
+from calmstream.estimators.domain import Codes, Domain
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.snapshot import Kind, manifest_key
+from calmstream.estimators.wire.state import (
     ClosedWindow,
     PartitionState,
     WindowCount,
@@ -41,6 +40,7 @@ from estimators.wire.state import (
     encode_state,
     partition_key,
 )
+from calmstream.evaluation.population import collect
 from tests.support.serving import serving
 
 START = 1_793_491_200

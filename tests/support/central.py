@@ -11,13 +11,13 @@ from itertools import combinations
 import numpy as np
 import orjson
 
-from broker.transport import Partition, Record
-from consumer.central.windows import RawWindows
-from estimators.central.coding import code_records
-from estimators.central.plan import CentralPlan
-from estimators.central.tuples import Locator, Records
-from estimators.central.wire import encode_batches
-from estimators.randomness import SeededRandomness
+from calmstream.broker.transport import Partition, Record
+from calmstream.consumer.central.windows import RawWindows
+from calmstream.estimators.central.coding import code_records
+from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.central.tuples import Locator, Records
+from calmstream.estimators.central.wire import encode_batches
+from calmstream.estimators.randomness import SeededRandomness
 
 START = 1_700_000_000
 PLAN = CentralPlan(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from broker.names import TopicNames
-from broker.transport import Broker, Partition, Record
-from estimators.plan import Plan
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker, Partition, Record
+from calmstream.estimators.plan import Plan
 
 
 def read_reports(broker: Broker, plan: Plan, names: TopicNames, seconds: float) -> list[Record]:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.mechanisms import Mechanism, build
-from estimators.mechanisms.base import Column, Reports
+from calmstream.estimators.mechanisms import Mechanism, build
+from calmstream.estimators.mechanisms.base import Column, Reports
 
 Array = NDArray[Any]
 

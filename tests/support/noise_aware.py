@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.methods.noise_aware import NoiseAware
+from calmstream.estimators.noise_aware import model
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.ordered import Levels
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.planning import default_marginals
 from calmstream.evaluation.population import collect
-from estimators.domain import Attribute, Domain
-from estimators.methods.noise_aware import NoiseAware
-from estimators.noise_aware import model
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.ordered import Levels
-from estimators.plan import Plan
-from estimators.plan.request import Request
-from estimators.planning import default_marginals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from estimators.tally import Tally
+    from calmstream.estimators.tally import Tally
 
 
 def domain_of(*cardinalities: int) -> Domain:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from estimators import planning
-from estimators.domain import Attribute, Domain
-from estimators.methods.base import Design
-from estimators.plan import MAX_GROUPS, Group, Guarantee, Plan
-from estimators.plan.request import Request
-from estimators.tally import Tally
-from estimators.view import View
+from calmstream.estimators import planning
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.methods.base import Design
+from calmstream.estimators.plan import MAX_GROUPS, Group, Guarantee, Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.view import View
 
 PAIR_GROUP = Group({"name": "grr", "cells": 4}, (View((0, 1)),), (1,))
 """The group of `pair_plan`: the first two attributes by randomised response."""

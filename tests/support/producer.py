@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.clock import wall_clock
-from broker.in_process import InProcessBroker
-from broker.names import TopicNames
-from broker.transport import Headers, Partition, Record
-from estimators.domain import Attribute, Domain
-from estimators.errors import CalmstreamError, RecoverableError
-from estimators.plan import PLAN_VERSION, Group, Guarantee, Plan
-from estimators.randomness import Randomness
-from estimators.tally import Tally
-from estimators.view import View
-from estimators.wire.batch import decode_batch
-from producer import DeviceStore, Policy, Reporter
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Headers, Partition, Record
+from calmstream.common.clock import wall_clock
+from calmstream.common.errors import CalmstreamError, RecoverableError
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.plan import PLAN_VERSION, Group, Guarantee, Plan
+from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.view import View
+from calmstream.estimators.wire.batch import decode_batch
+from calmstream.producer import DeviceStore, Policy, Reporter
 
 START = 1_700_000_000
 WINDOW = 10

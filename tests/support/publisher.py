@@ -13,23 +13,23 @@ from dataclasses import dataclass, field
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from broker.clock import ManualClock
-from broker.in_process import InProcessBroker
-from broker.names import TopicNames
-from broker.transport import Partition
-from consumer.metrics.publisher import publisher_metrics
-from consumer.publish.config import PublisherConfig
-from consumer.publish.estimate_job import EstimateRunner
-from consumer.publish.publisher import Publisher
-from consumer.publish.session import PublishingSession
-from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
-from estimators.domain import Domain
-from estimators.errors import Reason
-from estimators.plan import Group, Guarantee, Plan
-from estimators.tally import Tally
-from estimators.view import View
-from estimators.wire.snapshot import Kind, parse_key
-from estimators.wire.state import (
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Partition
+from calmstream.common.clock import ManualClock
+from calmstream.common.errors import Reason
+from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.estimate_job import EstimateRunner
+from calmstream.consumer.publish.publisher import Publisher
+from calmstream.consumer.publish.session import PublishingSession
+from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Group, Guarantee, Plan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.view import View
+from calmstream.estimators.wire.snapshot import Kind, parse_key
+from calmstream.estimators.wire.state import (
     ClosedWindow,
     PartitionState,
     WindowCount,

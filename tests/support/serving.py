@@ -13,15 +13,15 @@ import httpx
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from broker.clock import SystemClock
-from broker.settings import load
-from broker.transport import Broker
-from consumer.serve.metrics import ServeMetrics
-from consumer.serve.page_files import PageFiles
-from consumer.serve.plan_service import PlanService
-from consumer.serve.server import ResultsServer
-from consumer.serve.settings import ServeSettings
-from estimators.plan import Plan
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import SystemClock
+from calmstream.common.settings import load
+from calmstream.consumer.serve.metrics import ServeMetrics
+from calmstream.consumer.serve.page_files import PageFiles
+from calmstream.consumer.serve.plan_service import PlanService
+from calmstream.consumer.serve.server import ResultsServer
+from calmstream.consumer.serve.settings import ServeSettings
+from calmstream.estimators.plan import Plan
 from tests.support.publisher import Bench, published_plan, work
 
 DEADLINE = 60.0

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from broker.names import TopicNames
-from broker.transport import Partition, Record
-from estimators.domain import Domain
-from estimators.errors import Reason
-from estimators.plan import Group, Plan
-from estimators.plan.limits import Limits
-from estimators.view import View
-from estimators.wire.batch import TICK, Batch, encode_batch
-from estimators.wire.state import PartitionState
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Partition, Record
+from calmstream.common.errors import Reason
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.plan.limits import Limits
+from calmstream.estimators.view import View
+from calmstream.estimators.wire.batch import TICK, Batch, encode_batch
+from calmstream.estimators.wire.state import PartitionState
 
 START = 1_700_000_000
 TOPIC_ID = "topic-1"

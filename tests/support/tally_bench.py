@@ -17,33 +17,33 @@ import numpy as np
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 
-from broker.clock import ManualClock
-from broker.in_process import InProcessBroker
-from broker.settings import load
-from broker.transport import Partition, Record
-from consumer.metrics.publisher import publisher_metrics
-from consumer.metrics.registry import tally_metrics
-from consumer.publish.config import PublisherConfig
-from consumer.publish.estimate_job import EstimateRunner
-from consumer.publish.publisher import Publisher
-from consumer.runtime.config import TallyConfig
-from consumer.subscribe.assembler import Snapshot
-from consumer.subscribe.subscribe import subscribe
-from consumer.tally.folding.fold import PartitionFold
-from consumer.tally.worker import TallyWorker
-from estimators.plan import Plan
-from estimators.randomness import SeededRandomness
-from estimators.wire.dead_letter import DeadLetter
-from estimators.wire.snapshot import Kind
-from estimators.wire.state import (
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.transport import Partition, Record
+from calmstream.common.clock import ManualClock
+from calmstream.common.settings import load
+from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.metrics.registry import tally_metrics
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.estimate_job import EstimateRunner
+from calmstream.consumer.publish.publisher import Publisher
+from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.subscribe import subscribe
+from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.consumer.tally.worker import TallyWorker
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.wire.dead_letter import DeadLetter
+from calmstream.estimators.wire.snapshot import Kind
+from calmstream.estimators.wire.state import (
     ClosedWindow,
     PartitionState,
     decode_closed,
     decode_state,
     parse_key,
 )
-from producer.simulation.fleet import Fleet
-from producer.simulation.produce import Summary, produce
+from calmstream.producer.simulation.fleet import Fleet
+from calmstream.producer.simulation.produce import Summary, produce
 from tests.support.producer import FakeClock
 from tests.support.publisher import AWAIT_SECONDS
 from tests.support.tally import at, batch_id, body, fields_of, names_of

@@ -5,7 +5,7 @@ and the repair. For each module, a test ``test_without_the_repair_...`` in
 ``tests/unit/broker/client_repairs`` shows the fault of the client. When this test fails after an
 update of the client, the fault is gone: delete the module, its line here and its test.
 
-:mod:`broker.kafka.client_repairs.private_names` lists the private names and checks at the start
+`client_repairs.private_names` lists the private names and checks at the start
 that the installed client has them.
 """
 
@@ -15,20 +15,23 @@ from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
-from broker.kafka.client_repairs.begun_joins import complete_begun_joins
-from broker.kafka.client_repairs.busy_waiting import pause_while_connecting
-from broker.kafka.client_repairs.expired_batches import request_new_id_after_expiry
-from broker.kafka.client_repairs.finished_joins import keep_finished_joins
-from broker.kafka.client_repairs.hanging_nodes import avoid_hanging_nodes
-from broker.kafka.client_repairs.parked_records import return_parked_records
-from broker.kafka.client_repairs.partition_walks import look_at_changes_only
-from broker.kafka.client_repairs.producer_ids import retry_id_requests
-from broker.kafka.client_repairs.reads_during_joins import read_during_joins
-from broker.kafka.client_repairs.refused_ids import keep_error_types
-from broker.kafka.client_repairs.refused_records import survive_refused_records
-from broker.kafka.client_repairs.second_joins import remember_assigned_metadata
-from broker.kafka.client_repairs.stopped_refreshes import copy_group_topics, keep_refreshing
-from broker.kafka.client_repairs.undecodable_batches import use_own_decoder
+from calmstream.broker.kafka.client_repairs.begun_joins import complete_begun_joins
+from calmstream.broker.kafka.client_repairs.busy_waiting import pause_while_connecting
+from calmstream.broker.kafka.client_repairs.expired_batches import request_new_id_after_expiry
+from calmstream.broker.kafka.client_repairs.finished_joins import keep_finished_joins
+from calmstream.broker.kafka.client_repairs.hanging_nodes import avoid_hanging_nodes
+from calmstream.broker.kafka.client_repairs.parked_records import return_parked_records
+from calmstream.broker.kafka.client_repairs.partition_walks import look_at_changes_only
+from calmstream.broker.kafka.client_repairs.producer_ids import retry_id_requests
+from calmstream.broker.kafka.client_repairs.reads_during_joins import read_during_joins
+from calmstream.broker.kafka.client_repairs.refused_ids import keep_error_types
+from calmstream.broker.kafka.client_repairs.refused_records import survive_refused_records
+from calmstream.broker.kafka.client_repairs.second_joins import remember_assigned_metadata
+from calmstream.broker.kafka.client_repairs.stopped_refreshes import (
+    copy_group_topics,
+    keep_refreshing,
+)
+from calmstream.broker.kafka.client_repairs.undecodable_batches import use_own_decoder
 
 
 def repair_admin(admin: KafkaAdminClient) -> None:

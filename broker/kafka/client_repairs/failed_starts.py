@@ -16,7 +16,7 @@ from typing import Any
 
 from kafka.net.compat import KafkaNetClient
 
-from broker.kafka.client_repairs.failed_connections import close_failed_connections
+from calmstream.broker.kafka.client_repairs.failed_connections import close_failed_connections
 
 # Longest time to wait for the client's thread, in seconds. It ends at once unless it waits for the
 # address of a host; then it ends later by itself.

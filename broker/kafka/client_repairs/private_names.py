@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
-from estimators.errors import FatalError
+from calmstream.common.errors import FatalError
 
 CLIENT_VERSION = "3.0.12"
 """Version of kafka-python that the repairs are written for; ``pyproject.toml`` pins the same."""

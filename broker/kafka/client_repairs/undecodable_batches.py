@@ -7,7 +7,7 @@ Effect: it fetches the same batch again after every error, so that one such reco
 for good.
 Repair: for each partition in a fetch response, the client creates one object of the class that an
 attribute of its fetcher names. The repair sets this attribute to a class that decodes with
-:mod:`broker.record_batches`.
+`broker.record_batches`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 from kafka import KafkaConsumer
 from kafka import errors as kafka_errors
 
-from broker.record_batches import CorruptBatch, as_chunk, decode_batches
-from broker.transport import Chunk, Partition
+from calmstream.broker.record_batches import CorruptBatch, as_chunk, decode_batches
+from calmstream.broker.transport import Chunk, Partition
 
 
 def use_own_decoder(consumer: KafkaConsumer) -> None:
-    """Let a consumer use our decoder, which returns :class:`broker.transport.Chunk` objects."""
+    """Let a consumer use our decoder, which returns `Chunk` objects."""
     consumer._fetcher.PartitionRecords = FetchedRecords
 
 

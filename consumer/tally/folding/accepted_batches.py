@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from consumer.tally.folding.batch_ids import BatchIds, Ids, Words
+from calmstream.consumer.tally.folding.batch_ids import BatchIds, Ids, Words
 
 
 class AcceptedBatches:

@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from broker.transport import Chunk, Record
-from consumer.tally.folding.accepted_batches import AcceptedBatches
-from consumer.tally.folding.windows import NEVER, check_period, closed_through, closes_after
-from estimators.errors import FatalError, Reason, Rejection
-from estimators.plan import Plan
-from estimators.wire.batch import TICK, Batch, decode_batch
+from calmstream.broker.transport import Chunk, Record
+from calmstream.common.errors import FatalError, Reason, Rejection
+from calmstream.consumer.tally.folding.accepted_batches import AcceptedBatches
+from calmstream.consumer.tally.folding.windows import (
+    NEVER,
+    check_period,
+    closed_through,
+    closes_after,
+)
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.batch import TICK, Batch, decode_batch
 
 MAX_AHEAD_MS = 3_600_000
 """Maximum time by which an append time may be ahead of the worker's clock: one hour. Clocks differ

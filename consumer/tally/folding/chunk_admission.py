@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.transport import Chunk
-from consumer.tally.folding.admission import DUPLICATE, AdmissionControl
-from consumer.tally.folding.batch_ids import Ids, hashes
-from consumer.tally.folding.windows import check_period
-from estimators.errors import Reason, Rejection
-from estimators.plan.plan import MAX_TIME
-from estimators.wire.batch import BATCH_ID_BYTES
-from estimators.wire.joined import Decoded, Values, decode_all
+from calmstream.broker.transport import Chunk
+from calmstream.common.errors import Reason, Rejection
+from calmstream.consumer.tally.folding.admission import DUPLICATE, AdmissionControl
+from calmstream.consumer.tally.folding.batch_ids import Ids, hashes
+from calmstream.consumer.tally.folding.windows import check_period
+from calmstream.estimators.plan.plan import MAX_TIME
+from calmstream.estimators.wire.batch import BATCH_ID_BYTES
+from calmstream.estimators.wire.joined import Decoded, Values, decode_all
 
 Integers = NDArray[np.int64]
 

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.transport import Chunk, Record
-from consumer.tally.folding.admission import AdmissionControl
-from consumer.tally.folding.chunk_admission import MIN_RECORDS, admit_chunk, until_close
-from consumer.tally.folding.windows import window_of_clock
-from estimators.errors import FatalError, Reason, Rejection
-from estimators.plan import Plan
-from estimators.tally import Tally
-from estimators.wire.batch import Batch
-from estimators.wire.joined import Joined
-from estimators.wire.state import ClosedWindow, PartitionState, WindowCount
+from calmstream.broker.transport import Chunk, Record
+from calmstream.common.errors import FatalError, Reason, Rejection
+from calmstream.consumer.tally.folding.admission import AdmissionControl
+from calmstream.consumer.tally.folding.chunk_admission import MIN_RECORDS, admit_chunk, until_close
+from calmstream.consumer.tally.folding.windows import window_of_clock
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.batch import Batch
+from calmstream.estimators.wire.joined import Joined
+from calmstream.estimators.wire.state import ClosedWindow, PartitionState, WindowCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Accumulator:
     def count_reports(
         self, n: int, view: NDArray[np.int64] | None, columns: Mapping[str, NDArray[Any]]
     ) -> None:
-        """Add n reports, given as in :class:`estimators.wire.batch.Batch`, of any batches."""
+        """Add n reports, given as in `Batch`, of any batches."""
         if view is None:
             self.n[0] += n
         else:

@@ -9,8 +9,8 @@ lateness. A batch may be ahead of the log's clock by at most the plan's *skew*.
 
 from __future__ import annotations
 
-from estimators.errors import Reason, Rejection
-from estimators.plan import Plan
+from calmstream.common.errors import Reason, Rejection
+from calmstream.estimators.plan import Plan
 
 NEVER = 1 << 62
 """A time in milliseconds that is later than any append time."""

@@ -1,7 +1,7 @@
 """An alarm for too many records that no device of this plan can have sent.
 
 In this module, a record is *foreign* if it was rejected as *undecodable*, *unknown_version* or
-*unknown_plan*. It comes from a foreign or faulty sender. In :mod:`consumer.runtime.foreign_records`
+*unknown_plan*. It comes from a foreign or faulty sender. In `runtime.foreign_records`
 the word means other records: those that calmstream did not write, in the state, snapshots and
 dead-letter topics. A record that is not foreign ends a sequence of foreign records, even if it is
 late or repeated. Ticks (records without reports) are ignored. The alarm never influences
@@ -15,8 +15,8 @@ from itertools import repeat
 
 import structlog
 
-from consumer.runtime.config import TallyConfig
-from estimators.errors import FatalError, Reason
+from calmstream.common.errors import FatalError, Reason
+from calmstream.consumer.runtime.config import TallyConfig
 
 FOREIGN_REASONS = frozenset({Reason.UNDECODABLE, Reason.UNKNOWN_VERSION, Reason.UNKNOWN_PLAN})
 

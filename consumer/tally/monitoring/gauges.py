@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from broker.clock import Clock
-from broker.metric_definition import MetricDefinition
-from broker.transport import Partition
-from consumer.metrics import tally as m
-from consumer.metrics.registry import Metrics
-from consumer.tally.folding.fold import PartitionFold
+from calmstream.broker.transport import Partition
+from calmstream.common.clock import Clock
+from calmstream.common.metric_definition import MetricDefinition
+from calmstream.consumer.metrics import tally as m
+from calmstream.consumer.metrics.registry import Metrics
+from calmstream.consumer.tally.folding.fold import PartitionFold
 
 _PARTITION_GAUGES = (m.LAG_RECORDS, m.LAG_SECONDS, m.PARTITION_CLOCK, m.CLOSED_THROUGH)
 

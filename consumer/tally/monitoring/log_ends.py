@@ -11,9 +11,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Mapping
 
-from broker.clock import Clock
-from broker.transport import Partition, Topics
-from estimators.errors import CalmstreamError
+from calmstream.broker.transport import Partition, Topics
+from calmstream.common.clock import Clock
+from calmstream.common.errors import CalmstreamError
 
 _AGAIN_SECONDS = 10.0
 """Longest time until the next request after one that was not answered."""

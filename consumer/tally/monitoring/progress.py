@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from broker.transport import Partition
+from calmstream.broker.transport import Partition
 
 
 class Progress:

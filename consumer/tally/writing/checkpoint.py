@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.transport import Partition
-from consumer.metrics.registry import Metrics
-from consumer.metrics.tally import CHECKPOINT_DURATION, CHECKPOINTS, CLOSED_RECORDS
-from consumer.tally.folding.fold import PartitionFold
-from consumer.tally.writing.outbox import Outbox, Write
-from estimators.plan import Plan
-from estimators.wire.state import (
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Partition
+from calmstream.common.clock import Clock
+from calmstream.consumer.metrics.registry import Metrics
+from calmstream.consumer.metrics.tally import CHECKPOINT_DURATION, CHECKPOINTS, CLOSED_RECORDS
+from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.consumer.tally.writing.outbox import Outbox, Write
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.state import (
     ClosedWindow,
     closed_key,
     encode_closed,

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.names import TopicNames
-from broker.transport import Record
-from consumer.runtime.topic_checks import MAX_DEAD_LETTER_BYTES
-from consumer.tally.folding.fold import Outcome
-from consumer.tally.writing.outbox import Outbox, Write
-from estimators.errors import Rejection
-from estimators.plan import Plan
-from estimators.wire.dead_letter import DeadLetter, content_hash
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Record
+from calmstream.common.errors import Rejection
+from calmstream.consumer.runtime.topic_checks import MAX_DEAD_LETTER_BYTES
+from calmstream.consumer.tally.folding.fold import Outcome
+from calmstream.consumer.tally.writing.outbox import Outbox, Write
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.dead_letter import DeadLetter, content_hash
 
 MAX_KEPT_BYTES = MAX_DEAD_LETTER_BYTES // 4
 """Maximum number of bytes that are kept of a value, and of a key. The rest stays in the log, where

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from broker.clock import Clock
-from broker.transport import Delivery, Headers, Partition, Sink
-from estimators.errors import FatalError, RecoverableError
+from calmstream.broker.transport import Delivery, Headers, Partition, Sink
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError, RecoverableError
 
 # First and longest pause between two checks while the worker waits for acknowledgements.
 _FIRST_PAUSE = 0.001

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from broker.clock import Clock
-from broker.transport import Delivery, Partition, Sink
-from consumer.runtime.retry import RetryBudget
-from consumer.tally.folding.fold import PartitionFold
-from estimators.errors import FatalError, RecoverableError
-from estimators.wire.batch import TICK
+from calmstream.broker.transport import Delivery, Partition, Sink
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.runtime.retry import RetryBudget
+from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.estimators.wire.batch import TICK
 
 
 class Ticker:

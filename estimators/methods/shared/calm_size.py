@@ -8,8 +8,8 @@ from math import ceil, comb, exp, floor
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.numerics.covering import balanced, covering
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.numerics.covering import balanced, covering
 
 MAX_VIEWS = 8192
 """Maximum number of views, for any theta and any number of users."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from estimators.errors import PlanError
-from estimators.linear import (
+from calmstream.common.errors import PlanError
+from calmstream.estimators.linear import (
     MAX_COVARIANCE_CELLS,
     Estimate,
     Floats,
@@ -21,21 +21,21 @@ from estimators.linear import (
     even_counts,
     require_at_most,
 )
-from estimators.mechanisms import build
-from estimators.mechanisms.base import Covariance
-from estimators.methods.shared.coefficients import Evidence, Recovery, Structure
-from estimators.numerics.expected_error import by_cardinalities, mean_error
+from calmstream.estimators.mechanisms import build
+from calmstream.estimators.mechanisms.base import Covariance
+from calmstream.estimators.methods.shared.coefficients import Evidence, Recovery, Structure
+from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from estimators.domain import Attributes, Domain
-    from estimators.mechanisms.base import Counts, Mechanism
-    from estimators.methods.base import Design
-    from estimators.plan import Plan
-    from estimators.plan.request import Request
-    from estimators.tally import Tally
-    from estimators.view import View
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.mechanisms.base import Counts, Mechanism
+    from calmstream.estimators.methods.base import Design
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
+    from calmstream.estimators.view import View
 
 SHARE_SCALE = 1 << 20
 """Largest share of a view. Shares are integers; this keeps their rounding errors negligible."""

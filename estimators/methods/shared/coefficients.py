@@ -25,10 +25,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.domain import Attributes, Domain
-from estimators.mechanisms.base import Covariance
-from estimators.numerics.hadamard import power_of_two, transform
-from estimators.view import View
+from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.mechanisms.base import Covariance
+from calmstream.estimators.numerics.hadamard import power_of_two, transform
+from calmstream.estimators.view import View
 
 Floats = NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from estimators.errors import PlanError
-from estimators.plan.numbers import as_number
+from calmstream.common.errors import PlanError
+from calmstream.estimators.plan.numbers import as_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.errors import InvalidInput
-from estimators.linear import MAX_COVARIANCE_CELLS
-from estimators.marginal import Marginal, is_noise, uniform
-from estimators.methods.shared import unmodelled
-from estimators.methods.shared.pooled_variance import Pooled
-from estimators.numerics import consistency
-from estimators.numerics.maximum_entropy import maximum_entropy
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.linear import MAX_COVARIANCE_CELLS
+from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.methods.shared import unmodelled
+from calmstream.estimators.methods.shared.pooled_variance import Pooled
+from calmstream.estimators.numerics import consistency
+from calmstream.estimators.numerics.maximum_entropy import maximum_entropy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.domain import Attributes, Domain
-    from estimators.mechanisms.base import Mechanism
-    from estimators.plan import Plan
-    from estimators.tally import Tally
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.mechanisms.base import Mechanism
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.tally import Tally
 
 Floats = NDArray[np.float64]
 
@@ -77,7 +77,7 @@ def observe(plan: Plan, tallies: Sequence[Tally]) -> list[Observation]:
     """Return one observation for each view of kind ``cell`` with enough precision.
 
     Args:
-        plan: the plan of the tallies. Its views of other kinds (`estimators.view.View`) are left
+        plan: the plan of the tallies. Its views of other kinds (`view.View`) are left
             out.
         tallies: the tally of each group.
     """
@@ -92,7 +92,7 @@ def observe(plan: Plan, tallies: Sequence[Tally]) -> list[Observation]:
 
 
 class OverlappingTables:
-    """A fitted model; see :class:`estimators.methods.base.Model`.
+    """A fitted model; see `Model`.
 
     Attributes:
         shared: the views, and which of their cells belong together.

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from estimators.errors import PlanError
-from estimators.mechanisms import build, spec
-from estimators.plan import Group
+from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms import build, spec
+from calmstream.estimators.plan import Group
 
 if TYPE_CHECKING:
-    from estimators.mechanisms.base import Mechanism
-    from estimators.view import View
+    from calmstream.estimators.mechanisms.base import Mechanism
+    from calmstream.estimators.view import View
 
 MAX_VIEWS = 1 << 16
 """Maximum number of views of a plan, which lists them; a worker keeps a row of counters of each."""

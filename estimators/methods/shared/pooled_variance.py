@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from estimators.domain import Attributes
-    from estimators.mechanisms.base import Covariance
+    from calmstream.estimators.domain import Attributes
+    from calmstream.estimators.mechanisms.base import Covariance
 
 Floats = NDArray[np.float64]
 

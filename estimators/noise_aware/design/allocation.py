@@ -17,22 +17,27 @@ from typing import cast
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.mechanisms import best_oracle
-from estimators.mechanisms.base import Mechanism
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.design.exchangeable import Scenario, variances
-from estimators.noise_aware.design.triples import Triples
-from estimators.noise_aware.input.statistics import cell_variance
-from estimators.noise_aware.models.joint import MAX_ATTRIBUTES, MAX_ORDER, READ_ORDER, SMALL
-from estimators.noise_aware.priors import (
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.mechanisms import best_oracle
+from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.design.exchangeable import Scenario, variances
+from calmstream.estimators.noise_aware.design.triples import Triples
+from calmstream.estimators.noise_aware.input.statistics import cell_variance
+from calmstream.estimators.noise_aware.models.joint import (
+    MAX_ATTRIBUTES,
+    MAX_ORDER,
+    READ_ORDER,
+    SMALL,
+)
+from calmstream.estimators.noise_aware.priors import (
     SCENARIO_MEANS,
     STRONG_THIRD,
     UNPREDICTED_THIRD,
     PriorScales,
 )
-from estimators.numerics.covering import balanced
-from estimators.numerics.subsets import sets_up_to
+from calmstream.estimators.numerics.covering import balanced
+from calmstream.estimators.numerics.subsets import sets_up_to
 
 FLOOR = 0.05
 """Smallest share of users on pairs, so that their scale can be learnt whatever the prior says."""

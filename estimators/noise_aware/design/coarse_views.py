@@ -13,13 +13,13 @@ from math import log
 
 import numpy as np
 
-from estimators.mechanisms.base import Mechanism
-from estimators.noise_aware import priors
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.design.allocation import oracle
-from estimators.noise_aware.input.ordered import Levels
-from estimators.noise_aware.models.smooth_margin import second_order
-from estimators.numerics.hadamard import signs
+from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.noise_aware import priors
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.design.allocation import oracle
+from calmstream.estimators.noise_aware.input.ordered import Levels
+from calmstream.estimators.noise_aware.models.smooth_margin import second_order
+from calmstream.estimators.numerics.hadamard import signs
 
 LEAST_LEVELS = 16
 """Number of levels from which on coarse functions are considered."""

@@ -14,8 +14,8 @@ from math import comb
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.priors import DESIGN_FIELD, FIELD_CENTRE
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.priors import DESIGN_FIELD, FIELD_CENTRE
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from estimators.errors import PlanError
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import Statistics, collect
-from estimators.noise_aware.priors import LEAST_SCALE, PriorScales, stated_scale
-from estimators.numerics.grids import LogNormal
-from estimators.plan.numbers import as_number
-from estimators.plan.pilots import CollectionPlan
-from estimators.tally import Tally
+from calmstream.common.errors import PlanError
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics, collect
+from calmstream.estimators.noise_aware.priors import LEAST_SCALE, PriorScales, stated_scale
+from calmstream.estimators.numerics.grids import LogNormal
+from calmstream.estimators.plan.numbers import as_number
+from calmstream.estimators.plan.pilots import CollectionPlan
+from calmstream.estimators.tally import Tally
 
 MAX_LIKELY = 16
 """Maximum number of equally likely scales of pairs; the design evaluates scenarios with each."""

@@ -8,9 +8,9 @@ from math import comb
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.noise_aware.arrays import Floats
-from estimators.numerics.subsets import sets_up_to
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.numerics.subsets import sets_up_to
 
 MAX_CELLS = 1 << 17
 """Maximum number of cells of all these views together."""

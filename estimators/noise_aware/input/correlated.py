@@ -23,11 +23,11 @@ from math import prod, sqrt
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.mechanisms.base import Mechanism
-from estimators.noise_aware.arrays import Floats, Indices
-from estimators.noise_aware.input.features import Features
-from estimators.numerics.subsets import sets_up_to
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.noise_aware.arrays import Floats, Indices
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.numerics.subsets import sets_up_to
 
 MOST_CELLS = 64
 """With larger views the simpler estimates stay: noise of many cells hides what correlations say."""

@@ -14,8 +14,8 @@ from math import sqrt
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.noise_aware.arrays import Flags, Floats
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.noise_aware.arrays import Flags, Floats
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.arrays import Floats
 
 LEAST_NUMBERS = 3
 """Least number of labels with a number; two labels have the same order in both directions."""

@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from estimators.domain import Attribute
-from estimators.kinds import Number, Ordered
-from estimators.mechanisms.base import Counts, Mechanism
-from estimators.noise_aware.arrays import Flags, Floats, Indices
-from estimators.noise_aware.input import label_order
-from estimators.numerics.hadamard import signs
-from estimators.plan.pilots import CollectionPlan
-from estimators.tally import Tally
-from estimators.view import View
+from calmstream.estimators.domain import Attribute
+from calmstream.estimators.kinds import Number, Ordered
+from calmstream.estimators.mechanisms.base import Counts, Mechanism
+from calmstream.estimators.noise_aware.arrays import Flags, Floats, Indices
+from calmstream.estimators.noise_aware.input import label_order
+from calmstream.estimators.numerics.hadamard import signs
+from calmstream.estimators.plan.pilots import CollectionPlan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.view import View
 
 MAX_LEVELS = 256
 """Maximum number of labels of an attribute whose order is used; the cost grows with the cube. The

@@ -12,21 +12,21 @@ from math import sqrt
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.mechanisms.base import Mechanism
-from estimators.noise_aware.arrays import Floats, Indices
-from estimators.noise_aware.input.correlated import (
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.noise_aware.arrays import Floats, Indices
+from calmstream.estimators.noise_aware.input.correlated import (
     LeastSquares,
     Near,
     ViewEstimate,
     contrasts,
     fits,
 )
-from estimators.noise_aware.input.features import Features
-from estimators.numerics.hadamard import transform
-from estimators.numerics.subsets import sets_up_to
-from estimators.plan.pilots import CollectionPlan
-from estimators.tally import Tally
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.numerics.hadamard import transform
+from calmstream.estimators.numerics.subsets import sets_up_to
+from calmstream.estimators.plan.pilots import CollectionPlan
+from calmstream.estimators.tally import Tally
 
 MOST_PRECISE = 1e10
 """Largest precision (inverse variance) that the samplers use. Single-precision numbers represent no

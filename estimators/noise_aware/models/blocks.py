@@ -12,11 +12,11 @@ from itertools import combinations
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Flags, Floats
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.priors import BLOCK_SCALE, BLOCK_SIZE
-from estimators.numerics.grids import half_cauchy
-from estimators.numerics.sampling import choose
+from calmstream.estimators.noise_aware.arrays import Flags, Floats
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.priors import BLOCK_SCALE, BLOCK_SIZE
+from calmstream.estimators.numerics.grids import half_cauchy
+from calmstream.estimators.numerics.sampling import choose
 
 
 class Blocks:

@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.noise_aware.arrays import Floats, Indices, Singles
-from estimators.noise_aware.input.correlated import contrast_codes
-from estimators.numerics.contraction import adding
-from estimators.numerics.subsets import sets_up_to
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.noise_aware.arrays import Floats, Indices, Singles
+from calmstream.estimators.noise_aware.input.correlated import contrast_codes
+from calmstream.estimators.numerics.contraction import adding
+from calmstream.estimators.numerics.subsets import sets_up_to
 
 
 class CategoryCells:

@@ -11,15 +11,15 @@ from math import prod
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.noise_aware.arrays import Floats, Singles
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import MOST_PRECISE, Statistics
-from estimators.noise_aware.models.category_cells import CategoryCells
-from estimators.noise_aware.models.category_weights import CategoryWeights
-from estimators.noise_aware.models.joint import Moments
-from estimators.numerics.hamiltonian import draw
-from estimators.numerics.subsets import elementary
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.noise_aware.arrays import Floats, Singles
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import MOST_PRECISE, Statistics
+from calmstream.estimators.noise_aware.models.category_cells import CategoryCells
+from calmstream.estimators.noise_aware.models.category_weights import CategoryWeights
+from calmstream.estimators.noise_aware.models.joint import Moments
+from calmstream.estimators.numerics.hamiltonian import draw
+from calmstream.estimators.numerics.subsets import elementary
 
 MAX_CELLS, MAX_TERMS = 1 << 14, 400
 """Largest joint table, and most log-linear weights: a fit within a second."""

@@ -17,12 +17,12 @@ from itertools import combinations
 
 import numpy as np
 
-from estimators.noise_aware import priors
-from estimators.noise_aware.arrays import Flags, Floats, Singles
-from estimators.noise_aware.models.category_cells import CategoryCells
-from estimators.noise_aware.models.mode import Observed, find_mode
-from estimators.numerics.grids import LogGrid
-from estimators.numerics.sampling import choose
+from calmstream.estimators.noise_aware import priors
+from calmstream.estimators.noise_aware.arrays import Flags, Floats, Singles
+from calmstream.estimators.noise_aware.models.category_cells import CategoryCells
+from calmstream.estimators.noise_aware.models.mode import Observed, find_mode
+from calmstream.estimators.numerics.grids import LogGrid
+from calmstream.estimators.numerics.sampling import choose
 
 MANY_TERMS = 300
 """Number of terms above which two chains give the expected curvature."""

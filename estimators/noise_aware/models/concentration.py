@@ -13,9 +13,9 @@ from math import lgamma
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.priors import CONCENTRATION
-from estimators.numerics.sampling import choose
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.priors import CONCENTRATION
+from calmstream.estimators.numerics.sampling import choose
 
 
 class Concentrations:

@@ -12,14 +12,20 @@ from math import sqrt
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models import low_rank
-from estimators.noise_aware.models.equal_search import NEARLY, Equal, Shares, between, find
-from estimators.noise_aware.models.lines import Places
-from estimators.noise_aware.models.posterior import Posterior
-from estimators.noise_aware.priors import EQUAL_EXCEPTIONS, EQUAL_SLACK
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.models import low_rank
+from calmstream.estimators.noise_aware.models.equal_search import (
+    NEARLY,
+    Equal,
+    Shares,
+    between,
+    find,
+)
+from calmstream.estimators.noise_aware.models.lines import Places
+from calmstream.estimators.noise_aware.models.posterior import Posterior
+from calmstream.estimators.noise_aware.priors import EQUAL_EXCEPTIONS, EQUAL_SLACK
 
 
 def fit(

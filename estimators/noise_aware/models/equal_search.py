@@ -16,10 +16,15 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Flags, Floats, Indices
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.priors import CONCENTRATION, EQUAL_JOINS, EQUAL_PRIOR, EQUAL_SLACK
+from calmstream.estimators.noise_aware.arrays import Flags, Floats, Indices
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.priors import (
+    CONCENTRATION,
+    EQUAL_JOINS,
+    EQUAL_PRIOR,
+    EQUAL_SLACK,
+)
 
 NEARLY, PARTLY = np.linspace(0.75, 1.0, 6), np.linspace(0.0, 0.7, 8)
 """Strengths of dependence of equal categories, apart from exceptions, and of others that depend."""

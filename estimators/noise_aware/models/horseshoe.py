@@ -13,10 +13,10 @@ from functools import cache
 
 import numpy as np
 
-from estimators.noise_aware import priors
-from estimators.noise_aware.arrays import Floats, Indices, Singles
-from estimators.numerics.grids import HalfNormal, LogGrid, half_cauchy
-from estimators.numerics.sampling import choose
+from calmstream.estimators.noise_aware import priors
+from calmstream.estimators.noise_aware.arrays import Floats, Indices, Singles
+from calmstream.estimators.numerics.grids import HalfNormal, LogGrid, half_cauchy
+from calmstream.estimators.numerics.sampling import choose
 
 
 def draw_scales(

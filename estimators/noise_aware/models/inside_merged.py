@@ -13,10 +13,10 @@ from math import sqrt
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models.merged import Merged
-from estimators.noise_aware.models.posterior import Posterior
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.models.merged import Merged
+from calmstream.estimators.noise_aware.models.posterior import Posterior
 
 ROUNDS = 2
 """Rounds in which the size of what the model of merged levels does not explain is found."""

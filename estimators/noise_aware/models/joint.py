@@ -12,16 +12,16 @@ from functools import cached_property
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.noise_aware.arrays import Floats, Singles
-from estimators.noise_aware.input.statistics import MOST_PRECISE, Statistics
-from estimators.noise_aware.models.loglinear import LogLinear
-from estimators.noise_aware.models.pair_tables import PairTables
-from estimators.noise_aware.models.parities import Parities
-from estimators.numerics.contraction import adding
-from estimators.numerics.hadamard import transform
-from estimators.numerics.hamiltonian import draw
-from estimators.numerics.subsets import sets_up_to
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.noise_aware.arrays import Floats, Singles
+from calmstream.estimators.noise_aware.input.statistics import MOST_PRECISE, Statistics
+from calmstream.estimators.noise_aware.models.loglinear import LogLinear
+from calmstream.estimators.noise_aware.models.pair_tables import PairTables
+from calmstream.estimators.noise_aware.models.parities import Parities
+from calmstream.estimators.numerics.contraction import adding
+from calmstream.estimators.numerics.hadamard import transform
+from calmstream.estimators.numerics.hamiltonian import draw
+from calmstream.estimators.numerics.subsets import sets_up_to
 
 MAX_ATTRIBUTES = 16
 """Maximum number of attributes: with 65,536 cells a table takes most of the time of a fit."""

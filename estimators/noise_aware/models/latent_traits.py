@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from estimators.noise_aware import priors
-from estimators.noise_aware.arrays import Floats, Indices
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models.horseshoe import draw_scales
-from estimators.noise_aware.models.mixture import ByOrder, Mixtures, likelihood
-from estimators.noise_aware.models.posterior import DRAWS, Posterior, PosteriorAccumulator
-from estimators.numerics.hamiltonian import draw
-from estimators.numerics.sampling import choose
+from calmstream.estimators.noise_aware import priors
+from calmstream.estimators.noise_aware.arrays import Floats, Indices
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.models.horseshoe import draw_scales
+from calmstream.estimators.noise_aware.models.mixture import ByOrder, Mixtures, likelihood
+from calmstream.estimators.noise_aware.models.posterior import (
+    DRAWS,
+    Posterior,
+    PosteriorAccumulator,
+)
+from calmstream.estimators.numerics.hamiltonian import draw
+from calmstream.estimators.numerics.sampling import choose
 
 CHAINS = 4
 """Independent chains, which are drawn as one array: each gives ten of the posterior draws."""

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.priors import LINE_SHARE, LINE_WEIGHTS
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.priors import LINE_SHARE, LINE_WEIGHTS
 
 Places = Sequence[Floats | None]
 """The place of each category in its attribute's order, nan for one that has none; None for an

@@ -17,12 +17,12 @@ from math import lgamma, log
 
 import numpy as np
 
-from estimators.noise_aware import priors
-from estimators.noise_aware.arrays import Flags, Floats, Indices, Singles
-from estimators.noise_aware.models.mode import Observed, find_mode
-from estimators.noise_aware.models.parities import Parities
-from estimators.numerics.grids import LogGrid
-from estimators.numerics.sampling import choose
+from calmstream.estimators.noise_aware import priors
+from calmstream.estimators.noise_aware.arrays import Flags, Floats, Indices, Singles
+from calmstream.estimators.noise_aware.models.mode import Observed, find_mode
+from calmstream.estimators.noise_aware.models.parities import Parities
+from calmstream.estimators.numerics.grids import LogGrid
+from calmstream.estimators.numerics.sampling import choose
 
 
 class LogLinear:

@@ -16,19 +16,23 @@ from math import lgamma, sqrt
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models import splits
-from estimators.noise_aware.models.blocks import Blocks
-from estimators.noise_aware.models.concentration import Concentrations
-from estimators.noise_aware.models.horseshoe import draw_scales
-from estimators.noise_aware.models.lines import Lines, Places
-from estimators.noise_aware.models.posterior import DRAWS, Posterior, PosteriorAccumulator
-from estimators.noise_aware.models.quadratic_form import QuadraticForm, refined
-from estimators.noise_aware.models.splits import SplitDensities
-from estimators.noise_aware.priors import FACTOR_LOADING, LARGEST_RESIDUAL, MEAN_SHAPES
-from estimators.numerics.sampling import choose
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.models import splits
+from calmstream.estimators.noise_aware.models.blocks import Blocks
+from calmstream.estimators.noise_aware.models.concentration import Concentrations
+from calmstream.estimators.noise_aware.models.horseshoe import draw_scales
+from calmstream.estimators.noise_aware.models.lines import Lines, Places
+from calmstream.estimators.noise_aware.models.posterior import (
+    DRAWS,
+    Posterior,
+    PosteriorAccumulator,
+)
+from calmstream.estimators.noise_aware.models.quadratic_form import QuadraticForm, refined
+from calmstream.estimators.noise_aware.models.splits import SplitDensities
+from calmstream.estimators.noise_aware.priors import FACTOR_LOADING, LARGEST_RESIDUAL, MEAN_SHAPES
+from calmstream.estimators.numerics.sampling import choose
 
 CHAINS, RANK = 4, 4
 """Numbers of chains and of factors; a small alpha switches off a factor that data do not need."""

@@ -15,11 +15,11 @@ from typing import Self
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats, Indices
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.ordered import Levels
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models.posterior import Posterior
+from calmstream.estimators.noise_aware.arrays import Floats, Indices
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.ordered import Levels
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.models.posterior import Posterior
 
 MOST_LEVELS = 24
 """Maximum number of merged levels of an attribute: more raise the cost, not the accuracy."""

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats, Singles
-from estimators.noise_aware.input.statistics import MOST_PRECISE, Statistics
+from calmstream.estimators.noise_aware.arrays import Floats, Singles
+from calmstream.estimators.noise_aware.input.statistics import MOST_PRECISE, Statistics
 
 
 def nodes(traits: int, each: int) -> tuple[Floats, Floats]:

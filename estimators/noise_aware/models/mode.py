@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats, Singles
+from calmstream.estimators.noise_aware.arrays import Floats, Singles
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,17 +12,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.ordered import Levels, MarginEstimate, OrderedMargins
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models import equal_categories, low_rank, smooth_margin
-from estimators.noise_aware.models.inside_merged import with_pairs
-from estimators.noise_aware.models.merged import Margin, Merged
-from estimators.noise_aware.models.posterior import Posterior
-from estimators.noise_aware.models.smooth_margin import SmoothMargin
-from estimators.noise_aware.models.wide_sums import read_signs, with_sums_of
-from estimators.noise_aware.priors import LEVEL_SHARE, SHARE_VARIANCE
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.ordered import Levels, MarginEstimate, OrderedMargins
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.models import equal_categories, low_rank, smooth_margin
+from calmstream.estimators.noise_aware.models.inside_merged import with_pairs
+from calmstream.estimators.noise_aware.models.merged import Margin, Merged
+from calmstream.estimators.noise_aware.models.posterior import Posterior
+from calmstream.estimators.noise_aware.models.smooth_margin import SmoothMargin
+from calmstream.estimators.noise_aware.models.wide_sums import read_signs, with_sums_of
+from calmstream.estimators.noise_aware.priors import LEVEL_SHARE, SHARE_VARIANCE
 
 LEAST_SHARE = 0.05
 """Part of the even table in the table at which covariances are taken."""

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats, Singles
-from estimators.noise_aware.models.parities import Parities, signs
+from calmstream.estimators.noise_aware.arrays import Floats, Singles
+from calmstream.estimators.noise_aware.models.parities import Parities, signs
 
 LEAST_TOTAL = 1e-30
 """Least sum of a table whose factors have the maximum 1: its inverse can still be multiplied."""

@@ -12,10 +12,10 @@ from itertools import combinations
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.noise_aware.arrays import Floats, Singles
-from estimators.numerics.hadamard import transform
-from estimators.numerics.subsets import sets_up_to
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.noise_aware.arrays import Floats, Singles
+from calmstream.estimators.numerics.hadamard import transform
+from calmstream.estimators.numerics.subsets import sets_up_to
 
 SAFE_ENERGY = 40.0
 """Up to this absolute energy, sums of exp over 2^16 cells are far from the limits of single

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Flags, Floats
-from estimators.numerics.sampling import truncated
+from calmstream.estimators.noise_aware.arrays import Flags, Floats
+from calmstream.estimators.numerics.sampling import truncated
 
 DRAWS = 40
 """Posterior draws that are kept for intervals: enough for a 95 % quantile to lie between two."""

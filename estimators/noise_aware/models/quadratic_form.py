@@ -12,8 +12,8 @@ from typing import Self
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats
-from estimators.numerics.sampling import choose
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.numerics.sampling import choose
 
 FINE_GRID = np.linspace(-0.6, 0.6, 25)
 """Points of a finer grid, in steps of the grid before."""

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats
-from estimators.numerics.hadamard import transform
-from estimators.numerics.subsets import AttributeSets
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.numerics.hadamard import transform
+from calmstream.estimators.numerics.subsets import AttributeSets
 
 LEAST_VARIANCE = 1e-7
 """Added to every variance, so that the Hessian can be inverted."""

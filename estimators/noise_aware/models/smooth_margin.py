@@ -18,9 +18,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from estimators.noise_aware import priors
-from estimators.noise_aware.arrays import Flags, Floats
-from estimators.noise_aware.input.ordered import Levels, MarginEstimate
+from calmstream.estimators.noise_aware import priors
+from calmstream.estimators.noise_aware.arrays import Flags, Floats
+from calmstream.estimators.noise_aware.input.ordered import Levels, MarginEstimate
 
 CHAINS, WARM_UP, KEPT = 40, 30, 40
 """Chains, and their steps before and while draws are averaged."""

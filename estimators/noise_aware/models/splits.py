@@ -13,8 +13,8 @@ from math import sqrt
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats, Indices
-from estimators.noise_aware.models.quadratic_form import QuadraticForm
+from calmstream.estimators.noise_aware.arrays import Floats, Indices
+from calmstream.estimators.noise_aware.models.quadratic_form import QuadraticForm
 
 GRID = np.linspace(-3.5, 3.5, 41)
 """Grid of the atanh of how two categories split their mass."""

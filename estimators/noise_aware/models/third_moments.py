@@ -14,15 +14,15 @@ from itertools import combinations, combinations_with_replacement, permutations
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.noise_aware.arrays import Flags, Floats, Indices
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models import relaxed
-from estimators.noise_aware.models.horseshoe import gains
-from estimators.noise_aware.models.posterior import Posterior
-from estimators.noise_aware.priors import CUMULANT, LONE_RESIDUAL, REMAINDER
-from estimators.numerics.hadamard import transform
-from estimators.numerics.subsets import sets_up_to
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.noise_aware.arrays import Flags, Floats, Indices
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.models import relaxed
+from calmstream.estimators.noise_aware.models.horseshoe import gains
+from calmstream.estimators.noise_aware.models.posterior import Posterior
+from calmstream.estimators.noise_aware.priors import CUMULANT, LONE_RESIDUAL, REMAINDER
+from calmstream.estimators.numerics.hadamard import transform
+from calmstream.estimators.numerics.subsets import sets_up_to
 
 RANK = 4
 """Number of factors: they have 20 third cumulants, few enough to estimate from 100 triples."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats, Indices
-from estimators.noise_aware.input.ordered import Signs
-from estimators.noise_aware.models.merged import Margin
+from calmstream.estimators.noise_aware.arrays import Floats, Indices
+from calmstream.estimators.noise_aware.input.ordered import Signs
+from calmstream.estimators.noise_aware.models.merged import Margin
 
 MOST_BLOCKS = 8
 """Maximum number of blocks of neighbouring levels."""

@@ -11,15 +11,15 @@ from itertools import combinations
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.models import relaxed
-from estimators.noise_aware.models.posterior import Posterior, draws_for
-from estimators.noise_aware.models.third_moments import ThirdMoments, moments
-from estimators.noise_aware.priors import LARGEST_DECAY
-from estimators.noise_aware.tables.grouped import of_interactions
-from estimators.numerics.hadamard import transform
-from estimators.numerics.subsets import sets_up_to
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.models import relaxed
+from calmstream.estimators.noise_aware.models.posterior import Posterior, draws_for
+from calmstream.estimators.noise_aware.models.third_moments import ThirdMoments, moments
+from calmstream.estimators.noise_aware.priors import LARGEST_DECAY
+from calmstream.estimators.noise_aware.tables.grouped import of_interactions
+from calmstream.estimators.numerics.hadamard import transform
+from calmstream.estimators.numerics.subsets import sets_up_to
 
 MAX_WITH_TRIPLES = 16
 """Tables of more attributes use pairs only: a Newton step costs the cube of the constraints."""

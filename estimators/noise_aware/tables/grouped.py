@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.tables.intervals import log_normal_stderr
-from estimators.numerics.contraction import contract
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.tables.intervals import log_normal_stderr
+from calmstream.estimators.numerics.contraction import contract
 
 MAX_CROSSED = 1 << 9
 """Largest table of groups for which covariances of unmodelled interactions are formed."""

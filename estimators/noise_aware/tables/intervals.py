@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from estimators.marginal import Z95
-from estimators.noise_aware.arrays import Floats
+from calmstream.estimators.marginal import Z95
+from calmstream.estimators.noise_aware.arrays import Floats
 
 INFLATION = 1.25
 """Interval inflation: the deviations of a model's moments are multiplied by it. Many priors would

@@ -13,11 +13,11 @@ from math import sqrt
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.noise_aware.arrays import Flags, Floats
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.priors import EXCESS_VARIANCE
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.noise_aware.arrays import Flags, Floats
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.priors import EXCESS_VARIANCE
 
 
 @dataclass(frozen=True, slots=True, eq=False)

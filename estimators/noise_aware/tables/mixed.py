@@ -12,19 +12,19 @@ from typing import Protocol
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models.category_joint import CategoryJoint
-from estimators.noise_aware.models.joint import Joint, Moments
-from estimators.noise_aware.models.posterior import Posterior
-from estimators.noise_aware.models.third_moments import ThirdMoments
-from estimators.noise_aware.priors import SHARE_VARIANCE
-from estimators.noise_aware.tables.grouped import log_normal, of_draws
-from estimators.noise_aware.tables.intervals import log_normal_stderr
-from estimators.noise_aware.tables.misfit import Fitted
-from estimators.noise_aware.tables.moments import MomentTables
-from estimators.numerics.contraction import contract
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.models.category_joint import CategoryJoint
+from calmstream.estimators.noise_aware.models.joint import Joint, Moments
+from calmstream.estimators.noise_aware.models.posterior import Posterior
+from calmstream.estimators.noise_aware.models.third_moments import ThirdMoments
+from calmstream.estimators.noise_aware.priors import SHARE_VARIANCE
+from calmstream.estimators.noise_aware.tables.grouped import log_normal, of_draws
+from calmstream.estimators.noise_aware.tables.intervals import log_normal_stderr
+from calmstream.estimators.noise_aware.tables.misfit import Fitted
+from calmstream.estimators.noise_aware.tables.moments import MomentTables
+from calmstream.estimators.numerics.contraction import contract
 
 
 class WholeTable(Protocol):

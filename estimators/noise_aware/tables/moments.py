@@ -13,24 +13,24 @@ from math import prod
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.marginal import Z95
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.models.posterior import Posterior, draws_for
-from estimators.noise_aware.models.third_moments import ThirdMoments
-from estimators.noise_aware.priors import THIRD_OF_PAIRS
-from estimators.noise_aware.tables.binary import BinaryTables
-from estimators.noise_aware.tables.grouped import log_normal, of_draws, of_interactions
-from estimators.noise_aware.tables.intervals import (
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.marginal import Z95
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.models.posterior import Posterior, draws_for
+from calmstream.estimators.noise_aware.models.third_moments import ThirdMoments
+from calmstream.estimators.noise_aware.priors import THIRD_OF_PAIRS
+from calmstream.estimators.noise_aware.tables.binary import BinaryTables
+from calmstream.estimators.noise_aware.tables.grouped import log_normal, of_draws, of_interactions
+from calmstream.estimators.noise_aware.tables.intervals import (
     INFLATION_SMOOTH,
     half_width,
     log_normal_stderr,
 )
-from estimators.noise_aware.tables.misfit import Fitted
-from estimators.noise_aware.tables.thirds import Thirds
-from estimators.numerics.contraction import contract
-from estimators.numerics.raking import outer, rake, valid_pair
+from calmstream.estimators.noise_aware.tables.misfit import Fitted
+from calmstream.estimators.noise_aware.tables.thirds import Thirds
+from calmstream.estimators.numerics.contraction import contract
+from calmstream.estimators.numerics.raking import outer, rake, valid_pair
 
 LEAST_KEPT = 1e-3
 """Least part of a cell that third moments leave of it: no cell that is raked may be negative."""

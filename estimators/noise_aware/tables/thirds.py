@@ -13,12 +13,12 @@ from math import prod
 
 import numpy as np
 
-from estimators.domain import Attributes
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.models.horseshoe import gains
-from estimators.noise_aware.priors import LONE_RESIDUAL
-from estimators.numerics.raking import outer, rake
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.models.horseshoe import gains
+from calmstream.estimators.noise_aware.priors import LONE_RESIDUAL
+from calmstream.estimators.numerics.raking import outer, rake
 
 
 class Thirds:

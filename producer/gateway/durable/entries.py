@@ -25,9 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 import orjson
 
-from estimators.plan import Plan
-from producer.gateway.encoding import EncodedBatch
-from producer.gateway.rows import Row
+from calmstream.estimators.plan import Plan
+from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.rows import Row
 
 VERSION = "spool-1"
 _HEADER = struct.Struct("<cH")

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-from broker.files import read_if_there, write_durably
+from calmstream.common.files import read_if_there, write_durably
 
 
 class LogFile(Protocol):

@@ -17,8 +17,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from estimators.errors import FatalError, RecoverableError
-from producer.gateway.durable.files import Files, LogFile
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.producer.gateway.durable.files import Files, LogFile
 
 MAGIC = b"\xc5cS\x01"
 _BEGIN = b"calmspl1"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import orjson
 
-from broker.clock import Clock
-from estimators.errors import FatalError
-from producer.gateway.durable.files import Files
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError
+from calmstream.producer.gateway.durable.files import Files
 
 NAME = "clock.json"
 

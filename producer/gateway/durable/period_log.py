@@ -7,10 +7,10 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from estimators.errors import FatalError
-from estimators.plan import Plan
-from producer.gateway.durable import entries
-from producer.gateway.durable.entries import (
+from calmstream.common.errors import FatalError
+from calmstream.estimators.plan import Plan
+from calmstream.producer.gateway.durable import entries
+from calmstream.producer.gateway.durable.entries import (
     Dropped,
     Entry,
     Left,
@@ -20,10 +20,10 @@ from producer.gateway.durable.entries import (
     StoredBatch,
     StoredReport,
 )
-from producer.gateway.durable.frames import FrameFile
-from producer.gateway.durable.ids import IdSet
-from producer.gateway.encoding import EncodedBatch
-from producer.gateway.rows import Row
+from calmstream.producer.gateway.durable.frames import FrameFile
+from calmstream.producer.gateway.durable.ids import IdSet
+from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.rows import Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from estimators.errors import FatalError, Reason, RecoverableError
-from estimators.plan import Plan
-from estimators.randomness import Randomness, SystemRandomness
-from producer.gateway.batcher import check_least
-from producer.gateway.durable.entries import Entry, RowCodec
-from producer.gateway.durable.files import Files
-from producer.gateway.durable.frames import FrameFile
-from producer.gateway.durable.period_log import Numbered, PeriodLog, SealedBatch
-from producer.gateway.encoding import EncodedBatch, most_reports
-from producer.gateway.open_batches import (
+from calmstream.common.errors import FatalError, Reason, RecoverableError
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.randomness import Randomness, SystemRandomness
+from calmstream.producer.gateway.batcher import check_least
+from calmstream.producer.gateway.durable.entries import Entry, RowCodec
+from calmstream.producer.gateway.durable.files import Files
+from calmstream.producer.gateway.durable.frames import FrameFile
+from calmstream.producer.gateway.durable.period_log import Numbered, PeriodLog, SealedBatch
+from calmstream.producer.gateway.encoding import EncodedBatch, most_reports
+from calmstream.producer.gateway.open_batches import (
     Moment,
     OpenBatches,
     ReadyReports,
     Selection,
     waits_until,
 )
-from producer.gateway.rows import batches_of_rows, in_parts
-from producer.gateway.totals import Accounts, Failure
+from calmstream.producer.gateway.rows import batches_of_rows, in_parts
+from calmstream.producer.gateway.totals import Accounts, Failure
 
 KEY_HEADER = "app-key"
 """Kafka header with the decimal number of the application key that a batch came with."""
@@ -35,7 +35,7 @@ _NAME = re.compile(r"(\d{1,20})\.spool")
 
 
 class Outcome(StrEnum):
-    """What became of a report beside the reasons of :class:`estimators.errors.Reason`."""
+    """What became of a report beside the reasons of `Reason`."""
 
     ACCEPTED = "accepted"
     DUPLICATE = "duplicate"
@@ -49,7 +49,7 @@ Result = Outcome | Reason
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """How reports are merged; see :class:`producer.gateway.batcher.Batcher`.
+    """How reports are merged; see `Batcher`.
 
     Attributes:
         size: reports in a full batch.

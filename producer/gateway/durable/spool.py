@@ -13,19 +13,25 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from broker.clock import Clock
-from broker.files import exclusive, real_path
-from estimators.errors import FatalError, Reason, RecoverableError
-from estimators.plan import Plan
-from estimators.plan.document import read_plan
-from estimators.randomness import Randomness
-from producer.gateway.durable.entries import Entry
-from producer.gateway.durable.files import Files, OsFiles
-from producer.gateway.durable.mark import ClockMark
-from producer.gateway.durable.period_log import SealedBatch
-from producer.gateway.durable.plan_spool import Batching, Outcome, PlanSpool, Result, over_at
-from producer.gateway.open_batches import Moment, Selection
-from producer.gateway.totals import Accounts
+from calmstream.common.clock import Clock
+from calmstream.common.errors import FatalError, Reason, RecoverableError
+from calmstream.common.files import exclusive, real_path
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.randomness import Randomness
+from calmstream.producer.gateway.durable.entries import Entry
+from calmstream.producer.gateway.durable.files import Files, OsFiles
+from calmstream.producer.gateway.durable.mark import ClockMark
+from calmstream.producer.gateway.durable.period_log import SealedBatch
+from calmstream.producer.gateway.durable.plan_spool import (
+    Batching,
+    Outcome,
+    PlanSpool,
+    Result,
+    over_at,
+)
+from calmstream.producer.gateway.open_batches import Moment, Selection
+from calmstream.producer.gateway.totals import Accounts
 
 RESERVE_BYTES = 16 << 20
 MARK_SECONDS = 60.0

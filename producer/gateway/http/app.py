@@ -10,14 +10,14 @@ from typing import Any, Protocol
 
 import orjson
 
-from estimators.errors import Reason
-from producer.gateway.durable.entries import Entry
-from producer.gateway.durable.plan_spool import Outcome, Result
-from producer.gateway.http.app_keys import EVERYBODY, AppKey, AppKeys
-from producer.gateway.http.cors import Origins
-from producer.gateway.http.plans import Offered
-from producer.gateway.http.problems import Answer, Headers, Problem, problem
-from producer.gateway.http.read_reports import (
+from calmstream.common.errors import Reason
+from calmstream.producer.gateway.durable.entries import Entry
+from calmstream.producer.gateway.durable.plan_spool import Outcome, Result
+from calmstream.producer.gateway.http.app_keys import EVERYBODY, AppKey, AppKeys
+from calmstream.producer.gateway.http.cors import Origins
+from calmstream.producer.gateway.http.plans import Offered
+from calmstream.producer.gateway.http.problems import Answer, Headers, Problem, problem
+from calmstream.producer.gateway.http.read_reports import (
     JSON,
     JSON_LINES,
     MAX_REPORTS,
@@ -83,7 +83,7 @@ class State(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """See :class:`producer.gateway.http.settings.GatewaySettings`."""
+    """See `GatewaySettings`."""
 
     max_requests: int
     body_bytes: int

@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from estimators.errors import InvalidInput
+from calmstream.common.errors import InvalidInput
 
 VERSION = "app-keys-1"
 MOST_KEYS = 65_535

@@ -8,12 +8,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from broker.clock import Clock
-from estimators.plan import Plan
-from producer.gateway.durable.entries import Entry
-from producer.gateway.durable.period_log import SealedBatch
-from producer.gateway.durable.plan_spool import Outcome, Result
-from producer.gateway.durable.spool import Spool
+from calmstream.common.clock import Clock
+from calmstream.estimators.plan import Plan
+from calmstream.producer.gateway.durable.entries import Entry
+from calmstream.producer.gateway.durable.period_log import SealedBatch
+from calmstream.producer.gateway.durable.plan_spool import Outcome, Result
+from calmstream.producer.gateway.durable.spool import Spool
 
 SEAL_SECONDS = 0.02
 """Least time between two looks for what leaves."""

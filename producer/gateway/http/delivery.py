@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from broker.clock import Clock
-from broker.names import TopicNames
-from broker.transport import Delivery as SentRecord
-from broker.transport import Headers, Sink
-from estimators.errors import CalmstreamError, FatalError, RecoverableError
-from estimators.plan import Plan
-from producer.gateway.durable.period_log import SealedBatch
-from producer.gateway.durable.plan_spool import over_at
-from producer.gateway.encoding import EncodedBatch
-from producer.gateway.sender import BatchSender, Budget
-from producer.gateway.totals import Failure, Observer
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Delivery as SentRecord
+from calmstream.broker.transport import Headers, Sink
+from calmstream.common.clock import Clock
+from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
+from calmstream.estimators.plan import Plan
+from calmstream.producer.gateway.durable.period_log import SealedBatch
+from calmstream.producer.gateway.durable.plan_spool import over_at
+from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.sender import BatchSender, Budget
+from calmstream.producer.gateway.totals import Failure, Observer
 
 POLL_SECONDS = 0.02
 CONNECT_SECONDS = 2.0
@@ -54,7 +54,7 @@ class _Lane:
 
 
 class _Keeper:
-    """The :class:`producer.gateway.sender.Keeper` of one plan: batches are in the spool already."""
+    """The `Keeper` of one plan: batches are in the spool already."""
 
     def __init__(self, digest: str, shelf: Shelf) -> None:
         self._digest = digest
@@ -227,7 +227,7 @@ class Delivery:
 
 
 class _Through:
-    """A :class:`broker.transport.Sink` that sends through the connection of the moment."""
+    """A `Sink` that sends through the connection of the moment."""
 
     def __init__(self, sink: Callable[[], Sink | None]) -> None:
         self._sink = sink

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from estimators.errors import InvalidInput
-from producer.gateway.http.app_keys import AppKeys, read_app_keys
+from calmstream.common.errors import InvalidInput
+from calmstream.producer.gateway.http.app_keys import AppKeys, read_app_keys
 
 
 class WatchedKeys:

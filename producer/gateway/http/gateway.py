@@ -17,29 +17,29 @@ from typing import Protocol
 
 import structlog
 
-from broker import http_server
-from broker.clock import Clock, SystemClock
-from broker.http_server import defect, keep_quiet, listen
-from broker.names import TopicNames
-from broker.transport import Sink
-from estimators.errors import CalmstreamError, InvalidInput
-from estimators.plan import Plan
-from producer.gateway.durable.entries import Entry
-from producer.gateway.durable.period_log import SealedBatch
-from producer.gateway.durable.plan_spool import Result
-from producer.gateway.durable.spool import Spool, locked
-from producer.gateway.encoding import EncodedBatch
-from producer.gateway.http.app import GatewayApp, Limits
-from producer.gateway.http.app_keys import AppKeys
-from producer.gateway.http.committer import Committer, Work
-from producer.gateway.http.cors import Origins
-from producer.gateway.http.delivery import Delivery
-from producer.gateway.http.files import WatchedKeys
-from producer.gateway.http.metrics import GatewayMetrics
-from producer.gateway.http.plans import Offered, PlanDirectory
-from producer.gateway.http.protocol import Connections, limited
-from producer.gateway.http.settings import GatewaySettings
-from producer.gateway.totals import Accounts
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Sink
+from calmstream.common import http_server
+from calmstream.common.clock import Clock, SystemClock
+from calmstream.common.errors import CalmstreamError, InvalidInput
+from calmstream.common.http_server import defect, keep_quiet, listen
+from calmstream.estimators.plan import Plan
+from calmstream.producer.gateway.durable.entries import Entry
+from calmstream.producer.gateway.durable.period_log import SealedBatch
+from calmstream.producer.gateway.durable.plan_spool import Result
+from calmstream.producer.gateway.durable.spool import Spool, locked
+from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.http.app import GatewayApp, Limits
+from calmstream.producer.gateway.http.app_keys import AppKeys
+from calmstream.producer.gateway.http.committer import Committer, Work
+from calmstream.producer.gateway.http.cors import Origins
+from calmstream.producer.gateway.http.delivery import Delivery
+from calmstream.producer.gateway.http.files import WatchedKeys
+from calmstream.producer.gateway.http.metrics import GatewayMetrics
+from calmstream.producer.gateway.http.plans import Offered, PlanDirectory
+from calmstream.producer.gateway.http.protocol import Connections, limited
+from calmstream.producer.gateway.http.settings import GatewaySettings
+from calmstream.producer.gateway.totals import Accounts
 
 FILES_SECONDS = 2.0
 STUCK_SECONDS = 10.0
@@ -93,7 +93,7 @@ class Gateway:
 
     Args:
         surroundings: see :class:`Surroundings`.
-        settings: see :class:`producer.gateway.http.settings.GatewaySettings`.
+        settings: see `GatewaySettings`.
         metrics: of the whole gateway.
         health: of this role.
         clock: wall clock and monotonic time.

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from broker.metric_definition import MetricDefinition
-from estimators.errors import Reason
-from estimators.plan import Plan
-from producer.gateway.durable.plan_spool import Outcome, Result
-from producer.gateway.durable.spool import Spool
-from producer.gateway.http.plans import Offered
-from producer.gateway.http.problems import Problem
-from producer.gateway.metrics import ProducerCollectors, ProducerMetrics
+from calmstream.common.errors import Reason
+from calmstream.common.metric_definition import MetricDefinition
+from calmstream.estimators.plan import Plan
+from calmstream.producer.gateway.durable.plan_spool import Outcome, Result
+from calmstream.producer.gateway.durable.spool import Spool
+from calmstream.producer.gateway.http.plans import Offered
+from calmstream.producer.gateway.http.problems import Problem
+from calmstream.producer.gateway.metrics import ProducerCollectors, ProducerMetrics
 
 REQUESTS = MetricDefinition(
     "calmstream_gateway_requests_total",
@@ -206,22 +206,22 @@ class GatewayMetrics:
         return self._by_plan[plan.digest]
 
     def answered(self, reason: Problem | None) -> None:
-        """See :class:`producer.gateway.http.app.AppObserver`."""
+        """See `AppObserver`."""
         self._requests.inc()
         if reason is not None:
             self._problems.labels(reason).inc()
 
     def judged(self, offered: Offered, results: Mapping[Result, int]) -> None:
-        """See :class:`producer.gateway.http.app.AppObserver`."""
+        """See `AppObserver`."""
         for result, reports in results.items():
             self._reports.labels(_label(offered.plan), result).inc(reports)
 
     def committed(self, reports: int, seconds: float) -> None:  # noqa: ARG002 - the protocol's
-        """See :class:`producer.gateway.http.committer.CommitObserver`."""
+        """See `CommitObserver`."""
         self._commit.observe(seconds)
 
     def tidied(self, spool: Spool) -> None:
-        """See :class:`producer.gateway.http.committer.CommitObserver`."""
+        """See `CommitObserver`."""
         self._bytes.set(spool.size)
         self._full.set(not spool.has_room)
         self._behind.set(spool.mark.behind())

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.watched_folder import Identity, WatchedFolder
-from estimators.plan import Plan
-from producer.device.acceptance import read_any_plan
-from producer.signed.envelope import MAX_ENVELOPE_BYTES
+from calmstream.common.watched_folder import Identity, WatchedFolder
+from calmstream.estimators.plan import Plan
+from calmstream.producer.device.acceptance import read_any_plan
+from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 
 
 @dataclass(frozen=True, slots=True, eq=False)

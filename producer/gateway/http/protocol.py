@@ -14,8 +14,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from broker.http_server import send_at_once
-from producer.gateway.http.problems import Problem, problem
+from calmstream.common.http_server import send_at_once
+from calmstream.producer.gateway.http.problems import Problem, problem
 
 MAX_HEAD_BYTES = 16 << 10
 SWEEP_SECONDS = 0.5

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import orjson
 
-from estimators.errors import Reason, Rejection
-from estimators.plan import Plan
-from estimators.wire.batch import report_of
-from producer.gateway.durable.entries import Entry
-from producer.gateway.durable.plan_spool import Outcome, Result
-from producer.gateway.rows import row_of
+from calmstream.common.errors import Reason, Rejection
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.batch import report_of
+from calmstream.producer.gateway.durable.entries import Entry
+from calmstream.producer.gateway.durable.plan_spool import Outcome, Result
+from calmstream.producer.gateway.rows import row_of
 
 MAX_REPORTS = 1000
 JSON = b"application/json"

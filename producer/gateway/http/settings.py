@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from broker.settings import Settings, bounded
-from estimators.errors import InvalidInput
-from producer.gateway.batcher import DEFAULT_LINGER, DEFAULT_MIN_BATCH, DEFAULT_SIZE, Small
-from producer.gateway.durable.plan_spool import Batching
+from calmstream.common.errors import InvalidInput
+from calmstream.common.settings import Settings, bounded
+from calmstream.producer.gateway.batcher import (
+    DEFAULT_LINGER,
+    DEFAULT_MIN_BATCH,
+    DEFAULT_SIZE,
+    Small,
+)
+from calmstream.producer.gateway.durable.plan_spool import Batching
 
 
 class GatewaySettings(Settings):
@@ -17,7 +22,7 @@ class GatewaySettings(Settings):
         host: address to bind; loopback by default, because a proxy with TLS stands in front.
         port: 0 for any free one.
         origins: web origins whose pages may send, separated by spaces; ``*`` for all.
-        batch_size, linger, min_batch, small: see :class:`producer.gateway.batcher.Batcher`.
+        batch_size, linger, min_batch, small: see `Batcher`.
         name_keys: whether batches say in a Kafka header which application key they came with.
         max_connections: open at once; further ones are closed.
         max_requests: in progress at once; further ones get 503.

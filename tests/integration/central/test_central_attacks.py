@@ -16,21 +16,21 @@ import pytest
 from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
-from broker.clock import ManualClock
-from broker.in_process import InProcessBroker, SendFault
-from broker.names import CentralNames
-from broker.transport import Partition
+from calmstream.broker.in_process import InProcessBroker, SendFault
+from calmstream.broker.names import CentralNames
+from calmstream.broker.transport import Partition
+from calmstream.common.clock import ManualClock
+from calmstream.common.errors import FatalError
+from calmstream.consumer.central.aggregator import RETRY_SECONDS, Aggregator
+from calmstream.consumer.central.budget_account import BudgetAccount
+from calmstream.consumer.central.metrics import CentralMetrics
+from calmstream.consumer.central.subscribe import CentralRelease, subscribe_releases
+from calmstream.consumer.metrics.registry import new_registry
+from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.central.wire import encode_raw
+from calmstream.estimators.randomness import SeededRandomness
 from calmstream.pages.central_watch import lines
-from consumer.central.aggregator import RETRY_SECONDS, Aggregator
-from consumer.central.budget_account import BudgetAccount
-from consumer.central.metrics import CentralMetrics
-from consumer.central.subscribe import CentralRelease, subscribe_releases
-from consumer.metrics.registry import new_registry
-from estimators.central.plan import CentralPlan
-from estimators.central.wire import encode_raw
-from estimators.errors import FatalError
-from estimators.randomness import SeededRandomness
-from producer.central.submit import submit
+from calmstream.producer.central.submit import submit
 
 ROOT = Path(__file__).resolve().parents[3]
 START = 1_700_000_000

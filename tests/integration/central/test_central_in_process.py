@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from broker.clock import ManualClock
-from broker.in_process import InProcessBroker
-from broker.names import CentralNames
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.names import CentralNames
+from calmstream.common.clock import ManualClock
+from calmstream.common.errors import FatalError
+from calmstream.consumer.central.aggregator import Aggregator
+from calmstream.consumer.central.budget_account import BudgetAccount
+from calmstream.consumer.central.metrics import CentralMetrics
+from calmstream.consumer.central.subscribe import CentralRelease, subscribe_releases
+from calmstream.estimators.central.ledger import BudgetSpent
+from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.mechanisms import build
+from calmstream.estimators.randomness import SeededRandomness
 from calmstream.pages.central_watch import lines
-from consumer.central.aggregator import Aggregator
-from consumer.central.budget_account import BudgetAccount
-from consumer.central.metrics import CentralMetrics
-from consumer.central.subscribe import CentralRelease, subscribe_releases
-from estimators.central.ledger import BudgetSpent
-from estimators.central.plan import CentralPlan
-from estimators.errors import FatalError
-from estimators.mechanisms import build
-from estimators.randomness import SeededRandomness
-from producer.central.submit import submit
+from calmstream.producer.central.submit import submit
 from tests.support.tally import small_plan
 
 START = 1_700_000_000
@@ -168,7 +168,7 @@ def test_a_crash_between_payment_and_release_loses_it_for_good(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("consumer.central.publication.release", crash)
+        patched.setattr("calmstream.consumer.central.publication.release", crash)
         with pytest.raises(KeyboardInterrupt):
             bench.work(aggregator)
     ledger = BudgetAccount(bench.path, PLAN.digest).read()

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from broker.clock import SystemClock
-from broker.kafka import connect
-from broker.names import CentralNames
-from broker.transport import Broker
-from consumer.central.aggregator import Aggregator
-from consumer.central.budget_account import BudgetAccount
-from consumer.central.metrics import CentralMetrics
-from consumer.central.subscribe import subscribe_releases
-from estimators.central.plan import CentralPlan
-from estimators.randomness import SystemRandomness
-from producer.central.submit import submit
+from calmstream.broker.kafka import connect
+from calmstream.broker.names import CentralNames
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import SystemClock
+from calmstream.consumer.central.aggregator import Aggregator
+from calmstream.consumer.central.budget_account import BudgetAccount
+from calmstream.consumer.central.metrics import CentralMetrics
+from calmstream.consumer.central.subscribe import subscribe_releases
+from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.randomness import SystemRandomness
+from calmstream.producer.central.submit import submit
 
 pytestmark = pytest.mark.kafka
 

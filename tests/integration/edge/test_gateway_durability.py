@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.in_process import InProcessBroker
-from broker.transport import Partition, Sink
-from estimators.errors import FatalError, RecoverableError
-from producer.gateway.durable import files
-from producer.gateway.http import gateway as gateway_module
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.transport import Partition, Sink
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.producer.gateway.durable import files
+from calmstream.producer.gateway.http import gateway as gateway_module
 from tests.support.gateway.running import line, names_of, present_plan, running, until
 
 

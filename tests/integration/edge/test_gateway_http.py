@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.in_process import InProcessBroker
-from broker.transport import Sink
-from estimators.errors import RecoverableError
-from producer.gateway.http.metrics import RESULTS
-from producer.gateway.http.problems import Problem
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.transport import Sink
+from calmstream.common.errors import RecoverableError
+from calmstream.producer.gateway.http.metrics import RESULTS
+from calmstream.producer.gateway.http.problems import Problem
 from tests.support.gateway.running import (
     JSON_LINES,
     SECONDS,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from estimators.randomness import SeededRandomness
-from producer import MemoryStore
-from producer.gateway.batcher import Batcher
-from producer.simulation.produce import produce
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.producer import MemoryStore
+from calmstream.producer.gateway.batcher import Batcher
+from calmstream.producer.simulation.produce import produce
 from tests.support.producer import (
     START,
     FakeClock,

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.kafka import connect
-from broker.names import TopicNames
-from broker.transport import Broker, Record
-from estimators.plan import Plan
-from producer import MemoryStore
-from producer.gateway.batcher import Batcher
-from producer.simulation.produce import produce
+from calmstream.broker.kafka import connect
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker, Record
+from calmstream.estimators.plan import Plan
+from calmstream.producer import MemoryStore
+from calmstream.producer.gateway.batcher import Batcher
+from calmstream.producer.simulation.produce import produce
 from tests.support.logs import read_reports
 from tests.support.producer import START, count, make_plan, some_codes, unsigned_reporter
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.clock import SystemClock
+from calmstream.common.clock import SystemClock
 from tests.support.service.running import HOUR_MS, Stage, until
 
 pytestmark = pytest.mark.kafka

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimators import planning
-from estimators.domain import Attribute, Domain
-from estimators.plan import Guarantee, Plan
-from estimators.plan.request import Request
+from calmstream.estimators import planning
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.plan.request import Request
 from tests.support.service.processes import Process, command, run, until
 from tests.support.service.recount import read_all, recount_grr, stored_counts
 

@@ -8,8 +8,8 @@ import time
 import pytest
 from kafka import KafkaAdminClient
 
-from broker.kafka import connect
-from broker.transport import Partition, TopicSpec
+from calmstream.broker.kafka import connect
+from calmstream.broker.transport import Partition, TopicSpec
 from tests.support.service.running import until
 
 pytestmark = pytest.mark.kafka

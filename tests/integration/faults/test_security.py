@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from broker.kafka import connect
-from broker.kafka.broker import KafkaBroker
-from broker.names import TopicNames
-from broker.permissions import permissions
-from broker.security import Security
-from broker.transport import Partition, TopicSpec
+from calmstream.broker.kafka import connect
+from calmstream.broker.kafka.broker import KafkaBroker
+from calmstream.broker.names import TopicNames
+from calmstream.broker.permissions import permissions
+from calmstream.broker.security import Security
+from calmstream.broker.transport import Partition, TopicSpec
+from calmstream.common.errors import CalmstreamError, FatalError
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators import planning
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.plan.request import Request
 from calmstream.topics import ensure_topics
-from consumer.subscribe.subscribe import plan_names
-from estimators import planning
-from estimators.domain import Domain
-from estimators.errors import CalmstreamError, FatalError
-from estimators.plan import Guarantee, Plan
-from estimators.plan.request import Request
 from tests.brokers.jars import Unavailable
 from tests.brokers.provide import required
 from tests.brokers.secured import MECHANISM, SecuredKafka

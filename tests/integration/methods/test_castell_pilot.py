@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.wire.snapshot import Kind
 from calmstream.planning.pilot import learn
-from estimators.errors import InvalidInput, PlanError
-from estimators.plan import Guarantee, Plan
-from estimators.wire.snapshot import Kind
-from producer.simulation.fleet import Fleet
+from calmstream.producer.simulation.fleet import Fleet
 from tests.integration.methods.test_castell_stream import DOMAIN, dependent_records
 from tests.support.plans import draft
 from tests.support.tally import START

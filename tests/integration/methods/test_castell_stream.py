@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages.watch import plain
-from estimators.domain import Attribute, Domain
-from estimators.wire.snapshot import Kind
 from tests.support.plans import draft
 from tests.support.tally import START
 from tests.support.tally_bench import Stage

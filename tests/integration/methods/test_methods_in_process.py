@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from calmstream.cli import main
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages import analyse as analysing
-from consumer.subscribe.assembler import Snapshot
-from estimators import methods
-from estimators.domain import Domain
-from estimators.errors import InvalidInput
-from estimators.plan import Plan
-from estimators.wire.snapshot import Kind
 from tests.support.plans import draft, mixed_domain
 from tests.support.producer import count, records_of
 from tests.support.tally import START

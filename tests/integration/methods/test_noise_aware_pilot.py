@@ -14,17 +14,17 @@ import numpy as np
 import orjson
 import pytest
 
-from broker.in_process import InProcessBroker
+from calmstream.broker.in_process import InProcessBroker
 from calmstream.cli import main
 from calmstream.commands import plan as command
-from consumer.read.history import History
-from consumer.subscribe.assembler import Snapshot
-from estimators.domain import Domain
-from estimators.marginal import sse
-from estimators.plan import Plan
-from estimators.plan.document import read_plan
-from estimators.wire.snapshot import Kind
-from producer.simulation.fleet import Fleet
+from calmstream.consumer.read.history import History
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.marginal import sse
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.wire.snapshot import Kind
+from calmstream.producer.simulation.fleet import Fleet
 from tests.support.noise_aware import chain
 from tests.support.tally import START
 from tests.support.tally_bench import Stage

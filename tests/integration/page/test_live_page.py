@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from broker.transport import Partition
-from consumer.subscribe.subscribe import plan_names
-from estimators.wire.snapshot import Kind, manifest_key
+from calmstream.broker.transport import Partition
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.wire.snapshot import Kind, manifest_key
 from tests.support.adult_results import NAMESPACE, Results
 from tests.support.serving import serving
 from tests.support.typescript.package import PAGE, chromium

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from consumer.serve import schemas
-from consumer.serve.guard import POLICY
+from calmstream.consumer.serve import schemas
+from calmstream.consumer.serve.guard import POLICY
 from tests.support.serving import DEADLINE, filled, serving_bench
 from tests.support.typescript.package import PAGE
 

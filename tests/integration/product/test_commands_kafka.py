@@ -14,12 +14,12 @@ from pathlib import Path
 import orjson
 import pytest
 
-from broker.kafka import connect
-from broker.kafka.broker import KafkaBroker
-from broker.transport import TopicSpec
-from consumer.subscribe.subscribe import plan_names
-from estimators.plan import Plan
-from estimators.wire import counts
+from calmstream.broker.kafka import connect
+from calmstream.broker.kafka.broker import KafkaBroker
+from calmstream.broker.transport import TopicSpec
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire import counts
 from tests.support.publisher import published_plan
 from tests.support.service.processes import run
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from consumer.metrics.registry import plan_label
-from consumer.subscribe.subscribe import plan_names
+from calmstream.consumer.metrics.registry import plan_label
+from calmstream.consumer.subscribe.subscribe import plan_names
 from tests.support.service.many_plans import REPORTS, Scene, plan_of
 from tests.support.service.processes import run, until
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.transport import Partition
+from calmstream.broker.transport import Partition
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.state import partition_key
 from calmstream.topics import ensure_topics
-from consumer.subscribe.subscribe import plan_names
-from estimators.plan import Plan
-from estimators.wire.state import partition_key
 from tests.support.logs import read_reports
 from tests.support.service.many_plans import REPORTS, Scene, plan_of
 from tests.support.service.processes import until

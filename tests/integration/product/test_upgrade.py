@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from estimators.plan import Plan
+from calmstream.estimators.plan import Plan
 from tests.support.service.processes import Process, run, until
 from tests.support.service.several_plans import WINDOW, Sender, compare, finals, small_plan
 

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from broker.transport import Partition
-from consumer.publish.publisher import Publisher
-from consumer.subscribe.assembler import Snapshot
-from consumer.tally.worker import TallyWorker
-from estimators.wire.snapshot import Kind, parse_key
+from calmstream.broker.transport import Partition
+from calmstream.consumer.publish.publisher import Publisher
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.tally.worker import TallyWorker
+from calmstream.estimators.wire.snapshot import Kind, parse_key
 from tests.support.tally import small_plan
 from tests.support.tally_bench import DAY_MS, Stage
 

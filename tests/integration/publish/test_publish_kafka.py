@@ -9,13 +9,13 @@ from collections.abc import Callable
 import pytest
 from prometheus_client import CollectorRegistry
 
-from broker.clock import SystemClock
-from broker.kafka import connect
-from consumer.metrics.publisher import publisher_metrics
-from consumer.publish.publisher import Publisher, PublisherConfig
-from consumer.read.history import History
-from consumer.subscribe.subscribe import plan_names, subscribe
-from estimators.wire.snapshot import Kind
+from calmstream.broker.kafka import connect
+from calmstream.common.clock import SystemClock
+from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.publish.publisher import Publisher, PublisherConfig
+from calmstream.consumer.read.history import History
+from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
+from calmstream.estimators.wire.snapshot import Kind
 from tests.support.publisher import DAY_MS, SlotLog, published_plan, slot_logs
 
 pytestmark = pytest.mark.kafka

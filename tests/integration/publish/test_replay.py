@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from estimators import planning
-from estimators.domain import Domain
-from estimators.plan import Guarantee, Plan
-from estimators.plan.request import Request
+from calmstream.estimators import planning
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.plan.request import Request
 from tests.support.service.processes import Process, run, until
 from tests.support.service.recount import read_all
 

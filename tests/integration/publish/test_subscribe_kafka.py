@@ -10,11 +10,11 @@ import threading
 
 import pytest
 
-from broker.kafka import connect
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from consumer.subscribe.subscribe import plan_names, subscribe
-from estimators.wire.snapshot import Kind
+from calmstream.broker.kafka import connect
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
+from calmstream.estimators.wire.snapshot import Kind
 from tests.support.publisher import DAY_MS, count_of, published_plan
 
 pytestmark = pytest.mark.kafka

@@ -15,11 +15,11 @@ import numpy as np
 import orjson
 import pytest
 
-from broker.kafka import connect
+from calmstream.broker.kafka import connect
 from calmstream.cli import main
+from calmstream.estimators.plan import Plan
 from calmstream.local_service import LocalService
-from estimators.plan import Plan
-from producer.simulation.produce import produce
+from calmstream.producer.simulation.produce import produce
 from tests.support.ports import free_port
 from tests.support.publisher import published_plan
 from tests.support.service.processes import Process, run, until

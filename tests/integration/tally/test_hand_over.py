@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.transport import Partition
+from calmstream.broker.transport import Partition
 from tests.support.tally import batch_id, fields_of, small_plan
 from tests.support.tally_bench import Stage, sample
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection
 
 import pytest
 
-from broker.transport import Partition
-from consumer.runtime.health import Verdict
-from consumer.tally.worker import TallyWorker
-from estimators.errors import FatalError, RecoverableError
+from calmstream.broker.transport import Partition
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.runtime.health import Verdict
+from calmstream.consumer.tally.worker import TallyWorker
 from tests.support.tally import small_plan
 from tests.support.tally_bench import Stage, sample
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.clock import SystemClock
-from broker.kafka import connect
-from broker.transport import Partition
-from consumer.operations.inspect import inspect
-from consumer.subscribe.subscribe import plan_names, subscribe
-from estimators.errors import Reason
+from calmstream.broker.kafka import connect
+from calmstream.broker.transport import Partition
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import Reason
+from calmstream.consumer.operations.inspect import inspect
+from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
 from tests.brokers.native import PATIENT, NativeKafka
 from tests.brokers.planted import now_ms, plant, stamped
 from tests.support.attacks.hostile import kinds

@@ -12,13 +12,13 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from prometheus_client import CollectorRegistry
 
-from broker.clock import SystemClock
-from broker.transport import Delivery, Partition
-from consumer.metrics.publisher import publisher_metrics
-from consumer.publish.config import PublisherConfig
-from consumer.publish.publisher import Publisher
-from consumer.subscribe.subscribe import subscribe
-from estimators.wire.snapshot import Kind
+from calmstream.broker.transport import Delivery, Partition
+from calmstream.common.clock import SystemClock
+from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.publisher import Publisher
+from calmstream.consumer.subscribe.subscribe import subscribe
+from calmstream.estimators.wire.snapshot import Kind
 from tests.brokers.jars import Unavailable
 from tests.brokers.native import NativeKafka
 from tests.brokers.provide import required

@@ -14,19 +14,19 @@ from dataclasses import dataclass
 import pytest
 from prometheus_client import CollectorRegistry
 
-from broker.clock import SystemClock
-from broker.kafka import connect
-from broker.kafka.broker import KafkaBroker
-from broker.names import TopicNames
-from broker.settings import load
-from broker.transport import Partition, Record
-from consumer.metrics.registry import tally_metrics
-from consumer.runtime.config import TallyConfig
-from consumer.tally.folding.fold import PartitionFold
-from consumer.tally.worker import TallyWorker
-from estimators.plan import Plan
-from estimators.wire.dead_letter import DeadLetter
-from estimators.wire.state import (
+from calmstream.broker.kafka import connect
+from calmstream.broker.kafka.broker import KafkaBroker
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Partition, Record
+from calmstream.common.clock import SystemClock
+from calmstream.common.settings import load
+from calmstream.consumer.metrics.registry import tally_metrics
+from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.consumer.tally.worker import TallyWorker
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.dead_letter import DeadLetter
+from calmstream.estimators.wire.state import (
     PartitionState,
     decode_closed,
     decode_state,

@@ -6,11 +6,11 @@ from collections.abc import Collection
 
 import pytest
 
-from broker.transport import Partition
-from consumer.runtime.health import Verdict
-from consumer.tally.monitoring.progress import Progress
-from consumer.tally.worker import TallyWorker
-from estimators.errors import FatalError, RecoverableError
+from calmstream.broker.transport import Partition
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.runtime.health import Verdict
+from calmstream.consumer.tally.monitoring.progress import Progress
+from calmstream.consumer.tally.worker import TallyWorker
 from tests.support.tally import small_plan
 from tests.support.tally_bench import Stage, sample
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker.clock import ManualClock
-from broker.transport import TopicSpec
-from estimators.errors import FatalError
+from calmstream.broker.transport import TopicSpec
+from calmstream.common.clock import ManualClock
+from calmstream.common.errors import FatalError
 from tests.support.tally import at, small_plan
 from tests.support.tally_bench import DAY_MS, Stage
 

@@ -13,11 +13,11 @@ from typing import Any
 import orjson
 import pytest
 
-from consumer.tally.writing.dead_letters import KEPT_PER_REASON, MAX_KEPT_BYTES
-from estimators.errors import Reason
-from estimators.plan.limits import Limits
-from estimators.wire.batch import MAX_BATCH_BYTES
-from estimators.wire.dead_letter import content_hash
+from calmstream.common.errors import Reason
+from calmstream.consumer.tally.writing.dead_letters import KEPT_PER_REASON, MAX_KEPT_BYTES
+from calmstream.estimators.plan.limits import Limits
+from calmstream.estimators.wire.batch import MAX_BATCH_BYTES
+from calmstream.estimators.wire.dead_letter import content_hash
 from tests.support.batches import GZIP, frame
 from tests.support.tally import batch_id, body, small_plan
 from tests.support.tally_bench import Stage, sample

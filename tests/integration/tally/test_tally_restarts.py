@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from estimators.errors import FatalError
+from calmstream.common.errors import FatalError
 from tests.support.tally import batch_id, small_plan
 from tests.support.tally_bench import Stage, assert_state_is_the_log, sample
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from broker.clock import SystemClock
-from broker.in_process.readers import InProcessGroupReader
-from broker.transport import Partition
-from consumer.tally.worker import TallyWorker
-from estimators.errors import RecoverableError
+from calmstream.broker.in_process.readers import InProcessGroupReader
+from calmstream.broker.transport import Partition
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import RecoverableError
+from calmstream.consumer.tally.worker import TallyWorker
 from tests.support.tally import at, small_plan
 from tests.support.tally_bench import Stage, assert_state_is_the_log, sample
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from broker.in_process import SendFault
-from broker.transport import Partition
-from consumer.tally.waiting import StopRequested
-from estimators.errors import FatalError, RecoverableError
-from estimators.wire.state import PartitionState, parse_key
+from calmstream.broker.in_process import SendFault
+from calmstream.broker.transport import Partition
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.tally.waiting import StopRequested
+from calmstream.estimators.wire.state import PartitionState, parse_key
 from tests.support.tally import batch_id, small_plan
 from tests.support.tally_bench import Stage, assert_state_is_the_log, sample
 
@@ -71,7 +71,7 @@ def test_the_closed_record_comes_before_the_partition_record_that_lets_it_go() -
 
 
 def stage_value(stage: Stage, state: PartitionState) -> bytes:
-    from estimators.wire.state import encode_state
+    from calmstream.estimators.wire.state import encode_state
 
     return encode_state(stage.plan, state)
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consumer.subscribe.assembler import Snapshot
-from consumer.subscribe.subscribe import subscribe
-from estimators.plan.document import read_plan
-from estimators.wire.snapshot import Kind
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.subscribe import subscribe
+from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.wire.snapshot import Kind
 from tests.support.ports import free_port
 from tests.support.service.processes import Process, run, until
 from tests.support.typescript.package import built, chromium

@@ -17,16 +17,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.clock import ManualClock
-from estimators.errors import CalmstreamError, FatalError, RecoverableError, Rejection
-from estimators.wire.batch import decode_batch
-from producer.device.reporter import Report
-from producer.gateway import rows, sender
-from producer.gateway.batcher import Batcher, Small
-from producer.gateway.encoding import EncodedBatch
-from producer.gateway.sender import Budget
-from producer.gateway.spool import Spool
-from producer.gateway.totals import Failure, Totals
+from calmstream.common.clock import ManualClock
+from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError, Rejection
+from calmstream.estimators.wire.batch import decode_batch
+from calmstream.producer.device.reporter import Report
+from calmstream.producer.gateway import rows, sender
+from calmstream.producer.gateway.batcher import Batcher, Small
+from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.sender import Budget
+from calmstream.producer.gateway.spool import Spool
+from calmstream.producer.gateway.totals import Failure, Totals
 from tests.support.producer import START, ScriptedDelivery, ScriptedSink, make_plan, names_of
 
 PLAN = make_plan()

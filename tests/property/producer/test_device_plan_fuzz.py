@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimators.errors import PlanError
-from estimators.plan import Guarantee, Plan
-from estimators.wire.batch import decode_batch
-from producer import MemoryStore, Report, read_device_plan
-from producer.device.assignment import place
-from producer.device.ledger import DeviceState
-from producer.gateway.rows import RowReader
+from calmstream.common.errors import PlanError
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.wire.batch import decode_batch
+from calmstream.producer import MemoryStore, Report, read_device_plan
+from calmstream.producer.device.assignment import place
+from calmstream.producer.device.ledger import DeviceState
+from calmstream.producer.gateway.rows import RowReader
 from tests.support.attacks.fuzzing import plan_of
 from tests.support.attacks.hostile_plans import bloom, document, whole
 from tests.support.producer import make_plan, unsigned_reporter

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from producer.gateway.durable import spool as spool_module
+from calmstream.producer.gateway.durable import spool as spool_module
 from tests.support.gateway.faulty_files import Crash
 from tests.support.gateway.spool_world import World, counting_plan
 from tests.support.tally import START

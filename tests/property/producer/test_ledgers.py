@@ -13,13 +13,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimators.plan import Guarantee, Plan
-from estimators.randomness import SeededRandomness
-from producer.device.assignment import place, places
-from producer.device.ledger import DeviceState, status
-from producer.device.status import Status
-from producer.device.store import from_bytes, to_bytes
-from producer.simulation.fleet import Fleet, _from_bytes
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.producer.device.assignment import place, places
+from calmstream.producer.device.ledger import DeviceState, status
+from calmstream.producer.device.status import Status
+from calmstream.producer.device.store import from_bytes, to_bytes
+from calmstream.producer.simulation.fleet import Fleet, _from_bytes
 from tests.support.producer import LINEAGE, make_plan
 
 DEVICES = 4

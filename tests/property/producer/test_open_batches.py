@@ -12,9 +12,15 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimators.plan import Plan
-from estimators.randomness import SeededRandomness
-from producer.gateway.open_batches import Moment, OpenBatches, ReadyReports, Selection, waits_until
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.producer.gateway.open_batches import (
+    Moment,
+    OpenBatches,
+    ReadyReports,
+    Selection,
+    waits_until,
+)
 from tests.support.producer import START, make_plan
 
 

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimators.plan import Guarantee
-from estimators.randomness import SeededRandomness
-from estimators.wire.batch import decode_batch
-from producer import MemoryStore
-from producer.device.assignment import place, places
-from producer.device.ledger import DeviceState, Spent
-from producer.device.store import from_bytes, to_bytes
-from producer.gateway.encoding import permutation
+from calmstream.estimators.plan import Guarantee
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.wire.batch import decode_batch
+from calmstream.producer import MemoryStore
+from calmstream.producer.device.assignment import place, places
+from calmstream.producer.device.ledger import DeviceState, Spent
+from calmstream.producer.device.store import from_bytes, to_bytes
+from calmstream.producer.gateway.encoding import permutation
 from tests.support.producer import START, WINDOW, make_plan, unsigned_reporter
 
 PLAN = make_plan()

@@ -11,9 +11,9 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from producer import PlanRefused
-from producer.device.acceptance import read_signed_plan
-from producer.signed.certificate import read_statement
+from calmstream.producer import PlanRefused
+from calmstream.producer.device.acceptance import read_signed_plan
+from calmstream.producer.signed.certificate import read_statement
 from tests.support.signed import Operator
 
 GOOD = Operator()

@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from broker.clock import ManualClock
-from broker.in_process import InProcessBroker
-from broker.names import CentralNames
-from consumer.central.aggregator import Aggregator
-from consumer.central.budget_account import BudgetAccount
-from consumer.central.metrics import CentralMetrics
-from consumer.central.subscribe import subscribe_releases
-from consumer.runtime.service import configure_logging
-from estimators.central.plan import CentralPlan
-from estimators.randomness import SystemRandomness
-from producer.central.submit import submit
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.names import CentralNames
+from calmstream.common.clock import ManualClock
+from calmstream.consumer.central.aggregator import Aggregator
+from calmstream.consumer.central.budget_account import BudgetAccount
+from calmstream.consumer.central.metrics import CentralMetrics
+from calmstream.consumer.central.subscribe import subscribe_releases
+from calmstream.consumer.runtime.service import configure_logging
+from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.randomness import SystemRandomness
+from calmstream.producer.central.submit import submit
 
 START = 1_700_000_000
 USERS, COLUMNS, VALUES = 60_000, 20, 450

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from estimators.domain import Domain
-from estimators.plan import Plan
-from estimators.tally import Tally
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
 
 
 def skewed(domain: Domain, generator: np.random.Generator) -> np.ndarray:

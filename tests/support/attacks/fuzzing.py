@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import orjson
 
-from estimators import mechanisms
-from estimators.domain import Domain
-from estimators.errors import PlanError
-from estimators.plan import PLAN_VERSION, Group, Plan
-from estimators.randomness import SeededRandomness
-from estimators.view import View
-from estimators.wire import packed
-from estimators.wire.batch import TICK, Batch, encode_batch
+from calmstream.common.errors import PlanError
+from calmstream.estimators import mechanisms
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import PLAN_VERSION, Group, Plan
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.view import View
+from calmstream.estimators.wire import packed
+from calmstream.estimators.wire.batch import TICK, Batch, encode_batch
 
 Message = tuple[bytes | None, bytes | None]
 

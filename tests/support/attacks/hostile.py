@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from broker.record_batches.codecs import MAX_BYTES
-from estimators.plan import Plan
+from calmstream.broker.record_batches.codecs import MAX_BYTES
+from calmstream.estimators.plan import Plan
 from tests.support.batches import (
     CONTROL,
     GZIP,

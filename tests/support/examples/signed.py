@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from producer.device.acceptance import read_signed_plan, standing
-from producer.device.policy import DAY, Allotment, Policy
-from producer.device.status import Status
-from producer.device.totals import Totals
-from producer.signed.issue import certify, seal
-from producer.signed.refusal import PlanRefused
+from calmstream.producer.device.acceptance import read_signed_plan, standing
+from calmstream.producer.device.policy import DAY, Allotment, Policy
+from calmstream.producer.device.status import Status
+from calmstream.producer.device.totals import Totals
+from calmstream.producer.signed.issue import certify, seal
+from calmstream.producer.signed.refusal import PlanRefused
 from tests.support.producer import START, WINDOW
 from tests.support.signed import Operator, private_key
 

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from estimators.errors import Rejection
-from estimators.mechanisms.hashing import buckets
-from estimators.plan import Plan
-from estimators.plan.document import read_plan
-from estimators.randomness import SeededRandomness, exp_weight
-from estimators.wire import packed
-from estimators.wire.batch import Batch, decode_batch, encode_batch
-from producer.device.assignment import GROUP, SLOT, keyed_word, place
+from calmstream.common.errors import Rejection
+from calmstream.estimators.mechanisms.hashing import buckets
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.randomness import SeededRandomness, exp_weight
+from calmstream.estimators.wire import packed
+from calmstream.estimators.wire.batch import Batch, decode_batch, encode_batch
+from calmstream.producer.device.assignment import GROUP, SLOT, keyed_word, place
 from tests.support.typescript.cases import SPECS, cases, plans
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from estimators.errors import RecoverableError
+from calmstream.common.errors import RecoverableError
 
 
 class Crash(BaseException):
@@ -24,7 +24,7 @@ class Content:
 
 
 class FaultyFiles:
-    """See :class:`producer.gateway.durable.files.Files`.
+    """See `Files`.
 
     Attributes:
         until_crash: operations until the machine stops; None for never.
@@ -110,7 +110,7 @@ class FaultyFiles:
 
 
 class FaultyFile:
-    """See :class:`producer.gateway.durable.files.LogFile`."""
+    """See `LogFile`."""
 
     def __init__(self, files: FaultyFiles, content: Content) -> None:
         self._files, self._content = files, content

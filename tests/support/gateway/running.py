@@ -16,15 +16,15 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from broker.clock import Clock, SystemClock
-from broker.in_process import InProcessBroker
-from broker.names import TopicNames
-from broker.transport import Headers, Partition, Sink
-from estimators.plan import Plan
-from estimators.wire.batch import decode_batch
-from producer.gateway.http.gateway import Gateway, Surroundings
-from producer.gateway.http.metrics import GatewayMetrics
-from producer.gateway.http.settings import GatewaySettings
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Headers, Partition, Sink
+from calmstream.common.clock import Clock, SystemClock
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.batch import decode_batch
+from calmstream.producer.gateway.http.gateway import Gateway, Surroundings
+from calmstream.producer.gateway.http.metrics import GatewayMetrics
+from calmstream.producer.gateway.http.settings import GatewaySettings
 from tests.support.gateway.spool_world import counting_plan
 
 SECONDS = 30.0
@@ -52,7 +52,7 @@ def line(plan: Plan, value: int, report_id: str = "", period: int | None = None)
 
 
 class Health:
-    """See :class:`producer.gateway.http.gateway.Health`."""
+    """See `Health`."""
 
     def __init__(self) -> None:
         self.why = "starting"

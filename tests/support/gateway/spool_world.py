@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from broker.clock import ManualClock
-from estimators.domain import Attribute, Domain
-from estimators.errors import FatalError, RecoverableError
-from estimators.plan import Group, Plan
-from estimators.view import View
-from estimators.wire.batch import decode_batch
-from producer.gateway.durable.entries import Entry
-from producer.gateway.durable.period_log import SealedBatch
-from producer.gateway.durable.plan_spool import Batching, Outcome, over_at
-from producer.gateway.durable.spool import Spool
-from producer.gateway.totals import Accounts, Failure, Unobserved
+from calmstream.common.clock import ManualClock
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.view import View
+from calmstream.estimators.wire.batch import decode_batch
+from calmstream.producer.gateway.durable.entries import Entry
+from calmstream.producer.gateway.durable.period_log import SealedBatch
+from calmstream.producer.gateway.durable.plan_spool import Batching, Outcome, over_at
+from calmstream.producer.gateway.durable.spool import Spool
+from calmstream.producer.gateway.totals import Accounts, Failure, Unobserved
 from tests.support.gateway.faulty_files import Crash, FaultyFiles
 from tests.support.tally import START
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from estimators.plan import Plan
+from calmstream.estimators.plan import Plan
 from tests.brokers.segments import Stored
 
 # The documented limits, written again so that the recount shares nothing with the product.

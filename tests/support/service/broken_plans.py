@@ -17,14 +17,19 @@ import duckdb
 import orjson
 
 import calmstream
-from broker.kafka import connect
-from broker.transport import Partition
+from calmstream.broker.kafka import connect
+from calmstream.broker.transport import Partition
+from calmstream.consumer.metrics.registry import plan_label
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.state import (
+    PartitionState,
+    WindowCount,
+    encode_state,
+    partition_key,
+)
 from calmstream.topics import ensure_topics
-from consumer.metrics.registry import plan_label
-from consumer.subscribe.subscribe import plan_names
-from estimators.plan import Plan
-from estimators.tally import Tally
-from estimators.wire.state import PartitionState, WindowCount, encode_state, partition_key
 from tests.support.service.processes import Process, run, until
 from tests.support.service.several_plans import GRACE, WINDOW, Sender, compare, small_plan
 
@@ -45,7 +50,7 @@ REASONS = {
 """Parts of the reason that the service may state, by fault."""
 
 _SHIM = """
-import consumer.publish.estimate_job as job
+import calmstream.consumer.publish.estimate_job as job
 
 built = job.build_set
 

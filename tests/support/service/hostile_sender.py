@@ -8,8 +8,8 @@ import threading
 import time
 from collections import Counter
 
-from broker.names import TopicNames
-from estimators.plan import Plan
+from calmstream.broker.names import TopicNames
+from calmstream.estimators.plan import Plan
 from tests.support.attacks.hostile import kinds, lies, sendable
 from tests.support.batches import RefusedError, Row, batch, frame, produce
 from tests.support.tally import body

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from broker.kafka import connect
-from consumer.metrics.registry import plan_label
-from consumer.subscribe.subscribe import plan_names
-from estimators.plan import Plan
-from estimators.wire.batch import Batch, encode_batch
+from calmstream.broker.kafka import connect
+from calmstream.consumer.metrics.registry import plan_label
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.batch import Batch, encode_batch
 from tests.support.plans import pair_plan
 from tests.support.service.processes import Process
 

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 from kafka import KafkaProducer
 
-from broker.names import TopicNames
-from estimators.domain import Domain
-from estimators.plan import Group, Plan
-from estimators.view import View
-from estimators.wire.snapshot import Kind
+from calmstream.broker.names import TopicNames
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.view import View
+from calmstream.estimators.wire.snapshot import Kind
 from tests.brokers.native import NativeKafka
 from tests.brokers.segments import Stored, log_end, stored
 from tests.support.service.crew import Crew, metrics

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from broker.names import TopicNames
-from estimators import methods
-from estimators.plan import Plan
-from estimators.tally import Tally
-from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, decode, parse_key
+from calmstream.broker.names import TopicNames
+from calmstream.estimators import methods
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord, decode, parse_key
 from tests.brokers.segments import Stored, stored
 from tests.support.batch_reading import header_section
 from tests.support.service.admission_recount import Recount, Share

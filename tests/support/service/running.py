@@ -14,16 +14,16 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from broker.clock import SystemClock
-from broker.kafka import connect
-from broker.kafka.broker import KafkaBroker
-from broker.names import TopicNames
-from broker.settings import load
-from broker.transport import Partition
-from consumer.metrics.registry import tally_metrics
-from consumer.runtime.config import TallyConfig
-from consumer.tally.worker import TallyWorker
-from estimators.plan import Plan
+from calmstream.broker.kafka import connect
+from calmstream.broker.kafka.broker import KafkaBroker
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Partition
+from calmstream.common.clock import SystemClock
+from calmstream.common.settings import load
+from calmstream.consumer.metrics.registry import tally_metrics
+from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.tally.worker import TallyWorker
+from calmstream.estimators.plan import Plan
 from tests.support.tally import body, names_of, small_plan
 
 SESSION_SECONDS = 20.0

@@ -9,11 +9,11 @@ from collections import Counter
 
 import numpy as np
 
-from broker.kafka import connect
-from consumer.subscribe.subscribe import plan_names, subscribe
-from estimators.plan import Plan
-from estimators.wire.batch import Batch, encode_batch
-from estimators.wire.snapshot import Kind
+from calmstream.broker.kafka import connect
+from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.batch import Batch, encode_batch
+from calmstream.estimators.wire.snapshot import Kind
 from tests.support.plans import pair_plan
 from tests.support.service.processes import until
 from tests.support.service.recount import recount_grr, stored_counts

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from broker.kafka import connect
-from consumer.subscribe.assembler import Snapshot
-from consumer.subscribe.subscribe import plan_names, subscribe
-from estimators.wire.snapshot import Kind
+from calmstream.broker.kafka import connect
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
+from calmstream.estimators.wire.snapshot import Kind
 from tests.support.publisher import DAY_MS
 from tests.support.service.processes import Process, run, until
 from tests.support.sink.planted import records, wide_plan

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from math import prod
 
-from estimators.domain import Attribute, Domain
-from estimators.plan import Group, Plan
-from estimators.view import View
-from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode, marginal_key
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.view import View
+from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode, marginal_key
 
 START = 1_700_000_000
 Record = tuple[bytes, bytes]

@@ -13,10 +13,10 @@ import duckdb
 import orjson
 import pyarrow.parquet as pq
 
-from broker.names import TopicNames
-from consumer.sink.target import Target, target_of
-from consumer.subscribe.assembler import Snapshot
-from estimators.plan import Plan
+from calmstream.broker.names import TopicNames
+from calmstream.consumer.sink.target import Target, target_of
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.plan import Plan
 from tests.support.sink.postgres import PASSWORD, PostgresServer
 
 COLUMNS = (

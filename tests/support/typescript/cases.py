@@ -15,17 +15,17 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from estimators.domain import Attribute, Domain
-from estimators.draws import _coin_table
-from estimators.mechanisms import build
-from estimators.mechanisms.base import Mechanism
-from estimators.plan import Group, Guarantee, Plan
-from estimators.view import View
-from producer.device.assignment import place
-from producer.device.ledger import DeviceState
-from producer.device.policy import Policy
-from producer.device.reporter import Reporter
-from producer.device.store import MemoryStore
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.draws import _coin_table
+from calmstream.estimators.mechanisms import build
+from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.plan import Group, Guarantee, Plan
+from calmstream.estimators.view import View
+from calmstream.producer.device.assignment import place
+from calmstream.producer.device.ledger import DeviceState
+from calmstream.producer.device.policy import Policy
+from calmstream.producer.device.reporter import Reporter
+from calmstream.producer.device.store import MemoryStore
 
 OTHER = 1 << 32
 WINDOW = 60
@@ -162,7 +162,7 @@ class Stream:
     read: bytearray
 
     def bytes(self, count: int) -> bytes:
-        """See :class:`estimators.randomness.Randomness`."""
+        """See `Randomness`."""
         data = self._rare(count) if self.generator.random() < 0.25 else self.generator.bytes(count)
         self.read += data
         return data

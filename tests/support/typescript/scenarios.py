@@ -11,12 +11,20 @@ import random
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from estimators.errors import InvalidInput
-from estimators.plan import Guarantee
-from producer import MemoryStore, PlanRefused, Policy, history, rejoin, set_policy, withdraw
-from producer.device.ledger import DeviceState
-from producer.device.policy import Allotment
-from producer.device.reporter import Reporter
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.plan import Guarantee
+from calmstream.producer import (
+    MemoryStore,
+    PlanRefused,
+    Policy,
+    history,
+    rejoin,
+    set_policy,
+    withdraw,
+)
+from calmstream.producer.device.ledger import DeviceState
+from calmstream.producer.device.policy import Allotment
+from calmstream.producer.device.reporter import Reporter
 from tests.support.producer import START
 from tests.support.signed import Operator
 
@@ -35,7 +43,7 @@ class Recorded:
     read: bytearray
 
     def bytes(self, count: int) -> bytes:
-        """See :class:`estimators.randomness.Randomness`."""
+        """See `Randomness`."""
         data = self.dice.randbytes(count)
         self.read += data
         return data

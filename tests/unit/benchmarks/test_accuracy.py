@@ -11,7 +11,7 @@ from benchmarks.accuracy.__main__ import REPEATS, jobs
 from benchmarks.accuracy.applications import experiments
 from benchmarks.accuracy.measure import Ledger, measure
 from benchmarks.accuracy.pieces import FIGURES, Piece
-from estimators import methods
+from calmstream.estimators import methods
 
 SMALL = Piece("x", "p", "taxi", 3, 2, "1", 5000, "inp-ht")
 WHOLE = Piece("x", "p", "kosarak", 32, 2, "1", 5000, "fc")

@@ -14,11 +14,11 @@ from benchmarks.changes.fitted import naive_value
 from benchmarks.changes.simulate import windows
 from benchmarks.changes.table import page
 from benchmarks.study import Study
-from estimators.changes import compare
-from estimators.domain import Attribute, Domain
-from estimators.mechanisms import standard
-from estimators.plan import Group
-from estimators.view import View
+from calmstream.estimators.changes import compare
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.mechanisms import standard
+from calmstream.estimators.plan import Group
+from calmstream.estimators.view import View
 
 DOMAIN = Domain(
     (
@@ -83,7 +83,7 @@ def test_mixed_plans_that_cover_parts_have_the_values_of_the_product() -> None:
 
 
 def test_small_windows_are_left_to_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("estimators.changes.bootstrap.BODY", 0.5)
+    monkeypatch.setattr("calmstream.estimators.changes.bootstrap.BODY", 0.5)
     monkeypatch.setattr("benchmarks.changes.batch.BODY", 0.5)
     groups = (group("oue", (0, 2)), group("subset-selection", (1,)))
     missing, bootstrap = agrees(*drawn(groups, (200, 20_000)))

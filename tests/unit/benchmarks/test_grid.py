@@ -17,7 +17,7 @@ from benchmarks.grid.table import breaks, geometric, ranks, ratio, show
 from benchmarks.populations import grouped
 from benchmarks.strangers.sets import GROUPS
 from benchmarks.study import Study
-from estimators.methods.auto import Prediction
+from calmstream.estimators.methods.auto import Prediction
 from tests.support.plans import mixed_domain
 
 CELL = Cell("taxi", 8, 2, "2", 12)

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from benchmarks.pgm.problem import Measurement
 from benchmarks.pgm.residuals import contrasts, fit
-from estimators.domain import Attribute, Domain
+from calmstream.estimators.domain import Attribute, Domain
 
 LABELS = (2, 3, 2)
 

@@ -11,7 +11,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from kafka.structs import TopicPartition
 
-from broker.kafka.assignor import QuickCooperativeAssignor, share
+from calmstream.broker.kafka.assignor import QuickCooperativeAssignor, share
 
 SEEDS = range(300)
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from broker.in_process import InProcessBroker, SendFault
-from broker.in_process.log import stored_bytes
-from broker.transport import Changes, Partition, TopicSpec
-from estimators.errors import FatalError, RecoverableError
+from calmstream.broker.in_process import InProcessBroker, SendFault
+from calmstream.broker.in_process.log import stored_bytes
+from calmstream.broker.transport import Changes, Partition, TopicSpec
+from calmstream.common.errors import FatalError, RecoverableError
 from tests.support.batches import Row, batch
 
 WHERE = Partition("t", 0)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from broker.names import CentralNames, TopicNames
-from broker.transport import TopicInfo
-from estimators.errors import FatalError, InvalidInput
+from calmstream.broker.names import CentralNames, TopicNames
+from calmstream.broker.transport import TopicInfo
+from calmstream.common.errors import FatalError, InvalidInput
 
 DIGEST = "0123456789abcdef"
 LOCAL = TopicNames("ns", "plan", DIGEST, groups=2, partitions=3)

@@ -7,7 +7,7 @@ import random
 import pytest
 from kafka.partitioner.default import murmur2 as reference
 
-from broker.partitioner import murmur2, partition_of
+from calmstream.broker.partitioner import murmur2, partition_of
 
 
 # From org.apache.kafka.common.utils.UtilsTest#testMurmur2, as signed integers there.

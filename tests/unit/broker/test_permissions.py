@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker.names import TopicNames
-from broker.permissions import ROLES, Permission, permissions
-from estimators.errors import InvalidInput
+from calmstream.broker.names import TopicNames
+from calmstream.broker.permissions import ROLES, Permission, permissions
+from calmstream.common.errors import InvalidInput
 
 NAMES = TopicNames("ns", "plan", "ab" * 32, 2, 3)
 RENAMED = TopicNames("ns", "plan", "ab" * 32, 2, 3, "again")

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords, MemoryRecordsBuilder
 
-from broker.record_batches import (
+from calmstream.broker.record_batches import (
     Columns,
     CorruptBatch,
     Damaged,
@@ -25,11 +25,11 @@ from broker.record_batches import (
     decode,
     decode_batches,
 )
-from broker.record_batches.codecs import MAX_BYTES
-from broker.record_batches.decode import MAX_RECORDS
-from broker.record_batches.few_records import read_few
-from broker.record_headers import MAX_HEADERS
-from broker.transport import Partition, Record
+from calmstream.broker.record_batches.codecs import MAX_BYTES
+from calmstream.broker.record_batches.decode import MAX_RECORDS
+from calmstream.broker.record_batches.few_records import read_few
+from calmstream.broker.record_headers import MAX_HEADERS
+from calmstream.broker.transport import Partition, Record
 from tests.support.batch_reading import slow_reading
 from tests.support.batches import (
     APPEND_TIME,

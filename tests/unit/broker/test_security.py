@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.security import Security
-from estimators.errors import InvalidInput
+from calmstream.broker.security import Security
+from calmstream.common.errors import InvalidInput
 
 
 def test_plain_is_the_default() -> None:

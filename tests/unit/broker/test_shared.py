@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from broker.clock import ManualClock
-from broker.in_process import InProcessBroker
-from broker.shared.broker import PlanBroker, SharedBroker
-from broker.shared.sink import SinkShare
-from broker.transport import Changes, Partition, Record, TopicSpec
-from estimators.errors import FatalError, MissingTopic, RecoverableError
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.shared.broker import PlanBroker, SharedBroker
+from calmstream.broker.shared.sink import SinkShare
+from calmstream.broker.transport import Changes, Partition, Record, TopicSpec
+from calmstream.common.clock import ManualClock
+from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
 
 A, B = Partition("a", 0), Partition("b", 0)
 

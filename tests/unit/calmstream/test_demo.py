@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
+from calmstream.common.errors import FatalError
 from calmstream.demo import Watchdog
-from estimators.errors import FatalError
 
 
 class Waiting(threading.Event):

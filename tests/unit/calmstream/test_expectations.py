@@ -10,6 +10,10 @@ import numpy as np
 import pytest
 
 from calmstream.cli import main
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.marginal import sse
+from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
 from calmstream.planning.expectations import uniform_errors
@@ -23,10 +27,6 @@ from calmstream.planning.methods_page import (
     method_note,
 )
 from calmstream.tables import read_table
-from estimators import methods
-from estimators.domain import Attribute, Domain
-from estimators.marginal import sse
-from estimators.plan.request import Request
 
 DOMAIN = Domain(tuple(Attribute(f"a{i}", tuple("xyz"[:r])) for i, r in enumerate((2, 3, 2))))
 USERS, REPEATS = 2000, 40

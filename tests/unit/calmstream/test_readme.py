@@ -15,9 +15,9 @@ import pytest
 import calmstream
 from benchmarks.study import Study
 from calmstream.cli import main, parser
-from consumer.subscribe.assembler import Snapshot
-from estimators.plan.document import read_plan
-from estimators.wire.snapshot import Kind, MarginalRecord
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
 
 README = (Path(__file__).parents[3] / "README.md").read_text()
 COMMANDS = re.findall(r"^calmstream (.*)$", README.replace("\\\n", " "), re.MULTILINE)

@@ -22,7 +22,7 @@ def loaded(statement: str) -> set[str]:
 def test_the_public_names_are_loaded_when_they_are_used() -> None:
     assert not loaded("import calmstream") & {"numpy", "kafka", "producer", "consumer"}
     edge = loaded("from calmstream import Reporter")
-    assert "producer.device.reporter" in edge
+    assert "calmstream.producer.device.reporter" in edge
     assert not edge & {"kafka", "consumer"}
     for name in calmstream.__all__:
         assert getattr(calmstream, name).__name__ == name
@@ -33,8 +33,12 @@ def test_the_public_names_are_loaded_when_they_are_used() -> None:
 
 def test_a_worker_that_only_counts_loads_no_method() -> None:
     modules = loaded("import calmstream.commands.consume")
-    assert "consumer.tally.worker" in modules
-    assert not modules & {"estimators.methods", "consumer.publish.publisher", "producer"}
+    assert "calmstream.consumer.tally.worker" in modules
+    assert not modules & {
+        "calmstream.estimators.methods",
+        "calmstream.consumer.publish.publisher",
+        "producer",
+    }
 
 
 def test_a_worker_loads_no_package_that_only_other_roles_need() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calmstream.common.errors import InvalidInput
 from calmstream.tables import read_table, read_texts
-from estimators.errors import InvalidInput
 
 CSV = 'colour,constant,number,id\nred,x,10,0\n"dark, blue",x,9,1\nred,x,-1,2\n'
 

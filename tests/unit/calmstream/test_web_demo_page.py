@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from calmstream.common.errors import FatalError, InvalidInput
 from calmstream.web_demo.page import PageServer
-from estimators.errors import FatalError, InvalidInput
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ Arrows = set[tuple[str, str]]
 
 def rooms(package: str) -> set[str]:
     """Return the folders of a package that hold modules."""
-    return {path.parent.name for path in (ROOT / package).glob("*/__init__.py")} - DATA_FOLDERS
+    folders = (path.parent for path in (ROOT / package).glob("*/__init__.py"))
+    return {folder.name for folder in folders if not folder.is_symlink()} - DATA_FOLDERS
 
 
 def drawn() -> dict[str, Arrows]:
@@ -35,13 +36,19 @@ def drawn() -> dict[str, Arrows]:
     return found
 
 
+def place(module: str) -> list[str]:
+    """Return the folder at the top and the room of a module, as far as it has them."""
+    inner = module.removeprefix("calmstream.").split(".")
+    return inner[:2] if inner[0] in PACKAGES else ["calmstream", *inner[:1]]
+
+
 def imported() -> dict[str, Arrows]:
     """Return the arrows between rooms of one package that modules really have, by package."""
-    graph = grimp.build_graph(*PACKAGES)
+    graph = grimp.build_graph("calmstream")
     by_package: dict[str, Arrows] = {package: set() for package in PACKAGES}
     for module in graph.modules:
         for target in graph.find_modules_directly_imported_by(module):
-            ends = [name.split(".")[:2] for name in (module, target)]
+            ends = [place(module), place(target)]
             if ends[0][0] == ends[1][0] and all(e[-1] in rooms(e[0]) for e in ends):
                 by_package[ends[0][0]].add((ends[0][1], ends[1][1]))
     return {package: {a for a in arrows if a[0] != a[1]} for package, arrows in by_package.items()}

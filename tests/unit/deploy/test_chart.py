@@ -13,14 +13,14 @@ from typing import Any
 import jsonschema
 import pytest
 
-from broker.settings import variables
 from calmstream.cli import parser
+from calmstream.common.settings import variables
 from calmstream.connect import SecurityConfig
-from consumer.metrics.registry import new_registry
-from consumer.publish.config import PublisherConfig
-from consumer.runtime.config import HttpConfig, TallyConfig
-from consumer.runtime.health import health_app
-from estimators.plan.document import read_plan
+from calmstream.consumer.metrics.registry import new_registry
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
+from calmstream.consumer.runtime.health import health_app
+from calmstream.estimators.plan.document import read_plan
 from tests.support.deploy import (
     CHART,
     DEPLOY,

@@ -7,13 +7,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from broker.in_process import InProcessBroker
-from broker.settings import variables
+from calmstream.broker.in_process import InProcessBroker
 from calmstream.cli import main, parser
+from calmstream.common.settings import variables
 from calmstream.connect import SecurityConfig
-from consumer.central.config import AggregatorConfig
-from consumer.runtime.config import HttpConfig
-from estimators.central.plan import read_central_plan
+from calmstream.consumer.central.config import AggregatorConfig
+from calmstream.consumer.runtime.config import HttpConfig
+from calmstream.estimators.central.plan import read_central_plan
 from tests.support.deploy import (
     CENTRAL,
     CHART,

@@ -7,11 +7,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from broker.settings import variables
 from calmstream.cli import parser
+from calmstream.common.settings import variables
 from calmstream.connect import SecurityConfig
-from consumer.runtime.config import HttpConfig
-from producer.gateway.http.settings import GatewaySettings
+from calmstream.consumer.runtime.config import HttpConfig
+from calmstream.producer.gateway.http.settings import GatewaySettings
 from tests.support.deploy import GATEWAY, LOCAL, assert_confined, chart_values, check_values, load
 
 

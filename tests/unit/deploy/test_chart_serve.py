@@ -7,11 +7,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from broker.settings import variables
 from calmstream.cli import parser
+from calmstream.common.settings import variables
 from calmstream.connect import SecurityConfig
-from consumer.runtime.config import HttpConfig
-from consumer.serve.settings import ServeSettings
+from calmstream.consumer.runtime.config import HttpConfig
+from calmstream.consumer.serve.settings import ServeSettings
 from tests.support.deploy import LOCAL, SERVE, assert_confined, chart_values, check_values, load
 
 

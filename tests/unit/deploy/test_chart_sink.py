@@ -5,12 +5,12 @@ from __future__ import annotations
 import jsonschema
 import pytest
 
-from broker.settings import variables
 from calmstream.cli import parser
+from calmstream.common.settings import variables
 from calmstream.connect import SecurityConfig
-from consumer.runtime.config import HttpConfig
-from consumer.sink.postgres import PostgresTarget
-from consumer.sink.target import STOP_SECONDS, target_of
+from calmstream.consumer.runtime.config import HttpConfig
+from calmstream.consumer.sink.postgres import PostgresTarget
+from calmstream.consumer.sink.target import STOP_SECONDS, target_of
 from tests.support.deploy import LOCAL, SINK, assert_confined, chart_values, check_values, load
 
 

@@ -18,12 +18,12 @@ import jsonschema
 import pytest
 
 from calmstream.cli import parser
-from estimators.central.candidates import MAX_CANDIDATES, MAX_COLUMN_SETS
-from estimators.central.coding import ROW_BYTES
-from estimators.central.wire import MAX_BATCH_RECORDS, MAX_TEXT, MAX_VALUE_BYTES
-from estimators.errors import Reason, Rejection
-from estimators.plan.document import read_plan
-from estimators.wire.batch import decode_batch
+from calmstream.common.errors import Reason, Rejection
+from calmstream.estimators.central.candidates import MAX_CANDIDATES, MAX_COLUMN_SETS
+from calmstream.estimators.central.coding import ROW_BYTES
+from calmstream.estimators.central.wire import MAX_BATCH_RECORDS, MAX_TEXT, MAX_VALUE_BYTES
+from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.wire.batch import decode_batch
 from tests.support.docs import ROOT, blocks, commands, run_script
 
 DOCS = ROOT / "docs"

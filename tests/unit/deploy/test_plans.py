@@ -7,8 +7,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from estimators.domain import Domain
-from estimators.plan.document import read_plan
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan.document import read_plan
 from tests.support.deploy import DEPLOY
 
 PLANS = sorted((DEPLOY / "plans").glob("*.plan.json"))

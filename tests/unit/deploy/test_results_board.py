@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from consumer.sink.stored import stored_set
-from consumer.subscribe.assembler import Snapshot
-from estimators.domain import Attribute, Domain
-from estimators.wire.snapshot import Kind
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.sink.stored import stored_set
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.wire.snapshot import Kind
 from tests.support.deploy import DEPLOY, load
 from tests.support.publisher import START, count_of, published_plan
 from tests.support.sink.postgres import PostgresServer

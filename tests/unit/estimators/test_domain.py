@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from estimators.domain import MAX_CARDINALITY, Attribute, Domain
-from estimators.errors import DomainError, InvalidInput
+from calmstream.common.errors import DomainError, InvalidInput
+from calmstream.estimators.domain import MAX_CARDINALITY, Attribute, Domain
 
 DOMAIN = Domain(
     (

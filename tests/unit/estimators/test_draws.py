@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from estimators.draws import RESPONSE_BYTES, coins, respond
-from estimators.randomness import Randomness, SeededRandomness, SystemRandomness, exp_weight
+from calmstream.estimators.draws import RESPONSE_BYTES, coins, respond
+from calmstream.estimators.randomness import (
+    Randomness,
+    SeededRandomness,
+    SystemRandomness,
+    exp_weight,
+)
 
 ALPHA = 1e-6
 OTHER = 1 << 32

@@ -11,12 +11,12 @@ import numpy as np
 import orjson
 import pytest
 
-import estimators
-from estimators.domain import Attribute, Domain
-from estimators.errors import DomainError
-from estimators.kinds import Choice, Number, Ordered, decimal_text
-from estimators.mechanisms import build
-from estimators.randomness import SeededRandomness
+from calmstream import estimators
+from calmstream.common.errors import DomainError
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.kinds import Choice, Number, Ordered, decimal_text
+from calmstream.estimators.mechanisms import build
+from calmstream.estimators.randomness import SeededRandomness
 
 SCHEMA = Path(estimators.__file__).parent / "schemas/plan-2.schema.json"
 LATENCY = {

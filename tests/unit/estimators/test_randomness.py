@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from estimators.errors import PlanError
-from estimators.randomness import (
+from calmstream.common.errors import PlanError
+from calmstream.estimators.randomness import (
     MAX_DIVISOR,
     SeededRandomness,
     SystemRandomness,

@@ -9,9 +9,9 @@ import numpy as np
 import orjson
 import pytest
 
-from estimators.errors import FatalError, Reason
-from estimators.tally import Tally
-from estimators.wire.state import (
+from calmstream.common.errors import FatalError, Reason
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.state import (
     ClosedWindow,
     PartitionState,
     WindowCount,

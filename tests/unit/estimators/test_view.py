@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimators.errors import PlanError
-from estimators.view import Kind, View
+from calmstream.common.errors import PlanError
+from calmstream.estimators.view import Kind, View
 from tests.support.plans import mixed_domain
 
 DOMAIN = mixed_domain(2, 4, 3, 6)

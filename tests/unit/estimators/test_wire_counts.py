@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimators.errors import ForeignRecord, InvalidInput
-from estimators.tally import Tally
-from estimators.wire.counts import (
+from calmstream.common.errors import ForeignRecord, InvalidInput
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.counts import (
     GroupCounts,
     counts_key,
     decode_counts,

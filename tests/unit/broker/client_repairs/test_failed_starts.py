@@ -14,8 +14,8 @@ from kafka import KafkaAdminClient, KafkaConsumer
 from kafka import errors as kafka_errors
 from kafka.net.compat import KafkaNetClient
 
-from broker.kafka.client_repairs import RepairedProducer
-from broker.kafka.client_repairs.failed_starts import close_failed_start
+from calmstream.broker.kafka.client_repairs import RepairedProducer
+from calmstream.broker.kafka.client_repairs.failed_starts import close_failed_start
 from tests.support.ports import free_port
 
 MAKERS = (KafkaAdminClient, KafkaConsumer, RepairedProducer)
@@ -25,8 +25,8 @@ DEADLINE = 60.0
 # Prints by how many the open descriptors and the threads grow in five attempts to connect.
 ATTEMPTS = """
 import gc, os, sys, threading
-from broker.kafka import connect
-from estimators.errors import RecoverableError
+from calmstream.broker.kafka import connect
+from calmstream.common.errors import RecoverableError
 
 gc.disable()  # what is open must not depend on it
 

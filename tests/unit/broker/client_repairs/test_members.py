@@ -18,9 +18,9 @@ from kafka.coordinator.base import Generation
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
-from broker.kafka.client_repairs.begun_joins import complete_begun_joins
-from broker.kafka.client_repairs.finished_joins import keep_finished_joins
-from broker.kafka.client_repairs.stale_claims import forget_lost_partitions
+from calmstream.broker.kafka.client_repairs.begun_joins import complete_begun_joins
+from calmstream.broker.kafka.client_repairs.finished_joins import keep_finished_joins
+from calmstream.broker.kafka.client_repairs.stale_claims import forget_lost_partitions
 
 ASSIGNMENT = b"the assignment"
 WHERE = TopicPartition("t", 0)

@@ -11,7 +11,11 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka import errors as kafka_errors
 from kafka.consumer.subscription_state import SubscriptionState
 
-from broker.kafka.client_repairs.missing_calls import force_close, partition_state, send_request
+from calmstream.broker.kafka.client_repairs.missing_calls import (
+    force_close,
+    partition_state,
+    send_request,
+)
 
 WHERE = TopicPartition("t", 0)
 

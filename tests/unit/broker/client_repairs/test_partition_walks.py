@@ -13,7 +13,7 @@ from kafka.consumer.fetcher import Fetcher
 from kafka.consumer.subscription_state import SubscriptionState, TopicPartitionState
 from kafka.structs import OffsetAndMetadata
 
-from broker.kafka.client_repairs.partition_walks import look_at_changes_only
+from calmstream.broker.kafka.client_repairs.partition_walks import look_at_changes_only
 
 NODES = (1, 2)
 PARTITIONS = [TopicPartition(topic, number) for topic in "abc" for number in range(4)]

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from broker.kafka import client_repairs, connect
-from broker.kafka.client_repairs import private_names
-from broker.kafka.client_repairs.private_names import (
+from calmstream.broker.kafka import client_repairs, connect
+from calmstream.broker.kafka.client_repairs import private_names
+from calmstream.broker.kafka.client_repairs.private_names import (
     CLIENT_VERSION,
     PRIVATE_NAMES,
     check_private_names,
 )
-from estimators.errors import FatalError
+from calmstream.common.errors import FatalError
 
 ROOT = Path(__file__).parents[4]
 MODULES = sorted(Path(client_repairs.__file__).parent.glob("*.py"))
@@ -83,6 +83,6 @@ def test_a_broker_is_not_reached_with_a_client_that_lacks_a_name(
         check_private_names({"kafka.cluster:ClusterMetadata": ("_gone",)})
 
     assert private_names.check_private_names is check_private_names
-    monkeypatch.setattr("broker.kafka.broker.check_private_names", check)
+    monkeypatch.setattr("calmstream.broker.kafka.broker.check_private_names", check)
     with pytest.raises(FatalError, match="_gone"):
         connect("127.0.0.1:1", connect_seconds=0.1)

@@ -18,13 +18,13 @@ from kafka.producer.sender import Sender
 from kafka.producer.transaction_manager import TransactionManager
 from kafka.protocol.producer import InitProducerIdResponse
 
-from broker.kafka.client_repairs import RepairedProducer
-from broker.kafka.client_repairs.busy_waiting import pause_while_connecting
-from broker.kafka.client_repairs.expired_batches import request_new_id_after_expiry
-from broker.kafka.client_repairs.first_sends import fast_metadata
-from broker.kafka.client_repairs.producer_ids import retry_id_requests
-from broker.kafka.client_repairs.refused_ids import keep_error_types
-from broker.kafka.client_repairs.refused_records import survive_refused_records
+from calmstream.broker.kafka.client_repairs import RepairedProducer
+from calmstream.broker.kafka.client_repairs.busy_waiting import pause_while_connecting
+from calmstream.broker.kafka.client_repairs.expired_batches import request_new_id_after_expiry
+from calmstream.broker.kafka.client_repairs.first_sends import fast_metadata
+from calmstream.broker.kafka.client_repairs.producer_ids import retry_id_requests
+from calmstream.broker.kafka.client_repairs.refused_ids import keep_error_types
+from calmstream.broker.kafka.client_repairs.refused_records import survive_refused_records
 
 TIMED_OUT = kafka_errors.RequestTimedOutError("Request timed out after 20000 ms")
 

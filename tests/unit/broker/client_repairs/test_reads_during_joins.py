@@ -9,7 +9,7 @@ from kafka import KafkaConsumer
 from kafka.coordinator.assignors.abstract import RebalanceProtocol
 from kafka.util import Timer
 
-from broker.kafka.client_repairs.reads_during_joins import JoinWatch, read_during_joins
+from calmstream.broker.kafka.client_repairs.reads_during_joins import JoinWatch, read_during_joins
 
 SESSION = 30.0
 LOOK_MS = 50.0

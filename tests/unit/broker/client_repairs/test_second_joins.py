@@ -13,9 +13,12 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
-from broker.kafka.client_repairs.second_joins import remember_assigned_metadata, topics_known
-from broker.kafka.group_reader import KafkaGroupReader
-from estimators.errors import MissingTopic
+from calmstream.broker.kafka.client_repairs.second_joins import (
+    remember_assigned_metadata,
+    topics_known,
+)
+from calmstream.broker.kafka.group_reader import KafkaGroupReader
+from calmstream.common.errors import MissingTopic
 
 
 class Cluster(ClusterMetadata):  # type: ignore[misc]  # the client has no types
@@ -124,7 +127,7 @@ class Consumer:
 def stand_still(monkeypatch: pytest.MonkeyPatch, now: float) -> None:
     """Stop the reader's clock."""
     clock = SimpleNamespace(monotonic=lambda: now)
-    monkeypatch.setattr("broker.kafka.group_reader.time", clock)
+    monkeypatch.setattr("calmstream.broker.kafka.group_reader.time", clock)
 
 
 def test_a_member_joins_for_new_topics_once_it_knows_their_partitions(

@@ -11,7 +11,10 @@ from kafka import errors as kafka_errors
 from kafka.cluster import ClusterMetadata
 from kafka.consumer.subscription_state import SubscriptionState
 
-from broker.kafka.client_repairs.stopped_refreshes import copy_group_topics, keep_refreshing
+from calmstream.broker.kafka.client_repairs.stopped_refreshes import (
+    copy_group_topics,
+    keep_refreshing,
+)
 
 
 class Cluster(ClusterMetadata):  # type: ignore[misc]  # the client has no types

@@ -13,11 +13,11 @@ from pathlib import Path
 import orjson
 import pytest
 
-from broker.in_process import InProcessBroker
+from calmstream.broker.in_process import InProcessBroker
 from calmstream.cli import main
-from estimators.central.plan import read_central_plan
-from estimators.errors import PlanError
-from estimators.plan.document import read_plan
+from calmstream.common.errors import PlanError
+from calmstream.estimators.central.plan import read_central_plan
+from calmstream.estimators.plan.document import read_plan
 from tests.support.tally import small_plan
 
 CSV = "sex,job\nF,nurse\nM,baker\nF,\n"

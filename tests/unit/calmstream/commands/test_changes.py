@@ -9,10 +9,10 @@ from pathlib import Path
 import orjson
 import pytest
 
-from broker.transport import Broker
+from calmstream.broker.transport import Broker
 from calmstream.cli import main
-from estimators.domain import Attribute, Domain
-from estimators.plan import Guarantee, Plan
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.plan import Guarantee, Plan
 from tests.support.publisher import Bench, published_plan, work
 
 EVEN = [0] * 100 + [1] * 100 + [2] * 100 + [3] * 100

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from calmstream.cli import COMMANDS, main
-from estimators.plan.document import read_plan
-from producer.device import read_plan as device_plan
+from calmstream.estimators.plan.document import read_plan
+from calmstream.producer.device import read_plan as device_plan
 
 DOMAIN = [
     {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},

@@ -137,9 +137,9 @@ def test_with_everything_installed_nothing_is_said() -> None:
 
 
 def test_a_module_of_calmstream_that_is_missing_is_a_defect() -> None:
-    done = run(["consumer"], "--version")
+    done = run(["calmstream.consumer"], "--version")
     assert done.returncode == 1
-    done = run(["producer.simulation.produce"], "produce")
+    done = run(["calmstream.producer.simulation.produce"], "produce")
     assert done.returncode != 0
 
 

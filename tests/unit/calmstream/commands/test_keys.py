@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from calmstream.cli import main
-from producer import MemoryStore, Policy, Reporter, Status
-from producer.signed.keys import read_public_keys
-from producer.signed.lineage import signed_lineage
+from calmstream.producer import MemoryStore, Policy, Reporter, Status
+from calmstream.producer.signed.keys import read_public_keys
+from calmstream.producer.signed.lineage import signed_lineage
 
 DOMAIN = [
     {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from broker.in_process import InProcessBroker
-from broker.transport import TopicSpec
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.transport import TopicSpec
 from calmstream.cli import main
 from calmstream.commands.status import document, show
+from calmstream.consumer.metrics.registry import plan_label
+from calmstream.consumer.operations.status import PlanStatus
+from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.many_plans import plans_in
-from consumer.metrics.registry import plan_label
-from consumer.operations.status import PlanStatus
-from consumer.subscribe.subscribe import plan_names
 from tests.support.producer import make_plan
 from tests.support.signed import Operator
 

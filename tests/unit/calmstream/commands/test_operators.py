@@ -11,8 +11,8 @@ from rich.console import Console
 
 from calmstream.cli import main
 from calmstream.commands.inspect import document, show
-from consumer.operations.inspect import inspect
-from estimators.errors import FatalError
+from calmstream.common.errors import FatalError
+from calmstream.consumer.operations.inspect import inspect
 from tests.support.tally import batch_id, small_plan
 from tests.support.tally_bench import Stage
 

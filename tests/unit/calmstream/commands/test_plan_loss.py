@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from calmstream.cli import main
+from calmstream.estimators.plan.loss import YEAR
 from calmstream.planning import allowed_loss
-from estimators.plan.loss import YEAR
-from producer import Policy
+from calmstream.producer import Policy
 
 DOMAIN = [
     {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from broker.in_process import InProcessBroker
 from calmstream import arguments
+from calmstream.broker.in_process import InProcessBroker
 from calmstream.cli import main
 from calmstream.commands.produce import serve
-from consumer.metrics.registry import new_registry
-from estimators.errors import InvalidInput
-from producer.gateway.metrics import ProducerMetrics
-from producer.simulation.produce import Summary
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.metrics.registry import new_registry
+from calmstream.producer.gateway.metrics import ProducerMetrics
+from calmstream.producer.simulation.produce import Summary
 from tests.support.publisher import published_plan
 
 NOBODY = ["--bootstrap", "127.0.0.1:1"]

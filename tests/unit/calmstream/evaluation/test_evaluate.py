@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.methods.auto import choose
+from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.evaluate import Result, draw_targets, evaluate
 from calmstream.evaluation.population import collect, draw
 from calmstream.tables import Table
-from estimators.domain import Domain
-from estimators.errors import InvalidInput, PlanError
-from estimators.methods.auto import choose
-from estimators.plan.request import Request
 from tests.support.plans import draft, mixed_domain
 
 CONTRACT = (

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
 
+from calmstream.estimators.domain import Attributes, Codes, Domain
+from calmstream.estimators.marginal import Marginal
 from calmstream.evaluation.ranges import RangeQuestions
-from estimators.domain import Attributes, Codes, Domain
-from estimators.marginal import Marginal
 
 DOMAIN = Domain.from_dictionary(
     [

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators import methods as registry
+from calmstream.estimators.castell.design import product_group
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation import rounds
 from calmstream.evaluation.evaluate import Result, evaluate
 from calmstream.evaluation.population import collect
 from calmstream.tables import Table
-from estimators import methods as registry
-from estimators.castell.design import product_group
-from estimators.errors import InvalidInput
-from estimators.plan import Plan
-from estimators.plan.request import Request
-from estimators.randomness import SeededRandomness
 from tests.support.plans import mixed_domain
 
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages import analyse
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from consumer.subscribe.assembler import Snapshot
-from estimators.wire.snapshot import Kind
 from tests.support.publisher import count_of, published_plan
 
 PLAN = published_plan(groups=1)

@@ -13,11 +13,11 @@ import pytest
 
 from calmstream.cli import main
 from calmstream.commands import query
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.answer import Answer
+from calmstream.consumer.read.formats import as_arrow, as_csv, as_json, harmless
+from calmstream.consumer.read.ranges import Windows
 from calmstream.pages.answer import as_table
-from consumer.read.answer import Answer
-from consumer.read.formats import as_arrow, as_csv, as_json, harmless
-from consumer.read.ranges import Windows
-from estimators.errors import InvalidInput
 from tests.support.publisher import START, Bench, published_plan, work
 
 PLAN = published_plan()

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from calmstream.consumer.read.changes import changes
+from calmstream.consumer.read.history import History
+from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages.change_marks import with_marks
 from calmstream.pages.changes import as_text
 from calmstream.pages.watch import plain
-from consumer.read.changes import changes
-from consumer.read.history import History
-from estimators.wire.snapshot import Kind
 from tests.support.publisher import Bench, published_plan, work
 
 EVEN = [0] * 100 + [1] * 100 + [2] * 100 + [3] * 100

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
 from calmstream.pages.conditional import conditional
-from estimators.errors import InvalidInput
-from estimators.wire.snapshot import Kind, MarginalRecord
 
 LABELS = (("x", "y"), ("p", "q", "r"))
 

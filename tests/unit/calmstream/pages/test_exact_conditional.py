@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from calmstream.consumer.read.history import History
+from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages.exact_conditional import SnapshotWithProportions, with_proportions
 from calmstream.pages.watch import plain, view
-from consumer.read.history import History
-from estimators.wire.snapshot import Kind
 from tests.support.publisher import Bench, published_plan, work
 
 

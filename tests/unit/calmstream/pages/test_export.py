@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from broker.in_process import InProcessBroker
+from calmstream.broker.in_process import InProcessBroker
 from calmstream.cli import main
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages.export import COLUMNS, joined, to_csv, to_jsonl
 from calmstream.pages.export_columns import BINARY_FORMATS
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from consumer.subscribe.assembler import Snapshot
-from estimators.domain import Attribute, Domain
-from estimators.errors import InvalidInput
-from estimators.wire.snapshot import Kind
 from tests.support.publisher import count_of, names_of, published_plan
 from tests.support.sink.targets import COLUMNS as ROW_COLUMNS
 from tests.support.sink.targets import expected_results, plain

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consumer.subscribe.assembler import Table
+from calmstream.consumer.subscribe.assembler import Table
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "heatmap.py"
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.names import TopicNames
+from calmstream.broker.names import TopicNames
+from calmstream.consumer.central.metrics import CentralMetrics
+from calmstream.consumer.metrics.plan import plan_metrics
+from calmstream.consumer.metrics.plans import PLANS_METRICS
+from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.metrics.registry import Metrics, known_labels, new_registry, tally_metrics
+from calmstream.consumer.serve.metrics import ServeMetrics
+from calmstream.consumer.sink.metrics import sink_metrics
+from calmstream.estimators.central.plan import CentralPlan
 from calmstream.pages.metrics_page import ALL_METRICS, page
-from consumer.central.metrics import CentralMetrics
-from consumer.metrics.plan import plan_metrics
-from consumer.metrics.plans import PLANS_METRICS
-from consumer.metrics.publisher import publisher_metrics
-from consumer.metrics.registry import Metrics, known_labels, new_registry, tally_metrics
-from consumer.serve.metrics import ServeMetrics
-from consumer.sink.metrics import sink_metrics
-from estimators.central.plan import CentralPlan
-from producer.gateway.http.metrics import GatewayMetrics
+from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from tests.support.tally import names_of, small_plan
 
 ROOT = Path(__file__).resolve().parents[4]

@@ -13,6 +13,15 @@ import pytest
 from rich.console import Console
 
 from calmstream.cli import main
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.sink.arrow_rows import STATISTICS
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.statistic_rows import statistic_rows
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind
+from calmstream.estimators.wire.table_summary import Statistic, StatisticsRow, TableSummary
 from calmstream.pages.export import (
     STATISTICS_COLUMNS,
     statistics_to_csv,
@@ -22,15 +31,6 @@ from calmstream.pages.export import (
 from calmstream.pages.export_columns import BINARY_STATISTICS
 from calmstream.pages.statistics import statistics_lines
 from calmstream.pages.watch import plain, render
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from consumer.sink.arrow_rows import STATISTICS
-from consumer.subscribe.assembler import Snapshot
-from consumer.subscribe.statistic_rows import statistic_rows
-from estimators.domain import Domain
-from estimators.plan import Plan
-from estimators.wire.snapshot import Kind
-from estimators.wire.table_summary import Statistic, StatisticsRow, TableSummary
 from tests.support.publisher import count_of, published_plan
 
 DOMAIN = Domain.from_dictionary(

@@ -10,6 +10,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.plan import Guarantee
+from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
 from calmstream.pages.history import WINDOWS, History, sparkline
 from calmstream.pages.watch import (
     FLAGS,
@@ -23,12 +29,6 @@ from calmstream.pages.watch import (
     rows,
     watch,
 )
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from consumer.subscribe.assembler import Snapshot
-from estimators.errors import InvalidInput
-from estimators.plan import Guarantee
-from estimators.wire.snapshot import Kind, MarginalRecord
 from tests.support.publisher import count_of, published_plan
 
 CELLS = [0] * 400 + [1] * 100 + [2] * 300 + [3] * 200

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from calmstream.cli import main
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.kinds import Number
 from calmstream.planning.declared import number_entry
-from estimators.errors import InvalidInput
-from estimators.kinds import Number
 
 
 def edges(text: str) -> list[str]:

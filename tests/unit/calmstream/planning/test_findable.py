@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.planning import draft
 from calmstream.planning import findable
-from estimators.domain import Attribute, Domain
-from estimators.plan import Plan
-from estimators.plan.request import Request
-from estimators.planning import draft
 
 
 def plan(*sizes: int) -> Plan:

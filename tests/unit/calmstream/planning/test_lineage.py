@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from calmstream.common.errors import InvalidInput
 from calmstream.planning.lineage import Lineage, chosen
-from estimators.errors import InvalidInput
 from tests.support.producer import LINEAGE, make_plan
 from tests.support.signed import Operator
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from calmstream.cli import main
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.methods.base import Model, Piloted, ReadsReports
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
 from calmstream.planning.methods_page import CENTRAL, EVALUATION, LOCAL, NOTES, method_note, page
-from estimators import methods
-from estimators.domain import Attribute, Domain
-from estimators.methods.base import Model, Piloted, ReadsReports
-from estimators.plan.request import Request
-from estimators.randomness import SeededRandomness
 
 ROOT = Path(__file__).resolve().parents[4]
 DOMAIN = Domain(tuple(Attribute(f"a{i}", tuple("xyz"[:r])) for i, r in enumerate((2, 3, 2))))

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from consumer.central.budget_account import BudgetAccount
-from estimators.central.accounting import Spend, whole_budget
-from estimators.central.ledger import BudgetSpent, Ledger
-from estimators.errors import FatalError
+from calmstream.common.errors import FatalError
+from calmstream.consumer.central.budget_account import BudgetAccount
+from calmstream.estimators.central.accounting import Spend, whole_budget
+from calmstream.estimators.central.ledger import BudgetSpent, Ledger
 
 PLAN = "b" * 64
 
@@ -69,7 +69,7 @@ def test_a_payment_that_cannot_be_made_durable_is_not_made(
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("broker.files.os.fsync", full)
+    monkeypatch.setattr("calmstream.common.files.os.fsync", full)
     with pytest.raises(FatalError, match="nothing is released"):
         account.pay("0", cost(2))
     monkeypatch.undo()

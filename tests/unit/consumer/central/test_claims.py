@@ -15,18 +15,18 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from broker.in_process import InProcessBroker, SendFault
-from broker.names import CentralNames
-from broker.transport import Partition
-from consumer.central import publication
-from consumer.central.budget_account import BudgetAccount
-from consumer.central.claims import Claims
-from consumer.central.metrics import CentralMetrics
-from consumer.central.publication import Publication
-from consumer.central.subscribe import subscribe_releases
-from estimators.central.ledger import BudgetSpent
-from estimators.errors import FatalError, RecoverableError
-from estimators.randomness import SeededRandomness
+from calmstream.broker.in_process import InProcessBroker, SendFault
+from calmstream.broker.names import CentralNames
+from calmstream.broker.transport import Partition
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.central import publication
+from calmstream.consumer.central.budget_account import BudgetAccount
+from calmstream.consumer.central.claims import Claims
+from calmstream.consumer.central.metrics import CentralMetrics
+from calmstream.consumer.central.publication import Publication
+from calmstream.consumer.central.subscribe import subscribe_releases
+from calmstream.estimators.central.ledger import BudgetSpent
+from calmstream.estimators.randomness import SeededRandomness
 from tests.support.central import PLAN, bodies, packed, placed
 
 NAMES = CentralNames("test", PLAN.name, PLAN.digest, PLAN.partitions)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from consumer.operations.inspect import inspect
-from estimators.errors import FatalError
+from calmstream.common.errors import FatalError
+from calmstream.consumer.operations.inspect import inspect
 from tests.support.tally import at, batch_id, small_plan
 from tests.support.tally_bench import Stage
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from consumer.operations.pilot_counts import Counted, counted
-from estimators.errors import FatalError
+from calmstream.common.errors import FatalError
+from calmstream.consumer.operations.pilot_counts import Counted, counted
 from tests.support.publisher import Bench, count_of, published_plan, work
 
 

@@ -12,19 +12,19 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from broker.names import TopicNames
-from broker.transport import Partition
-from consumer.metrics.publisher import publisher_metrics
-from consumer.operations.replay import replay
-from consumer.publish import changes as publish_changes
-from consumer.publish.config import PublisherConfig
-from consumer.publish.estimate_job import EstimateRunner
-from consumer.publish.session import PublishingSession
-from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
-from estimators.errors import FatalError, InvalidInput, Reason
-from estimators.wire.changes import ChangesRecord, decode_changes, is_changes_key
-from estimators.wire.counts import decode_counts
-from estimators.wire.snapshot import Kind
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Partition
+from calmstream.common.errors import FatalError, InvalidInput, Reason
+from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.operations.replay import replay
+from calmstream.consumer.publish import changes as publish_changes
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.estimate_job import EstimateRunner
+from calmstream.consumer.publish.session import PublishingSession
+from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
+from calmstream.estimators.wire.changes import ChangesRecord, decode_changes, is_changes_key
+from calmstream.estimators.wire.counts import decode_counts
+from calmstream.estimators.wire.snapshot import Kind
 from tests.support.publisher import AWAIT_SECONDS
 from tests.support.tally import batch_id, body, small_plan
 from tests.support.tally_bench import Stage

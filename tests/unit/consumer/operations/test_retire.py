@@ -7,15 +7,15 @@ import threading
 import pytest
 from structlog.testing import capture_logs
 
-from broker.transport import Partition
-from consumer.operations.retire import (
+from calmstream.broker.transport import Partition
+from calmstream.common.errors import FatalError
+from calmstream.consumer.operations.retire import (
     TICK_ONLY_BYTES,
     FinalsWaiter,
     delete_topics,
     last_window,
     stop_admission,
 )
-from estimators.errors import FatalError
 from tests.support.publisher import Bench, published_plan, work
 from tests.support.tally import at, batch_id, body, small_plan
 from tests.support.tally_bench import Stage

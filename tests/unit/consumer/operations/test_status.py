@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from broker.shared.broker import SharedBroker
-from broker.transport import Broker
-from consumer.operations.status import LATE_SECONDS, PlanStatus, statuses
-from estimators.errors import RecoverableError
-from estimators.plan import Plan
+from calmstream.broker.shared.broker import SharedBroker
+from calmstream.broker.transport import Broker
+from calmstream.common.errors import RecoverableError
+from calmstream.consumer.operations.status import LATE_SECONDS, PlanStatus, statuses
+from calmstream.estimators.plan import Plan
 from tests.support.tally import names_of, small_plan
 from tests.support.tally_bench import Stage
 

@@ -11,11 +11,11 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from broker import watched_folder
-from broker.clock import SystemClock
+from calmstream.common import watched_folder
+from calmstream.common.clock import SystemClock
+from calmstream.consumer.plans.folder import PlanFolder
+from calmstream.estimators.plan import Plan
 from calmstream.many_plans import plans_in
-from consumer.plans.folder import PlanFolder
-from estimators.plan import Plan
 from tests.support.producer import make_plan
 
 ONE, TWO = make_plan(name="one"), make_plan(name="two")

@@ -9,17 +9,17 @@ from itertools import pairwise
 import pytest
 from prometheus_client import CollectorRegistry
 
-from broker.in_process import InProcessBroker
-from broker.shared.broker import PlanBroker, SharedBroker
-from broker.transport import Chunk, TopicSpec
-from consumer.metrics import plans as m
-from consumer.metrics.registry import Metrics, known_labels, plan_label
-from consumer.plans.lanes import Inline
-from consumer.plans.role import PlansRole, WorkerKind
-from consumer.plans.served_plan import LONGEST_PAUSE, State
-from consumer.runtime.health import Verdict
-from estimators.errors import FatalError, RecoverableError
-from estimators.plan import Plan
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.shared.broker import PlanBroker, SharedBroker
+from calmstream.broker.transport import Chunk, TopicSpec
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.metrics import plans as m
+from calmstream.consumer.metrics.registry import Metrics, known_labels, plan_label
+from calmstream.consumer.plans.lanes import Inline
+from calmstream.consumer.plans.role import PlansRole, WorkerKind
+from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, State
+from calmstream.consumer.runtime.health import Verdict
+from calmstream.estimators.plan import Plan
 from tests.fault.virtual import Process, VirtualClock
 from tests.support.producer import make_plan
 from tests.support.tally import names_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 
-from consumer.plans.lanes import Inline
-from consumer.plans.served_plan import ServedPlan, State
-from consumer.runtime.health import Verdict
-from estimators.plan import Plan
+from calmstream.consumer.plans.lanes import Inline
+from calmstream.consumer.plans.served_plan import ServedPlan, State
+from calmstream.consumer.runtime.health import Verdict
+from calmstream.estimators.plan import Plan
 from tests.fault.virtual import VirtualClock
 from tests.support.producer import make_plan
 

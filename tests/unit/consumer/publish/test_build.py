@@ -12,17 +12,17 @@ import numpy as np
 import orjson
 import pytest
 
-from consumer.publish import build as snapshots
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from consumer.subscribe.assembler import Snapshot
-from estimators.domain import Attribute, Domain
-from estimators.errors import FatalError, InvalidInput, Reason
-from estimators.marginal import Marginal
-from estimators.plan import Guarantee
-from estimators.plan.loss import loss_plan, loss_window
-from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, decode, parse_key
-from estimators.wire.state import WindowCount
+from calmstream.common.errors import FatalError, InvalidInput, Reason
+from calmstream.consumer.publish import build as snapshots
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.marginal import Marginal
+from calmstream.estimators.plan import Guarantee
+from calmstream.estimators.plan.loss import loss_plan, loss_window
+from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord, decode, parse_key
+from calmstream.estimators.wire.state import WindowCount
 from tests.support.publisher import START, count_of, published_plan
 
 

@@ -7,13 +7,13 @@ from contextlib import suppress
 import pytest
 from structlog.testing import capture_logs
 
-from broker.transport import Partition, Record, TopicSpec
-from consumer.publish.build import build_set
-from consumer.publish.merge import StateMerger
-from consumer.publish.session import PublishingSession
-from estimators.errors import FatalError, RecoverableError
-from estimators.wire.counts import GroupCounts, decode_counts, parse_key
-from estimators.wire.snapshot import Kind, Manifest, decode
+from calmstream.broker.transport import Partition, Record, TopicSpec
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import StateMerger
+from calmstream.consumer.publish.session import PublishingSession
+from calmstream.estimators.wire.counts import GroupCounts, decode_counts, parse_key
+from calmstream.estimators.wire.snapshot import Kind, Manifest, decode
 from tests.support.publisher import Bench, count_of, published_plan, work
 
 WRITES = 2 + 3 + 3

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consumer.publish.merge import MergedWindow, StateMerger
-from estimators.errors import FatalError, Reason
-from estimators.wire.snapshot import Kind
-from estimators.wire.state import closed_key, partition_key
+from calmstream.common.errors import FatalError, Reason
+from calmstream.consumer.publish.merge import MergedWindow, StateMerger
+from calmstream.estimators.wire.snapshot import Kind
+from calmstream.estimators.wire.state import closed_key, partition_key
 from tests.support.publisher import SlotLog, histogram, published_plan, slot_logs
 
 

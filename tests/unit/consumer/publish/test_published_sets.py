@@ -18,17 +18,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from broker.in_process import SendFault
-from broker.transport import Partition, Record
-from consumer.publish.build import build_set
-from consumer.publish.config import PublisherConfig
-from consumer.publish.merge import MergedWindow
-from consumer.publish.schedule import _QUICK_ATTEMPTS
-from consumer.publish.session import PublishingSession
-from estimators.errors import RecoverableError
-from estimators.tally import Tally
-from estimators.wire.snapshot import Kind, Manifest, decode, encode, parse_key
-from estimators.wire.state import WindowCount
+from calmstream.broker.in_process import SendFault
+from calmstream.broker.transport import Partition, Record
+from calmstream.common.errors import RecoverableError
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.publish.schedule import _QUICK_ATTEMPTS
+from calmstream.consumer.publish.session import PublishingSession
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.snapshot import Kind, Manifest, decode, encode, parse_key
+from calmstream.estimators.wire.state import WindowCount
 from tests.support.batches import ZSTD, frame
 from tests.support.publisher import Bench, published_plan, shown, steps, work
 

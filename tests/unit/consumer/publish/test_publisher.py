@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from broker.in_process import SendFault
-from consumer.publish import estimate_job as estimate
-from consumer.publish.build import SnapshotSet, build_set
-from consumer.publish.estimate_job import EstimateRunner
-from consumer.publish.merge import MergedWindow
-from consumer.publish.session import PublishingSession
-from estimators.errors import FatalError, RecoverableError
-from estimators.plan import Plan
-from estimators.wire.snapshot import Kind
+from calmstream.broker.in_process import SendFault
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.publish import estimate_job as estimate
+from calmstream.consumer.publish.build import SnapshotSet, build_set
+from calmstream.consumer.publish.estimate_job import EstimateRunner
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.publish.session import PublishingSession
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind
 from tests.support.publisher import Bench, published_plan, steps, work
 from tests.support.service.processes import until
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.transport import Partition
-from estimators.wire.snapshot import Kind, parse_key
+from calmstream.broker.transport import Partition
+from calmstream.estimators.wire.snapshot import Kind, parse_key
 from tests.support.publisher import Bench, published_plan, work
 
 EARLY, FINAL, TOTAL = Kind.EARLY, Kind.FINAL, Kind.TOTAL

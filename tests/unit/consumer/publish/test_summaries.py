@@ -10,18 +10,18 @@ import orjson
 import pytest
 from jsonschema import Draft202012Validator
 
-from consumer.publish.build import SnapshotSet, build_set
-from consumer.publish.merge import MergedWindow
-from consumer.read.history import History
-from consumer.read.summary import summary
-from consumer.subscribe.assembler import Snapshot
-from estimators.analysis import published_summaries
-from estimators.domain import Domain
-from estimators.errors import ForeignRecord, PlanError
-from estimators.plan import Plan
-from estimators.plan.document import read_plan
-from estimators.wire.snapshot import Kind, MarginalRecord, decode, encode
-from estimators.wire.table_summary import Statistic, TableSummary
+from calmstream.common.errors import ForeignRecord, PlanError
+from calmstream.consumer.publish.build import SnapshotSet, build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.read.history import History
+from calmstream.consumer.read.summary import summary
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.analysis import published_summaries
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.wire.snapshot import Kind, MarginalRecord, decode, encode
+from calmstream.estimators.wire.table_summary import Statistic, TableSummary
 from tests.support.publisher import Bench, count_of, published_plan, work
 
 NUMBERS = Domain.from_dictionary(
@@ -104,7 +104,7 @@ def test_they_are_those_that_a_question_about_the_same_counts_gets() -> None:
 
 
 def test_a_record_with_summaries_is_read_as_it_was_written_and_valid() -> None:
-    schema = files("estimators.schemas").joinpath("snapshot-1.schema.json").read_bytes()
+    schema = files("calmstream.estimators.schemas").joinpath("snapshot-1.schema.json").read_bytes()
     plan = asking(NUMBERS, "mean", "rank")
     assert read_plan(plan.to_bytes()) == plan
     for record in built(plan).marginals:

@@ -8,17 +8,17 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from broker.transport import Partition
-from consumer.metrics.registry import plan_label
-from consumer.publish import build, changes, kept_counts, untested
-from consumer.publish.untested import UntestedCounts
-from consumer.read import history
-from consumer.read.kept import KeptCounts
-from estimators.analysis.poisoning import Examination
-from estimators.errors import ForeignRecord, InvalidInput, RecoverableError
-from estimators.plan import Plan
-from estimators.tally import Tally
-from estimators.wire.changes import (
+from calmstream.broker.transport import Partition
+from calmstream.common.errors import ForeignRecord, InvalidInput, RecoverableError
+from calmstream.consumer.metrics.registry import plan_label
+from calmstream.consumer.publish import build, changes, kept_counts, untested
+from calmstream.consumer.publish.untested import UntestedCounts
+from calmstream.consumer.read import history
+from calmstream.consumer.read.kept import KeptCounts
+from calmstream.estimators.analysis.poisoning import Examination
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.changes import (
     ChangesRecord,
     Family,
     changes_key,
@@ -26,9 +26,9 @@ from estimators.wire.changes import (
     encode_changes,
     is_changes_key,
 )
-from estimators.wire.counts import CountsHeader, read_record
-from estimators.wire.snapshot import Kind
-from estimators.wire.state import closed_key
+from calmstream.estimators.wire.counts import CountsHeader, read_record
+from calmstream.estimators.wire.snapshot import Kind
+from calmstream.estimators.wire.state import closed_key
 from tests.support.publisher import Bench, published_plan, steps, work
 
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from consumer.read.changes import changes, changes_of_plans, require_same_domain
-from consumer.read.history import History
-from consumer.read.refusals import NoReports
-from estimators.domain import Attribute, Domain
-from estimators.errors import InvalidInput
-from estimators.kinds import CHOSEN, Choice, Number, Ordered
-from estimators.plan import Guarantee, Plan
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.changes import changes, changes_of_plans, require_same_domain
+from calmstream.consumer.read.history import History
+from calmstream.consumer.read.refusals import NoReports
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.kinds import CHOSEN, Choice, Number, Ordered
+from calmstream.estimators.plan import Guarantee, Plan
 from tests.support.publisher import Bench, published_plan, work
 
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from broker.transport import Partition
-from consumer.read import history as module
-from consumer.read.history import History
-from consumer.subscribe.assembler import Snapshot
-from estimators import methods
-from estimators.errors import FatalError, InvalidInput
-from estimators.plan import Guarantee, Plan
-from estimators.wire.counts import decode_counts, encode_counts
-from estimators.wire.snapshot import Kind
+from calmstream.broker.transport import Partition
+from calmstream.common.errors import FatalError, InvalidInput
+from calmstream.consumer.read import history as module
+from calmstream.consumer.read.history import History
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators import methods
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.wire.counts import decode_counts, encode_counts
+from calmstream.estimators.wire.snapshot import Kind
 from tests.support.publisher import Bench, count_of, published_plan, work
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from broker.in_process import InProcessBroker
-from broker.transport import Partition
-from consumer.read.kept import KeptCounts
-from estimators.analysis import poisoning
-from estimators.wire.counts import decode_counts, encode_counts
-from estimators.wire.snapshot import Kind, manifest_key
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.transport import Partition
+from calmstream.consumer.read.kept import KeptCounts
+from calmstream.estimators.analysis import poisoning
+from calmstream.estimators.wire.counts import decode_counts, encode_counts
+from calmstream.estimators.wire.snapshot import Kind, manifest_key
 from tests.support.publisher import Bench, published_plan, work
 
 WINDOWS = 12
@@ -168,7 +168,7 @@ def test_a_forged_window_is_known_without_its_manifest(
     monkeypatch: pytest.MonkeyPatch, fetched: list[int]
 ) -> None:
     bench = filled(forged=2)
-    monkeypatch.setattr("consumer.read.kept.examine", None)
+    monkeypatch.setattr("calmstream.consumer.read.kept.examine", None)
     found = [reading(bench).final(window) for window in range(WINDOWS)]
     assert [window for window, f in enumerate(found) if f and f.suspicious] == [2]
     assert 0 not in fetched
@@ -184,7 +184,7 @@ def test_counts_of_version_1_0_are_examined(monkeypatch: pytest.MonkeyPatch) -> 
         examined.append(args)
         return poisoning.examine(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("consumer.read.kept.examine", examine)
+    monkeypatch.setattr("calmstream.consumer.read.kept.examine", examine)
     kept = reading(bench)
     for _ in range(2):
         found = [kept.final(window) for window in range(WINDOWS)]

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from consumer.read.ranges import Windows, read_windows
-from estimators.errors import InvalidInput
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.ranges import Windows, read_windows
 from tests.support.publisher import published_plan
 
 DAY = 86_400

@@ -8,11 +8,11 @@ import numpy as np
 import orjson
 import pytest
 
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.history import History
+from calmstream.consumer.read.summary import Summary, split, summary
+from calmstream.estimators.domain import Domain
 from calmstream.pages import summary as page
-from consumer.read.history import History
-from consumer.read.summary import Summary, split, summary
-from estimators.domain import Domain
-from estimators.errors import InvalidInput
 from tests.support.publisher import Bench, published_plan, work
 
 DOMAIN = Domain.from_dictionary(

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
-from broker.clock import ManualClock
-from consumer.runtime import health
-from consumer.runtime.health import HealthServer, RoleHealth, health_app
+from calmstream.common.clock import ManualClock
+from calmstream.consumer.runtime import health
+from calmstream.consumer.runtime.health import HealthServer, RoleHealth, health_app
 
 SECONDS = 60.0
 """How long a client waits for the server, which may get no processor for a while."""

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.clock import SystemClock
-from consumer.runtime.health import RoleHealth
-from consumer.runtime.service import run_roles
-from estimators.errors import FatalError
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import FatalError
+from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.runtime.service import run_roles
 
 SECONDS = 60.0
 
@@ -59,10 +59,10 @@ PROGRAM = textwrap.dedent(
     """
     import sys, threading, time
     from prometheus_client import CollectorRegistry
-    from broker.clock import SystemClock
-    from consumer.runtime.config import HttpConfig
-    from consumer.runtime.health import RoleHealth
-    from consumer.runtime.service import configure_logging, run_service
+    from calmstream.common.clock import SystemClock
+    from calmstream.consumer.runtime.config import HttpConfig
+    from calmstream.consumer.runtime.health import RoleHealth
+    from calmstream.consumer.runtime.service import configure_logging, run_service
 
     class Role:
         name = "slow"

@@ -7,13 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from broker.in_process import InProcessBroker
-from broker.names import TopicNames
-from broker.transport import TopicSpec
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import TopicSpec
+from calmstream.common.errors import FatalError
+from calmstream.consumer.runtime.topic_checks import (
+    find_counts,
+    required_retention_ms,
+    verify_topics,
+)
+from calmstream.estimators.plan import Plan
 from calmstream.topics import ensure_topics
-from consumer.runtime.topic_checks import find_counts, required_retention_ms, verify_topics
-from estimators.errors import FatalError
-from estimators.plan import Plan
 from tests.support.tally import names_of, small_plan
 
 PLAN = small_plan(partitions=2, groups=2)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from consumer.runtime.topic_watch import TopicWatch
-from estimators.errors import FatalError, RecoverableError
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.runtime.topic_watch import TopicWatch
 from tests.support.tally import small_plan
 from tests.support.tally_bench import DAY_MS, Stage, await_requests
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from consumer.serve.guard import POLICY
-from consumer.serve.page_files import ASSETS, PageFiles
+from calmstream.consumer.serve.guard import POLICY
+from calmstream.consumer.serve.page_files import ASSETS, PageFiles
 
 ROOT = Path(__file__).resolve().parents[4]
 NAMES = sorted(path.name for path in ASSETS.iterdir())
@@ -42,8 +42,8 @@ def test_the_page_fits_the_policy() -> None:
 
 def test_the_built_files_ship_and_their_sources_do_not() -> None:
     setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    assert setuptools["package-data"]["consumer.serve"] == ["assets/*"]
-    assert "consumer.serve.page*" in setuptools["packages"]["find"]["exclude"]
+    assert setuptools["package-data"]["calmstream.consumer.serve"] == ["assets/*"]
+    assert "calmstream.consumer.serve.page*" in setuptools["packages"]["find"]["exclude"]
 
 
 def test_names_with_a_hash_follow_from_the_content() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from consumer.serve.problems import KINDS
-from consumer.serve.settings import ServeSettings
+from calmstream.consumer.serve.problems import KINDS
+from calmstream.consumer.serve.settings import ServeSettings
 from tests.support.docs import ROOT
 
 TEXT = (ROOT / "docs" / "serving.md").read_text()

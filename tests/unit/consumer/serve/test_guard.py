@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from consumer.serve.guard import POLICY
-from estimators.errors import InvalidInput
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.serve.guard import POLICY
 from tests.support.publisher import Bench
 from tests.support.serving import Serving, filled, serving_bench
 

@@ -13,14 +13,14 @@ import httpx
 import orjson
 import pytest
 
-from broker.transport import Partition, Reader, Topics
-from consumer.metrics.registry import plan_label
-from consumer.read.formats import FORMATS
-from consumer.read.history import History
-from consumer.serve import server
-from consumer.serve.connections import Connections
-from consumer.serve.problems import Problem
-from estimators.errors import RecoverableError
+from calmstream.broker.transport import Partition, Reader, Topics
+from calmstream.common.errors import RecoverableError
+from calmstream.consumer.metrics.registry import plan_label
+from calmstream.consumer.read.formats import FORMATS
+from calmstream.consumer.read.history import History
+from calmstream.consumer.serve import server
+from calmstream.consumer.serve.connections import Connections
+from calmstream.consumer.serve.problems import Problem
 from tests.support.publisher import Bench, published_plan, work
 from tests.support.serving import Serving, filled, serving, serving_bench, wait_for
 

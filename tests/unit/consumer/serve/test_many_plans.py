@@ -10,12 +10,12 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from broker.clock import SystemClock
-from broker.settings import load
-from consumer.serve.metrics import ServeMetrics
-from consumer.serve.server import ResultsServer
-from consumer.serve.settings import ServeSettings
-from estimators.plan import Plan
+from calmstream.common.clock import SystemClock
+from calmstream.common.settings import load
+from calmstream.consumer.serve.metrics import ServeMetrics
+from calmstream.consumer.serve.server import ResultsServer
+from calmstream.consumer.serve.settings import ServeSettings
+from calmstream.estimators.plan import Plan
 from tests.support.publisher import Bench, published_plan, work
 from tests.support.serving import DEADLINE, wait_for
 

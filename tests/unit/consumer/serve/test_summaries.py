@@ -8,11 +8,11 @@ from dataclasses import replace
 import orjson
 import pytest
 
+from calmstream.consumer.read.history import History
+from calmstream.consumer.read.summary import summary
+from calmstream.consumer.serve import schemas
+from calmstream.estimators.domain import Domain
 from calmstream.pages.summary import as_json
-from consumer.read.history import History
-from consumer.read.summary import summary
-from consumer.serve import schemas
-from estimators.domain import Domain
 from tests.support.publisher import Bench, published_plan
 from tests.support.serving import Serving, filled, serving_bench
 

@@ -8,8 +8,8 @@ import numpy as np
 import orjson
 import pytest
 
-from consumer.read.formats import as_arrow, as_csv, as_json
-from consumer.read.history import History
+from calmstream.consumer.read.formats import as_arrow, as_csv, as_json
+from calmstream.consumer.read.history import History
 from tests.support.publisher import Bench
 from tests.support.serving import Serving, filled, serving_bench
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from consumer.serve.turns import QueueFull, Turns
+from calmstream.consumer.serve.turns import QueueFull, Turns
 
 DEADLINE = 60.0
 

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from broker.clock import SystemClock
-from broker.in_process import InProcessBroker
-from broker.transport import Sink
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from consumer.sink import follower as module
-from consumer.sink.duckdb_file import DuckDbTarget
-from consumer.sink.follower import SinkFollower
-from consumer.sink.metrics import FAILURES, FINALS, SETS, WAITING, sink_metrics
-from consumer.sink.stored import StoredSet
-from consumer.sink.target import Stored
-from consumer.subscribe.assembler import Snapshot
-from estimators.errors import FatalError, MissingTopic, RecoverableError
-from estimators.wire.snapshot import Kind, encode
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.transport import Sink
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.sink import follower as module
+from calmstream.consumer.sink.duckdb_file import DuckDbTarget
+from calmstream.consumer.sink.follower import SinkFollower
+from calmstream.consumer.sink.metrics import FAILURES, FINALS, SETS, WAITING, sink_metrics
+from calmstream.consumer.sink.stored import StoredSet
+from calmstream.consumer.sink.target import Stored
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.wire.snapshot import Kind, encode
 from tests.support.publisher import DAY_MS, count_of, names_of, published_plan
 from tests.support.service.processes import until
 from tests.support.sink.targets import Place, expected_results, place

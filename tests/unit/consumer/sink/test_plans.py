@@ -11,26 +11,26 @@ import orjson
 import pytest
 from prometheus_client import CollectorRegistry
 
-from broker.clock import SystemClock
-from broker.in_process import InProcessBroker
-from broker.settings import load
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import InvalidInput, RecoverableError
+from calmstream.common.settings import load
+from calmstream.consumer.metrics.registry import plan_label
+from calmstream.consumer.plans import served_plan
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.sink import plans as module
+from calmstream.consumer.sink.duckdb_file import DuckDbTarget
+from calmstream.consumer.sink.follower import SinkFollower
+from calmstream.consumer.sink.metrics import sink_metrics
+from calmstream.consumer.sink.once import OnceForEach
+from calmstream.consumer.sink.stored import StoredSet
+from calmstream.consumer.sink.target import Stored
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind
 from calmstream.many_plans import ManyPlans, Namespaces
-from consumer.metrics.registry import plan_label
-from consumer.plans import served_plan
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from consumer.runtime.config import TallyConfig
-from consumer.sink import plans as module
-from consumer.sink.duckdb_file import DuckDbTarget
-from consumer.sink.follower import SinkFollower
-from consumer.sink.metrics import sink_metrics
-from consumer.sink.once import OnceForEach
-from consumer.sink.stored import StoredSet
-from consumer.sink.target import Stored
-from consumer.subscribe.assembler import Snapshot
-from estimators.errors import InvalidInput, RecoverableError
-from estimators.plan import Plan
-from estimators.wire.snapshot import Kind
 from tests.support.publisher import DAY_MS, count_of, published_plan
 from tests.support.service.processes import until
 from tests.support.sink.targets import Place, Row, expected_results, place

@@ -11,11 +11,11 @@ import orjson
 import psycopg
 import pytest
 
-from broker.files import exclusive
-from consumer.sink import duckdb_file, patience, postgres_schema
-from consumer.sink.duckdb_file import DuckDbTarget
-from consumer.sink.target import SCHEMA_VERSION, target_of
-from estimators.errors import FatalError, InvalidInput, RecoverableError
+from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
+from calmstream.common.files import exclusive
+from calmstream.consumer.sink import duckdb_file, patience, postgres_schema
+from calmstream.consumer.sink.duckdb_file import DuckDbTarget
+from calmstream.consumer.sink.target import SCHEMA_VERSION, target_of
 from tests.support.ports import free_port
 from tests.support.sink.postgres import PASSWORD, PostgresServer
 from tests.support.sink.targets import KINDS, Place, place, postgres_place

@@ -11,17 +11,17 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from consumer.sink import duckdb_file, postgres_schema
-from consumer.sink.arrow_rows import STATISTICS
-from consumer.sink.duckdb_file import DuckDbTarget
-from consumer.sink.stored import StoredSet, stored_set
-from consumer.subscribe.assembler import Snapshot
-from estimators.domain import Domain
-from estimators.errors import ForeignRecord, InvalidInput
-from estimators.wire.snapshot import Kind
-from estimators.wire.table_summary import Statistic, StatisticsRow
+from calmstream.common.errors import ForeignRecord, InvalidInput
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.sink import duckdb_file, postgres_schema
+from calmstream.consumer.sink.arrow_rows import STATISTICS
+from calmstream.consumer.sink.duckdb_file import DuckDbTarget
+from calmstream.consumer.sink.stored import StoredSet, stored_set
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.wire.snapshot import Kind
+from calmstream.estimators.wire.table_summary import Statistic, StatisticsRow
 from tests.support.publisher import count_of, published_plan
 from tests.support.sink.postgres import PostgresServer
 from tests.support.sink.targets import KINDS, Place, place, plain, postgres_place

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from consumer.sink.stored import SetId, StoredSet, stored_set
-from consumer.sink.target import Target
-from consumer.subscribe.assembler import Snapshot, above
-from estimators.domain import Attribute, Domain
-from estimators.errors import InvalidInput, RecoverableError
-from estimators.plan import Group, Plan
-from estimators.view import View
-from estimators.wire.snapshot import Kind, MarginalRecord
+from calmstream.common.errors import InvalidInput, RecoverableError
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.sink.stored import SetId, StoredSet, stored_set
+from calmstream.consumer.sink.target import Target
+from calmstream.consumer.subscribe.assembler import Snapshot, above
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.view import View
+from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
 from tests.support.publisher import START, count_of, names_of, published_plan
 from tests.support.sink.postgres import PostgresServer
 from tests.support.sink.targets import KINDS, Place, expected_results, expected_sets, place

@@ -6,11 +6,11 @@ from itertools import permutations
 
 import pytest
 
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from consumer.subscribe.assembler import Snapshot
-from consumer.subscribe.delivery_order import DeliveryOrder
-from estimators.wire.snapshot import Kind
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.delivery_order import DeliveryOrder
+from calmstream.estimators.wire.snapshot import Kind
 from tests.support.publisher import count_of, published_plan
 
 PLAN = published_plan(groups=1, windows=50)

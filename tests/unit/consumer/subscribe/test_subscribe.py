@@ -10,20 +10,20 @@ import numpy as np
 import orjson
 import pytest
 
-from broker.transport import Partition
-from consumer.publish.build import SnapshotSet, build_set
-from consumer.publish.merge import MergedWindow
-from consumer.subscribe.assembler import SnapshotAssembler, above
-from consumer.subscribe.subscribe import plan_names, subscribe
-from estimators.errors import (
+from calmstream.broker.transport import Partition
+from calmstream.common.errors import (
     FatalError,
     ForeignRecord,
     InvalidInput,
     MissingTopic,
     RecoverableError,
 )
-from estimators.plan import Plan
-from estimators.wire.snapshot import Kind, Manifest, MarginalRecord
+from calmstream.consumer.publish.build import SnapshotSet, build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.subscribe.assembler import SnapshotAssembler, above
+from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord
 from tests.support.batches import ZSTD, frame
 from tests.support.publisher import Bench, count_of, published_plan
 

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from consumer.tally.folding import batch_ids
-from consumer.tally.folding.batch_ids import BatchIds, as_ids, hashes
+from calmstream.consumer.tally.folding import batch_ids
+from calmstream.consumer.tally.folding.batch_ids import BatchIds, as_ids, hashes
 
 DICE = random.Random(7)
 

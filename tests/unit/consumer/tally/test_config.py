@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from broker.settings import Secret, load
+from calmstream.common.errors import InvalidInput
+from calmstream.common.settings import Secret, load
 from calmstream.connect import SecurityConfig
-from consumer.runtime.config import HttpConfig, TallyConfig
-from estimators.errors import InvalidInput
+from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
 
 
 def test_arguments_come_before_the_environment_before_defaults(

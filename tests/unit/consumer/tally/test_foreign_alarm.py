@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from broker.settings import load
-from consumer.runtime.config import TallyConfig
-from consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
-from estimators.errors import FatalError, Reason
+from calmstream.common.errors import FatalError, Reason
+from calmstream.common.settings import load
+from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
 from tests.support.tally import batch_id, small_plan
 from tests.support.tally_bench import Stage, sample
 

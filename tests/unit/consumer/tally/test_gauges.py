@@ -6,11 +6,11 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
-from broker.clock import ManualClock
-from broker.metric_definition import MetricDefinition
-from broker.transport import Partition
-from consumer.metrics import tally as m
-from consumer.tally.monitoring.gauges import Gauges
+from calmstream.broker.transport import Partition
+from calmstream.common.clock import ManualClock
+from calmstream.common.metric_definition import MetricDefinition
+from calmstream.consumer.metrics import tally as m
+from calmstream.consumer.tally.monitoring.gauges import Gauges
 
 WHERE = Partition("t", 0)
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection
 
 import pytest
 
-from broker.clock import ManualClock
-from broker.transport import Partition
-from consumer.runtime.health import Verdict
-from consumer.tally.monitoring.log_ends import EndWatch
-from estimators.errors import FatalError, RecoverableError
+from calmstream.broker.transport import Partition
+from calmstream.common.clock import ManualClock
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.runtime.health import Verdict
+from calmstream.consumer.tally.monitoring.log_ends import EndWatch
 from tests.support.tally import small_plan
 from tests.support.tally_bench import Stage, await_requests, sample
 

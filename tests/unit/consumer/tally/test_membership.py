@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from broker.clock import ManualClock
-from broker.records import in_chunks
-from broker.settings import load
-from broker.transport import Changes, Partition, Record
-from consumer.runtime.config import TallyConfig
-from consumer.tally.membership import Membership
-from estimators.errors import FatalError, RecoverableError
+from calmstream.broker.records import in_chunks
+from calmstream.broker.transport import Changes, Partition, Record
+from calmstream.common.clock import ManualClock
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.settings import load
+from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.tally.membership import Membership
 
 A, B = Partition("reports", 0), Partition("reports", 1)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry
 
-from broker.metric_definition import Kind, MetricDefinition
-from consumer.metrics.registry import plan_label, tally_metrics
-from consumer.metrics.tally import REJECTIONS, TALLY_METRICS
-from estimators.errors import Reason
+from calmstream.common.errors import Reason
+from calmstream.common.metric_definition import Kind, MetricDefinition
+from calmstream.consumer.metrics.registry import plan_label, tally_metrics
+from calmstream.consumer.metrics.tally import REJECTIONS, TALLY_METRICS
 from tests.support.tally import names_of, small_plan
 
 PLAN = small_plan(partitions=2, groups=3)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from broker.clock import ManualClock
-from broker.transport import Partition
-from consumer.tally.writing import outbox as module
-from consumer.tally.writing.outbox import Outbox, Write
-from estimators.errors import FatalError, RecoverableError
+from calmstream.broker.transport import Partition
+from calmstream.common.clock import ManualClock
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.tally.writing import outbox as module
+from calmstream.consumer.tally.writing.outbox import Outbox, Write
 
 A, B = Partition("reports", 0), Partition("reports", 1)
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from broker.clock import ManualClock
-from broker.transport import Partition, TopicInfo
-from consumer.tally.restore import Restorer, check_log
-from estimators.errors import FatalError, Reason, RecoverableError
-from estimators.tally import Tally
-from estimators.wire.state import (
+from calmstream.broker.transport import Partition, TopicInfo
+from calmstream.common.clock import ManualClock
+from calmstream.common.errors import FatalError, Reason, RecoverableError
+from calmstream.consumer.tally.restore import Restorer, check_log
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.state import (
     ClosedWindow,
     PartitionState,
     WindowCount,

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from broker.clock import ManualClock
-from broker.transport import Partition
-from consumer.tally.writing.ticks import Ticker
-from estimators.errors import FatalError, RecoverableError
+from calmstream.broker.transport import Partition
+from calmstream.common.clock import ManualClock
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.tally.writing.ticks import Ticker
 
 ONE, OTHER = Partition("t", 0), Partition("t", 1)
 STALL = 20.0

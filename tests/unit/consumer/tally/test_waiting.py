@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from broker.clock import ManualClock
-from consumer.runtime.health import RoleHealth
-from consumer.tally.waiting import KeepAlive, StopRequested
+from calmstream.common.clock import ManualClock
+from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.tally.waiting import KeepAlive, StopRequested
 
 
 class Heartbeats:

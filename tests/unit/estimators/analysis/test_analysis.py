@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calmstream.evaluation.population import collect
-from estimators import methods
-from estimators.analysis import (
+from calmstream.estimators import methods
+from calmstream.estimators.analysis import (
     analyse,
     chow_liu,
     conditional,
@@ -18,8 +17,9 @@ from estimators.analysis import (
     mutual_information,
     statistic,
 )
-from estimators.analysis.distribution import critical_value, tail
-from estimators.methods.base import LinearAnswers
+from calmstream.estimators.analysis.distribution import critical_value, tail
+from calmstream.estimators.methods.base import LinearAnswers
+from calmstream.evaluation.population import collect
 from tests.support.plans import draft, mixed_domain
 
 
@@ -178,8 +178,8 @@ def test_answers_of_a_character_model_agree_with_brute_force() -> None:
     plan, _ = draft(domain, "1", 10**6, 2, "characters")
     joint = np.random.default_rng(2).dirichlet(np.ones(24))
     codes = np.array(list(product(range(3), range(2), range(4))), np.uint16)
-    from estimators.mechanisms.base import Covariance
-    from estimators.methods.shared.coefficients import Evidence, Recovery, Structure
+    from calmstream.estimators.mechanisms.base import Covariance
+    from calmstream.estimators.methods.shared.coefficients import Evidence, Recovery, Structure
 
     views = [view for group in plan.groups for view in group.views]
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from estimators.analysis.chi_square import even_independence
+from calmstream.estimators.analysis.chi_square import even_independence
 
 
 def test_two_binary_attributes_give_the_normal_test() -> None:

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.estimators import methods
+from calmstream.estimators.analysis.report import analyse, check_pair
+from calmstream.estimators.marginal import is_noise
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.snapshot import Kind, MarginalRecord, decode
+from calmstream.estimators.wire.state import WindowCount
 from calmstream.evaluation.population import collect
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from estimators import methods
-from estimators.analysis.report import analyse, check_pair
-from estimators.marginal import is_noise
-from estimators.plan import Plan
-from estimators.tally import Tally
-from estimators.wire.snapshot import Kind, MarginalRecord, decode
-from estimators.wire.state import WindowCount
 from tests.support.plans import draft, empty_tallies, mixed_domain
 
 PARAMETERS = {

@@ -7,14 +7,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimators import methods
-from estimators.analysis.grouped import GroupedTable, conditional, difference, grouped
-from estimators.analysis.grouping import Grouping, parse
-from estimators.domain import Domain
-from estimators.errors import InvalidInput
-from estimators.methods.base import Model
-from estimators.numerics.contraction import contract, contract_both
-from estimators.tally import Tally
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators import methods
+from calmstream.estimators.analysis.grouped import GroupedTable, conditional, difference, grouped
+from calmstream.estimators.analysis.grouping import Grouping, parse
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.methods.base import Model
+from calmstream.estimators.numerics.contraction import contract, contract_both
+from calmstream.estimators.tally import Tally
 from tests.support.plans import draft, mixed_domain
 
 METHODS = ("am", "calm", "noise-aware", "fc", "rr-independent")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from estimators.analysis.grouping import REST, Grouping, of_mapping, parse, ungrouped
-from estimators.domain import Attribute, Domain
-from estimators.errors import InvalidInput
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.analysis.grouping import REST, Grouping, of_mapping, parse, ungrouped
+from calmstream.estimators.domain import Attribute, Domain
 
 REGION = Attribute("region", ("EU", "US", "Asia", "other"), other=3)
 AGE = Attribute("age", ("17-25", "26-30", "31-50", "51+", "unknown"))

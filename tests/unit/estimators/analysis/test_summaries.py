@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from estimators.analysis.summaries import Distribution, levels
-from estimators.domain import Attribute, Domain
-from estimators.errors import InvalidInput
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.analysis.summaries import Distribution, levels
+from calmstream.estimators.domain import Attribute, Domain
 
 BINS = {"name": "x", "kind": "number", "edges": [0, 10, 20, 40], "below": True, "above": True}
 GRID = {"name": "x", "kind": "number", "edges": [0, 10, 40], "rounding": "grid", "other": "?"}

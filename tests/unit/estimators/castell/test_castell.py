@@ -12,9 +12,9 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from estimators.castell import schemes
-from estimators.mechanisms.product_grr import ProductGRR
-from estimators.numerics.block_inverse import (
+from calmstream.estimators.castell import schemes
+from calmstream.estimators.mechanisms.product_grr import ProductGRR
+from calmstream.estimators.numerics.block_inverse import (
     AxisChannel,
     channels,
     expected_sse,
@@ -22,7 +22,7 @@ from estimators.numerics.block_inverse import (
     noise_given_truth,
     unmix,
 )
-from estimators.numerics.dependence import cluster, cramers_v
+from calmstream.estimators.numerics.dependence import cluster, cramers_v
 
 # The paper's Appendix B: epsilon = ln 3 per attribute, ten respondents.
 LN3 = (AxisChannel((0,), 2, 0.5, 0.25), AxisChannel((1,), 2, 0.5, 0.25))

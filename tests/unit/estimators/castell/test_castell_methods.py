@@ -10,12 +10,12 @@ from math import prod
 import numpy as np
 import pytest
 
+from calmstream.common.errors import DomainError, InvalidInput, PlanError
+from calmstream.estimators import methods
+from calmstream.estimators.castell.design import choose_tables
+from calmstream.estimators.mechanisms.product_grr import ProductGRR
+from calmstream.estimators.plan.document import read_plan
 from calmstream.evaluation.population import collect
-from estimators import methods
-from estimators.castell.design import choose_tables
-from estimators.errors import DomainError, InvalidInput, PlanError
-from estimators.mechanisms.product_grr import ProductGRR
-from estimators.plan.document import read_plan
 from tests.support.plans import draft, empty_tallies, mixed_domain
 
 DOMAIN = mixed_domain(3, 4, 2, 2)

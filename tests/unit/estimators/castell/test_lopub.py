@@ -12,17 +12,17 @@ from math import prod
 import numpy as np
 import pytest
 
-from estimators import methods
-from estimators.castell.lasso import expectation_maximisation, nonnegative_lasso
-from estimators.errors import InvalidInput, PlanError
-from estimators.mechanisms.bloom_rr import BloomRR
-from estimators.mechanisms.hashing import buckets
-from estimators.mechanisms.registry import build
-from estimators.methods.lopub import LoPubModel, refine
-from estimators.numerics.block_inverse import fold_axis
-from estimators.plan.request import Request
-from estimators.randomness import SeededRandomness
-from estimators.tally import Tally
+from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators import methods
+from calmstream.estimators.castell.lasso import expectation_maximisation, nonnegative_lasso
+from calmstream.estimators.mechanisms.bloom_rr import BloomRR
+from calmstream.estimators.mechanisms.hashing import buckets
+from calmstream.estimators.mechanisms.registry import build
+from calmstream.estimators.methods.lopub import LoPubModel, refine
+from calmstream.estimators.numerics.block_inverse import fold_axis
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.tally import Tally
 from tests.support.mechanisms import below_exp
 from tests.support.plans import draft, empty_tallies, mixed_domain
 

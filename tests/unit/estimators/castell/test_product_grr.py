@@ -11,11 +11,11 @@ from math import prod
 import numpy as np
 import pytest
 
-from estimators.errors import PlanError
-from estimators.mechanisms.grr import GRR
-from estimators.mechanisms.joint_tables import JointTables, digits_of
-from estimators.mechanisms.product_grr import MAX_WEIGHT, ProductGRR, share_weight
-from estimators.randomness import SeededRandomness, exp_weight
+from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms.grr import GRR
+from calmstream.estimators.mechanisms.joint_tables import JointTables, digits_of
+from calmstream.estimators.mechanisms.product_grr import MAX_WEIGHT, ProductGRR, share_weight
+from calmstream.estimators.randomness import SeededRandomness, exp_weight
 from tests.support.mechanisms import below_exp
 
 TWO_32 = 1 << 32

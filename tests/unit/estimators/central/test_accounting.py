@@ -9,15 +9,15 @@ from math import log, sqrt
 
 import pytest
 
-from estimators.central.accounting import (
+from calmstream.common.errors import FatalError, PlanError
+from calmstream.estimators.central.accounting import (
     Spend,
     allocate,
     epsilon_of,
     parse_delta,
     whole_budget,
 )
-from estimators.central.ledger import BudgetSpent, Ledger, read_ledger
-from estimators.errors import FatalError, PlanError
+from calmstream.estimators.central.ledger import BudgetSpent, Ledger, read_ledger
 
 PLAN = "a" * 64
 

@@ -12,9 +12,9 @@ from math import prod
 import numpy as np
 import pytest
 
-from estimators.central import candidates as module
-from estimators.central.candidates import candidates, grow
-from estimators.central.tuples import size
+from calmstream.estimators.central import candidates as module
+from calmstream.estimators.central.candidates import candidates, grow
+from calmstream.estimators.central.tuples import size
 
 Cells = Mapping[tuple[int, ...], np.ndarray]
 

@@ -9,18 +9,18 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from estimators.central.accounting import Allocation, allocate, whole_budget
-from estimators.central.dp_marginals import (
+from calmstream.common.errors import PlanError
+from calmstream.estimators.central.accounting import Allocation, allocate, whole_budget
+from calmstream.estimators.central.dp_marginals import (
     Settings,
     check_allocation,
     noisy_threshold,
     release,
 )
-from estimators.central.quantile import private_quantile
-from estimators.central.thresholds import universe_threshold, unseen_threshold
-from estimators.central.tuples import Locator, Records, size
-from estimators.errors import PlanError
-from estimators.randomness import SeededRandomness
+from calmstream.estimators.central.quantile import private_quantile
+from calmstream.estimators.central.thresholds import universe_threshold, unseen_threshold
+from calmstream.estimators.central.tuples import Locator, Records, size
+from calmstream.estimators.randomness import SeededRandomness
 
 # So little noise that every count is exact: for tests of everything but the noise.
 CLEAR = Allocation(3, Fraction(1 << 10), Fraction(1, 10_000), Fraction(1, 10**6))
@@ -87,7 +87,7 @@ def test_tuples_grow_only_from_their_subtuples() -> None:
 def test_contributions_are_limited_to_a_uniform_subset(
     lookup: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("estimators.central.tuples._LOOKUP", lookup)
+    monkeypatch.setattr("calmstream.estimators.central.tuples._LOOKUP", lookup)
     codes = np.zeros((6000, 6), np.int64)
     codes[:3000, 3:] = -1  # half of the records hold 3 pairs, the others 15
     records = Records(codes, (1,) * 6)
@@ -166,7 +166,7 @@ def test_which_limits_are_possible_does_not_depend_on_the_records(
         limits.append(largest)
         return private_quantile(sizes, largest, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("estimators.central.dp_marginals.private_quantile", spy)
+    monkeypatch.setattr("calmstream.estimators.central.dp_marginals.private_quantile", spy)
     codes = np.zeros((400, 3), np.int64)
     codes[:, 2] = -1
     for last in (-1, 0):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from estimators.central.discrete_gaussian import (
+from calmstream.common.errors import PlanError
+from calmstream.estimators.central.discrete_gaussian import (
     MAX_VARIANCE,
     _accept,
     _bernoulli_exp_wide,
@@ -18,9 +19,8 @@ from estimators.central.discrete_gaussian import (
     discrete_laplace,
     round_variance,
 )
-from estimators.central.quantile import private_quantile
-from estimators.errors import PlanError
-from estimators.randomness import SeededRandomness
+from calmstream.estimators.central.quantile import private_quantile
+from calmstream.estimators.randomness import SeededRandomness
 
 ALPHA = 1e-6
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimators.central import release_wire
-from estimators.central.dp_marginals import Level, Release
-from estimators.central.release_reading import CentralRelease, ReleaseFold, ReleaseOwners
-from estimators.central.release_wire import encode_claim, encode_level, encode_manifest
+from calmstream.estimators.central import release_wire
+from calmstream.estimators.central.dp_marginals import Level, Release
+from calmstream.estimators.central.release_reading import CentralRelease, ReleaseFold, ReleaseOwners
+from calmstream.estimators.central.release_wire import encode_claim, encode_level, encode_manifest
 from tests.support.central import PLAN
 
 NONCE, OTHER = "0" * 32, "1" * 32

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from estimators.changes import bootstrap
-from estimators.changes.homogeneity import Homogeneity
+from calmstream.estimators.changes import bootstrap
+from calmstream.estimators.changes.homogeneity import Homogeneity
 
 FREEDOM = 12
 

@@ -9,18 +9,18 @@ import pytest
 from scipy import stats
 
 from benchmarks.changes.bits import statistics
-from estimators.changes import Source, compare
-from estimators.changes import bootstrap as bootstrapping
-from estimators.changes import readings as reading
-from estimators.changes.basis import contrasts, functions, table_of
-from estimators.changes.compare import benjamini_hochberg
-from estimators.changes.evidence import Evidence
-from estimators.changes.fit import fit
-from estimators.changes.source import Observed
-from estimators.domain import Attribute, Domain
-from estimators.errors import InvalidInput
-from estimators.mechanisms import build
-from estimators.view import View
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.changes import Source, compare
+from calmstream.estimators.changes import bootstrap as bootstrapping
+from calmstream.estimators.changes import readings as reading
+from calmstream.estimators.changes.basis import contrasts, functions, table_of
+from calmstream.estimators.changes.compare import benjamini_hochberg
+from calmstream.estimators.changes.evidence import Evidence
+from calmstream.estimators.changes.fit import fit
+from calmstream.estimators.changes.source import Observed
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.mechanisms import build
+from calmstream.estimators.view import View
 
 DOMAIN = Domain((Attribute("a", ("x", "y", "z")), Attribute("b", ("0", "1"))))
 PI = np.array([0.3, 0.1, 0.2, 0.1, 0.2, 0.1])

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from estimators.changes import Source, compare
-from estimators.changes.basis import contrasts, functions, own_positions
-from estimators.changes.dependence import central, covered_rows
-from estimators.changes.source import Observed
-from estimators.domain import Domain
-from estimators.mechanisms import build
-from estimators.mechanisms.base import Floats
-from estimators.view import View
+from calmstream.estimators.changes import Source, compare
+from calmstream.estimators.changes.basis import contrasts, functions, own_positions
+from calmstream.estimators.changes.dependence import central, covered_rows
+from calmstream.estimators.changes.source import Observed
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.mechanisms import build
+from calmstream.estimators.mechanisms.base import Floats
+from calmstream.estimators.view import View
 
 N = 60_000
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from estimators.changes import Source, compare
-from estimators.changes.source import Observed
-from estimators.domain import Attribute, Domain
-from estimators.kinds import CHOSEN, Choice, Number
-from estimators.mechanisms import standard
-from estimators.randomness import SeededRandomness
-from estimators.view import View
+from calmstream.estimators.changes import Source, compare
+from calmstream.estimators.changes.source import Observed
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.kinds import CHOSEN, Choice, Number
+from calmstream.estimators.mechanisms import standard
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.view import View
 
 EDGES = tuple(str(10 * i) for i in range(9))
 USES = Attribute("uses=chat", CHOSEN, kind=Choice("uses", "chat", ("chat",)))

@@ -8,16 +8,21 @@ import numpy as np
 import pytest
 
 from benchmarks.changes.simulate import view_frequencies, windows
+from calmstream.estimators import methods
+from calmstream.estimators.analysis.distribution import critical_value
+from calmstream.estimators.changes import compare
+from calmstream.estimators.changes.basis import contrasts
+from calmstream.estimators.changes.power import (
+    expected_fit,
+    noncentral_tail,
+    noncentrality,
+    planned_views,
+)
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.planning import draft
 from calmstream.planning import findable
-from estimators import methods
-from estimators.analysis.distribution import critical_value
-from estimators.changes import compare
-from estimators.changes.basis import contrasts
-from estimators.changes.power import expected_fit, noncentral_tail, noncentrality, planned_views
-from estimators.domain import Attribute, Domain
-from estimators.plan import Plan
-from estimators.plan.request import Request
-from estimators.planning import draft
 
 DOMAIN = Domain(
     (

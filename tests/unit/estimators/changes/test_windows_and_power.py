@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from estimators.changes import Source, compare
-from estimators.changes.basis import contrasts
-from estimators.changes.power import (
+from calmstream.estimators.changes import Source, compare
+from calmstream.estimators.changes.basis import contrasts
+from calmstream.estimators.changes.power import (
     expected_fit,
     noncentral_tail,
     noncentrality,
@@ -16,13 +16,13 @@ from estimators.changes.power import (
     planned_views,
     smallest_shift,
 )
-from estimators.changes.source import Observed
-from estimators.changes.windows import mean_repeats, relation
-from estimators.domain import Attribute, Domain
-from estimators.mechanisms import build
-from estimators.plan.request import Request
-from estimators.planning import draft
-from estimators.view import View
+from calmstream.estimators.changes.source import Observed
+from calmstream.estimators.changes.windows import mean_repeats, relation
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.mechanisms import build
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.planning import draft
+from calmstream.estimators.view import View
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimators.mechanisms import build
-from estimators.mechanisms.bits import BLOCK_BYTES, FEW_BYTES, count_bits, random_rows
-from estimators.mechanisms.unary import replace_own
-from estimators.randomness import SeededRandomness
+from calmstream.estimators.mechanisms import build
+from calmstream.estimators.mechanisms.bits import BLOCK_BYTES, FEW_BYTES, count_bits, random_rows
+from calmstream.estimators.mechanisms.unary import replace_own
+from calmstream.estimators.randomness import SeededRandomness
 
 
 def naive(rows: np.ndarray, bits: int) -> list[int]:

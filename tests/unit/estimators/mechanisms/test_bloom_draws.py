@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from estimators.mechanisms.bloom_counts import add_products
-from estimators.mechanisms.bloom_draws import BLOCK, OnesTable, blocks, ones_table
-from estimators.mechanisms.bloom_rr import BloomRR
-from estimators.randomness import SeededRandomness
+from calmstream.estimators.mechanisms.bloom_counts import add_products
+from calmstream.estimators.mechanisms.bloom_draws import BLOCK, OnesTable, blocks, ones_table
+from calmstream.estimators.mechanisms.bloom_rr import BloomRR
+from calmstream.estimators.randomness import SeededRandomness
 
 SIGMAS = 5.5
 """Standard errors between a sample and its expectation: 4e-8 for one comparison."""

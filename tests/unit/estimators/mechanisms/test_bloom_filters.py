@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimators.errors import PlanError
-from estimators.mechanisms import bloom_filters, build
-from estimators.mechanisms.bloom_filters import Facts, comparisons, facts, filter_rows
+from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms import bloom_filters, build
+from calmstream.estimators.mechanisms.bloom_filters import Facts, comparisons, facts, filter_rows
 
 
 def by_all_pairs(axis: int, cardinality: int, bits: int, hashes: int) -> Facts | None:

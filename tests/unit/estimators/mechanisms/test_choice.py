@@ -9,10 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from estimators.errors import PlanError
-from estimators.mechanisms import MECHANISMS, adaptive, best_oracle, build, spec, standard
-from estimators.mechanisms.subset import SubsetSelection
-from estimators.mechanisms.support import MAX_CELLS, SupportOracle, table_error
+from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms import (
+    MECHANISMS,
+    adaptive,
+    best_oracle,
+    build,
+    spec,
+    standard,
+)
+from calmstream.estimators.mechanisms.subset import SubsetSelection
+from calmstream.estimators.mechanisms.support import MAX_CELLS, SupportOracle, table_error
 
 EPSILONS = ["0.01", "0.1", "0.2", "0.5", "1", "1.5", "2", "3", "5", "8"]
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from estimators.mechanisms import build
-from estimators.mechanisms.hashing import bucket_bounds, buckets, keys, mix
-from estimators.mechanisms.olh import BLOCK
+from calmstream.estimators.mechanisms import build
+from calmstream.estimators.mechanisms.hashing import bucket_bounds, buckets, keys, mix
+from calmstream.estimators.mechanisms.olh import BLOCK
 
 MASK = 0xFFFFFFFF
 

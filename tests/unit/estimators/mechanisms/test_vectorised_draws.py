@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from estimators import draws
-from estimators.mechanisms.subset import SubsetSelection
-from estimators.randomness import SeededRandomness
+from calmstream.estimators import draws
+from calmstream.estimators.mechanisms.subset import SubsetSelection
+from calmstream.estimators.randomness import SeededRandomness
 
 
 class Given:

@@ -8,13 +8,13 @@ from math import comb
 import numpy as np
 import pytest
 
-from estimators import methods
-from estimators.domain import Domain
-from estimators.errors import PlanError
-from estimators.marginal import sse
-from estimators.methods.auto import Prediction, choose, pick, predictions
-from estimators.plan.request import Request
-from estimators.planning import empty_tallies
+from calmstream.common.errors import PlanError
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.marginal import sse
+from calmstream.estimators.methods.auto import Prediction, choose, pick, predictions
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.planning import empty_tallies
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
 
 

@@ -8,13 +8,18 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from estimators import methods
-from estimators.domain import Domain
-from estimators.errors import InvalidInput, PlanError
-from estimators.methods.shared import calm_size
-from estimators.methods.shared.calm_size import algorithm_1, largest_size, mean_cells, noise_error
-from estimators.methods.shared.overlapping import OverlappingTables
-from estimators.tally import Tally
+from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.methods.shared import calm_size
+from calmstream.estimators.methods.shared.calm_size import (
+    algorithm_1,
+    largest_size,
+    mean_cells,
+    noise_error,
+)
+from calmstream.estimators.methods.shared.overlapping import OverlappingTables
+from calmstream.estimators.tally import Tally
 from tests.support.plans import draft, empty_tallies, exact_tallies, mixed_domain
 
 EPSILONS = [round(0.2 * i, 1) for i in range(1, 11)]

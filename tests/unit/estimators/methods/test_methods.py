@@ -8,14 +8,14 @@ from math import comb
 import numpy as np
 import pytest
 
+from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.methods.base import LinearAnswers
+from calmstream.estimators.methods.characters import generators, vectors
+from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.planning import empty_tallies
 from calmstream.evaluation.population import collect
-from estimators import methods
-from estimators.domain import Domain
-from estimators.errors import InvalidInput, PlanError
-from estimators.methods.base import LinearAnswers
-from estimators.methods.characters import generators, vectors
-from estimators.plan.document import read_plan
-from estimators.planning import empty_tallies
 from tests.support.plans import draft, mixed_domain
 
 NAMES = (
@@ -151,7 +151,7 @@ def test_weighting_by_coverage_lowers_the_expected_error_of_the_workload() -> No
 def test_generators_reach_every_coefficient_and_none_is_idle(
     cardinalities: tuple[int, ...],
 ) -> None:
-    from estimators.methods.shared.coefficients import harmonics
+    from calmstream.estimators.methods.shared.coefficients import harmonics
 
     domain = mixed_domain(*cardinalities)
     wanted = {(v.attributes, v.factors) for v in vectors(domain, 2)}

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from estimators.mechanisms import build
-from estimators.methods.shared.pooled_variance import Pooled
-from estimators.numerics.consistency import harmonise, projection, structure
+from calmstream.estimators.mechanisms import build
+from calmstream.estimators.methods.shared.pooled_variance import Pooled
+from calmstream.estimators.numerics.consistency import harmonise, projection, structure
 
 Floats = NDArray[np.float64]
 

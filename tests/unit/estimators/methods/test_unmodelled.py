@@ -7,11 +7,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from calmstream.evaluation.population import collect
-from calmstream.evaluation.rounds import local_plan
-from estimators import methods
-from estimators.domain import Domain
-from estimators.methods.shared.unmodelled import (
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.methods.shared.unmodelled import (
     DECAY,
     MAX_ORDER,
     USUAL,
@@ -19,7 +17,9 @@ from estimators.methods.shared.unmodelled import (
     pair_size,
     variance,
 )
-from estimators.plan.request import Request
+from calmstream.estimators.plan.request import Request
+from calmstream.evaluation.population import collect
+from calmstream.evaluation.rounds import local_plan
 from tests.support.noise_aware import chain
 
 MARGINS = [np.array([0.7, 0.3]), np.array([0.2, 0.5, 0.3]), np.array([0.9, 0.1])]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models import low_rank
-from estimators.noise_aware.models.blocks import Blocks
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.models import low_rank
+from calmstream.estimators.noise_aware.models.blocks import Blocks
 from tests.support.noise_aware import crossed
 
 CARDINALITIES = (5, 4, 2, 6)

@@ -7,11 +7,11 @@ from math import lgamma
 import numpy as np
 import pytest
 
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models import low_rank
-from estimators.noise_aware.models.blocks import Blocks
-from estimators.noise_aware.models.concentration import Concentrations
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.models import low_rank
+from calmstream.estimators.noise_aware.models.blocks import Blocks
+from calmstream.estimators.noise_aware.models.concentration import Concentrations
 from tests.support.noise_aware import crossed
 
 

@@ -10,18 +10,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import MOST_PRECISE, Statistics
-from estimators.noise_aware.model import NoiseAwareModel
-from estimators.noise_aware.models import category_joint
-from estimators.noise_aware.models.category_cells import CategoryCells
-from estimators.noise_aware.models.category_weights import CategoryWeights
-from estimators.noise_aware.models.posterior import Posterior
-from estimators.noise_aware.priors import FIELD_SCALE, SET_WEIGHT_SPREAD, SET_WEIGHTS
-from estimators.noise_aware.tables.mixed import MixedTables, share_of_category_joint, share_of_first
-from estimators.noise_aware.tables.moments import MomentTables
-from estimators.numerics.contraction import adding
-from estimators.numerics.grids import LogGrid
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import MOST_PRECISE, Statistics
+from calmstream.estimators.noise_aware.model import NoiseAwareModel
+from calmstream.estimators.noise_aware.models import category_joint
+from calmstream.estimators.noise_aware.models.category_cells import CategoryCells
+from calmstream.estimators.noise_aware.models.category_weights import CategoryWeights
+from calmstream.estimators.noise_aware.models.posterior import Posterior
+from calmstream.estimators.noise_aware.priors import FIELD_SCALE, SET_WEIGHT_SPREAD, SET_WEIGHTS
+from calmstream.estimators.noise_aware.tables.mixed import (
+    MixedTables,
+    share_of_category_joint,
+    share_of_first,
+)
+from calmstream.estimators.noise_aware.tables.moments import MomentTables
+from calmstream.estimators.numerics.contraction import adding
+from calmstream.estimators.numerics.grids import LogGrid
 from tests.support.noise_aware import (
     crossed,
     domain_of,

@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimators.analysis.leverage import _Interactions, _Views, leverages
-from estimators.domain import Attribute, Domain
-from estimators.kinds import Ordered
-from estimators.methods.noise_aware import NoiseAware
-from estimators.noise_aware.design import coarse_views
-from estimators.noise_aware.design.allocation import oracle
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.ordered import Levels, OrderedMargins, levels_of
-from estimators.noise_aware.input.statistics import collect
-from estimators.plan import Plan
-from estimators.plan.pilots import Pooled
-from estimators.plan.request import Request
+from calmstream.estimators.analysis.leverage import _Interactions, _Views, leverages
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.kinds import Ordered
+from calmstream.estimators.methods.noise_aware import NoiseAware
+from calmstream.estimators.noise_aware.design import coarse_views
+from calmstream.estimators.noise_aware.design.allocation import oracle
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.ordered import Levels, OrderedMargins, levels_of
+from calmstream.estimators.noise_aware.input.statistics import collect
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.pilots import Pooled
+from calmstream.estimators.plan.request import Request
 from tests.support.noise_aware import domain_of, plan_for, tallies_of
 
 

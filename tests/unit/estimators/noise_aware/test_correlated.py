@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from estimators.mechanisms import best_oracle
-from estimators.noise_aware.input import correlated
-from estimators.noise_aware.input.correlated import LeastSquares, Near, ViewEstimate
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import Statistics, cell_variance, collect
-from estimators.plan import Plan
+from calmstream.estimators.mechanisms import best_oracle
+from calmstream.estimators.noise_aware.input import correlated
+from calmstream.estimators.noise_aware.input.correlated import LeastSquares, Near, ViewEstimate
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics, cell_variance, collect
+from calmstream.estimators.plan import Plan
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of
 
 Floats = NDArray[np.float64]

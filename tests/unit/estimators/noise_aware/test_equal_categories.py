@@ -12,15 +12,15 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from estimators.domain import Attribute, Domain
-from estimators.methods.noise_aware import NoiseAware
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import Statistics, collect
-from estimators.noise_aware.models import equal_categories, low_rank
-from estimators.noise_aware.models.equal_categories import Given
-from estimators.noise_aware.models.equal_search import Equal, Shares, _evidence, find
-from estimators.noise_aware.tables.intervals import INFLATION
-from estimators.noise_aware.tables.moments import MomentTables
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.methods.noise_aware import NoiseAware
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics, collect
+from calmstream.estimators.noise_aware.models import equal_categories, low_rank
+from calmstream.estimators.noise_aware.models.equal_categories import Given
+from calmstream.estimators.noise_aware.models.equal_search import Equal, Shares, _evidence, find
+from calmstream.estimators.noise_aware.tables.intervals import INFLATION
+from calmstream.estimators.noise_aware.tables.moments import MomentTables
 from tests.support.noise_aware import crossed, plan_for, tallies_of, truth
 
 CARDS = (3, 2, 4, 3, 5, 3)

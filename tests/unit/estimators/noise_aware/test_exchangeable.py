@@ -7,10 +7,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from estimators.noise_aware.design import allocation
-from estimators.noise_aware.design.allocation import allocate
-from estimators.noise_aware.design.exchangeable import Scenario, variances
-from estimators.noise_aware.priors import DESIGN_FIELD, FIELD_CENTRE, PriorScales
+from calmstream.estimators.noise_aware.design import allocation
+from calmstream.estimators.noise_aware.design.allocation import allocate
+from calmstream.estimators.noise_aware.design.exchangeable import Scenario, variances
+from calmstream.estimators.noise_aware.priors import DESIGN_FIELD, FIELD_CENTRE, PriorScales
 
 
 def moments_by_enumeration(scenario: Scenario) -> tuple[list[frozenset[int]], np.ndarray]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models import inside_merged
-from estimators.noise_aware.models.inside_merged import with_pairs
-from estimators.noise_aware.models.merged import Merged
-from estimators.noise_aware.models.posterior import Posterior
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.models import inside_merged
+from calmstream.estimators.noise_aware.models.inside_merged import with_pairs
+from calmstream.estimators.noise_aware.models.merged import Merged
+from calmstream.estimators.noise_aware.models.posterior import Posterior
 from tests.support.noise_aware import plain_levels
 
 R, S = 60, 50

@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from estimators.methods.noise_aware import NoiseAware
-from estimators.noise_aware.model import MOST_SURE
-from estimators.noise_aware.tables.intervals import FEW_DRAWS, half_width, log_normal_stderr
-from estimators.noise_aware.tables.mixed import MixedTables
+from calmstream.estimators.methods.noise_aware import NoiseAware
+from calmstream.estimators.noise_aware.model import MOST_SURE
+from calmstream.estimators.noise_aware.tables.intervals import (
+    FEW_DRAWS,
+    half_width,
+    log_normal_stderr,
+)
+from calmstream.estimators.noise_aware.tables.mixed import MixedTables
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models import joint
-from estimators.noise_aware.models.loglinear import LogLinear
-from estimators.noise_aware.models.pair_tables import PairTables
-from estimators.noise_aware.models.parities import Parities
-from estimators.noise_aware.priors import (
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.models import joint
+from calmstream.estimators.noise_aware.models.loglinear import LogLinear
+from calmstream.estimators.noise_aware.models.pair_tables import PairTables
+from calmstream.estimators.noise_aware.models.parities import Parities
+from calmstream.estimators.noise_aware.priors import (
     EXCESS,
     FIELD_CENTRE,
     FIELD_SCALE,
@@ -22,7 +22,7 @@ from estimators.noise_aware.priors import (
     SOCIABILITY,
     TAIL_FREEDOMS,
 )
-from estimators.numerics.hamiltonian import draw, inverse_of_triangle
+from calmstream.estimators.numerics.hamiltonian import draw, inverse_of_triangle
 
 Floats = NDArray[np.float64]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from estimators.domain import Attribute
-from estimators.noise_aware.input.label_order import places
-from estimators.noise_aware.input.ordered import levels_of
+from calmstream.estimators.domain import Attribute
+from calmstream.estimators.noise_aware.input.label_order import places
+from calmstream.estimators.noise_aware.input.ordered import levels_of
 
 
 @pytest.mark.parametrize(

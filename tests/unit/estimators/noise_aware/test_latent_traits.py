@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from estimators.noise_aware import model as dispatch
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import Statistics, collect
-from estimators.noise_aware.model import REGIMES, NoiseAwareModel
-from estimators.noise_aware.models import horseshoe, low_rank
-from estimators.noise_aware.models import latent_traits as traits
-from estimators.noise_aware.models import third_moments as third
-from estimators.noise_aware.models.mixture import ByOrder, Mixtures, nodes
-from estimators.noise_aware.models.posterior import Posterior
-from estimators.noise_aware.priors import (
+from calmstream.estimators.noise_aware import model as dispatch
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics, collect
+from calmstream.estimators.noise_aware.model import REGIMES, NoiseAwareModel
+from calmstream.estimators.noise_aware.models import horseshoe, low_rank
+from calmstream.estimators.noise_aware.models import latent_traits as traits
+from calmstream.estimators.noise_aware.models import third_moments as third
+from calmstream.estimators.noise_aware.models.mixture import ByOrder, Mixtures, nodes
+from calmstream.estimators.noise_aware.models.posterior import Posterior
+from calmstream.estimators.noise_aware.priors import (
     FIELD_CENTRE,
     RESIDUAL_RATIO,
     RESIDUAL_SCALE,
@@ -33,10 +33,10 @@ from estimators.noise_aware.priors import (
     TRAIT_FREEDOM,
     TRAIT_LOADING,
 )
-from estimators.noise_aware.tables.binary import BinaryTables
-from estimators.noise_aware.tables.intervals import INFLATION
-from estimators.noise_aware.tables.mixed import MixedTables
-from estimators.noise_aware.tables.moments import MomentTables
+from calmstream.estimators.noise_aware.tables.binary import BinaryTables
+from calmstream.estimators.noise_aware.tables.intervals import INFLATION
+from calmstream.estimators.noise_aware.tables.mixed import MixedTables
+from calmstream.estimators.noise_aware.tables.moments import MomentTables
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of
 
 Floats = NDArray[np.float64]

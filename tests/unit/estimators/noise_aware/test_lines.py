@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models import low_rank
-from estimators.noise_aware.models.lines import Lines, directions
-from estimators.noise_aware.priors import LINE_SHARE, LINE_WEIGHTS
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.models import low_rank
+from calmstream.estimators.noise_aware.models.lines import Lines, directions
+from calmstream.estimators.noise_aware.priors import LINE_SHARE, LINE_WEIGHTS
 from tests.support.noise_aware import crossed
 
 Floats = np.ndarray

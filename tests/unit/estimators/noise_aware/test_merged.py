@@ -7,10 +7,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models.merged import MOST_LEVELS, Margin, Merged
-from estimators.noise_aware.models.posterior import Posterior
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.models.merged import MOST_LEVELS, Margin, Merged
+from calmstream.estimators.noise_aware.models.posterior import Posterior
 from tests.support.noise_aware import plain_levels
 
 CARDS = (60, 50, 5, 2)

@@ -10,12 +10,12 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from estimators.methods.noise_aware import NoiseAware
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.model import NoiseAwareModel
-from estimators.noise_aware.tables.misfit import Fitted, Misfit, excess_ratio, measure
-from estimators.noise_aware.tables.mixed import MixedTables
+from calmstream.estimators.methods.noise_aware import NoiseAware
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.model import NoiseAwareModel
+from calmstream.estimators.noise_aware.tables.misfit import Fitted, Misfit, excess_ratio, measure
+from calmstream.estimators.noise_aware.tables.mixed import MixedTables
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of
 
 NOISE, GAIN = 0.04, 0.3

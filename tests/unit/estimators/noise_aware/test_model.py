@@ -8,14 +8,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from estimators.errors import InvalidInput, PlanError
-from estimators.marginal import sse
-from estimators.methods import get
-from estimators.methods.noise_aware import NoiseAware
-from estimators.noise_aware.model import NoiseAwareModel
-from estimators.plan.request import Request
-from estimators.planning import empty_tallies
-from estimators.tally import Tally
+from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators.marginal import sse
+from calmstream.estimators.methods import get
+from calmstream.estimators.methods.noise_aware import NoiseAware
+from calmstream.estimators.noise_aware.model import NoiseAwareModel
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.planning import empty_tallies
+from calmstream.estimators.tally import Tally
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
 
 

@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from estimators.domain import Attribute, Domain
-from estimators.kinds import Number, Ordered
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.ordered import MarginEstimate, OrderedMargins, levels_of
-from estimators.noise_aware.input.statistics import Statistics, collect
-from estimators.noise_aware.model import NoiseAwareModel
-from estimators.noise_aware.models import low_rank, ordered_margins
-from estimators.noise_aware.models.ordered_margins import SELECTION, share_of_smooth
-from estimators.noise_aware.models.smooth_margin import SmoothMargin
-from estimators.noise_aware.priors import LEVEL_SHARE, SHARE_VARIANCE
-from estimators.noise_aware.tables.moments import MomentTables
-from estimators.plan.pilots import Pooled
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.kinds import Number, Ordered
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.ordered import (
+    MarginEstimate,
+    OrderedMargins,
+    levels_of,
+)
+from calmstream.estimators.noise_aware.input.statistics import Statistics, collect
+from calmstream.estimators.noise_aware.model import NoiseAwareModel
+from calmstream.estimators.noise_aware.models import low_rank, ordered_margins
+from calmstream.estimators.noise_aware.models.ordered_margins import SELECTION, share_of_smooth
+from calmstream.estimators.noise_aware.models.smooth_margin import SmoothMargin
+from calmstream.estimators.noise_aware.priors import LEVEL_SHARE, SHARE_VARIANCE
+from calmstream.estimators.noise_aware.tables.moments import MomentTables
+from calmstream.estimators.plan.pilots import Pooled
 from tests.support.noise_aware import (
     domain_of,
     plan_for,

@@ -8,19 +8,19 @@ from math import erf as exact_erf
 import numpy as np
 import pytest
 
-from estimators.mechanisms import best_oracle
-from estimators.noise_aware import priors
-from estimators.noise_aware.design import allocation
-from estimators.noise_aware.input import correlated
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import cell_variance, collect
-from estimators.noise_aware.models.horseshoe import draw_scales, gains, shapes
-from estimators.noise_aware.tables.mixed import share_of_first
-from estimators.numerics.grids import half_cauchy
-from estimators.numerics.hadamard import transform
-from estimators.numerics.raking import outer, rake, valid_pair
-from estimators.numerics.sampling import erf, truncated
-from estimators.plan.pilots import Pooled
+from calmstream.estimators.mechanisms import best_oracle
+from calmstream.estimators.noise_aware import priors
+from calmstream.estimators.noise_aware.design import allocation
+from calmstream.estimators.noise_aware.input import correlated
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import cell_variance, collect
+from calmstream.estimators.noise_aware.models.horseshoe import draw_scales, gains, shapes
+from calmstream.estimators.noise_aware.tables.mixed import share_of_first
+from calmstream.estimators.numerics.grids import half_cauchy
+from calmstream.estimators.numerics.hadamard import transform
+from calmstream.estimators.numerics.raking import outer, rake, valid_pair
+from calmstream.estimators.numerics.sampling import erf, truncated
+from calmstream.estimators.plan.pilots import Pooled
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
 
 

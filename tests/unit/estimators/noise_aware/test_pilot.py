@@ -11,25 +11,25 @@ from typing import Any
 import numpy as np
 import pytest
 
+from calmstream.common.errors import PlanError
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.estimators.marginal import sse
+from calmstream.estimators.methods.noise_aware import NoiseAware
+from calmstream.estimators.noise_aware.design import allocation
+from calmstream.estimators.noise_aware.design.allocation import allocate
+from calmstream.estimators.noise_aware.design.prior_scales import learn_scales, read_scales
+from calmstream.estimators.noise_aware.input import correlated
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics, collect
+from calmstream.estimators.noise_aware.priors import PriorScales
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.plan.pilots import pool, read_earlier
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.snapshot import Kind
+from calmstream.estimators.wire.state import WindowCount
 from calmstream.evaluation.population import collect as draw
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from estimators.errors import PlanError
-from estimators.marginal import sse
-from estimators.methods.noise_aware import NoiseAware
-from estimators.noise_aware.design import allocation
-from estimators.noise_aware.design.allocation import allocate
-from estimators.noise_aware.design.prior_scales import learn_scales, read_scales
-from estimators.noise_aware.input import correlated
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import Statistics, collect
-from estimators.noise_aware.priors import PriorScales
-from estimators.plan import Plan
-from estimators.plan.document import read_plan
-from estimators.plan.pilots import pool, read_earlier
-from estimators.tally import Tally
-from estimators.wire.snapshot import Kind
-from estimators.wire.state import WindowCount
 from tests.support.noise_aware import chain, domain_of, truth
 from tests.support.plans import draft, empty_tallies
 

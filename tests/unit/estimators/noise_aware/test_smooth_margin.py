@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimators.noise_aware.input.ordered import Levels, MarginEstimate
-from estimators.noise_aware.models import smooth_margin
-from estimators.noise_aware.models.smooth_margin import Mode, _Problem, second_order
+from calmstream.estimators.noise_aware.input.ordered import Levels, MarginEstimate
+from calmstream.estimators.noise_aware.models import smooth_margin
+from calmstream.estimators.noise_aware.models.smooth_margin import Mode, _Problem, second_order
 from tests.support.noise_aware import plain_levels
 
 Floats = np.ndarray

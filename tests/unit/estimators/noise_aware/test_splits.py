@@ -7,10 +7,10 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.models import splits
-from estimators.noise_aware.models.quadratic_form import QuadraticForm
-from estimators.noise_aware.models.splits import SplitDensities
+from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.models import splits
+from calmstream.estimators.noise_aware.models.quadratic_form import QuadraticForm
+from calmstream.estimators.noise_aware.models.splits import SplitDensities
 
 CHAINS, R, UNIT = 2, 5, 0.7
 PAIRS = np.array([[0, 3], [4, 1]])

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models import relaxed
-from estimators.noise_aware.models import third_moments as third
-from estimators.noise_aware.models.horseshoe import gains
-from estimators.noise_aware.models.posterior import Posterior
-from estimators.noise_aware.tables.binary import BinaryTables
-from estimators.noise_aware.tables.intervals import INFLATION, half_width
-from estimators.numerics.hadamard import transform
-from estimators.numerics.subsets import sets_up_to
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.models import relaxed
+from calmstream.estimators.noise_aware.models import third_moments as third
+from calmstream.estimators.noise_aware.models.horseshoe import gains
+from calmstream.estimators.noise_aware.models.posterior import Posterior
+from calmstream.estimators.noise_aware.tables.binary import BinaryTables
+from calmstream.estimators.noise_aware.tables.intervals import INFLATION, half_width
+from calmstream.estimators.numerics.hadamard import transform
+from calmstream.estimators.numerics.subsets import sets_up_to
 
 Floats = NDArray[np.float64]
 

@@ -8,18 +8,18 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from estimators.marginal import sse
-from estimators.methods.calm import Calm
-from estimators.noise_aware.design import allocation
-from estimators.noise_aware.design.allocation import LEAST_REGRET, _Problem, allocate
-from estimators.noise_aware.design.triples import Triples
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import collect
-from estimators.noise_aware.model import NoiseAwareModel
-from estimators.noise_aware.models.horseshoe import gains
-from estimators.noise_aware.priors import STRONG_THIRD, UNPREDICTED_THIRD, PriorScales
-from estimators.noise_aware.tables.thirds import Thirds, predictions
-from estimators.plan.request import Request
+from calmstream.estimators.marginal import sse
+from calmstream.estimators.methods.calm import Calm
+from calmstream.estimators.noise_aware.design import allocation
+from calmstream.estimators.noise_aware.design.allocation import LEAST_REGRET, _Problem, allocate
+from calmstream.estimators.noise_aware.design.triples import Triples
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import collect
+from calmstream.estimators.noise_aware.model import NoiseAwareModel
+from calmstream.estimators.noise_aware.models.horseshoe import gains
+from calmstream.estimators.noise_aware.priors import STRONG_THIRD, UNPREDICTED_THIRD, PriorScales
+from calmstream.estimators.noise_aware.tables.thirds import Thirds, predictions
+from calmstream.estimators.plan.request import Request
 from tests.support.noise_aware import domain_of, plan_for, tallies_of, truth
 
 CARDS = (2, 3, 4, 2)

@@ -7,14 +7,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Attribute, Codes, Domain
+from calmstream.estimators.noise_aware.model import NoiseAwareModel
+from calmstream.estimators.noise_aware.priors import THIRD_OF_PAIRS
+from calmstream.estimators.noise_aware.tables.moments import MomentTables
+from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
-from estimators import methods
-from estimators.domain import Attribute, Codes, Domain
-from estimators.noise_aware.model import NoiseAwareModel
-from estimators.noise_aware.priors import THIRD_OF_PAIRS
-from estimators.noise_aware.tables.moments import MomentTables
-from estimators.plan.request import Request
 from tests.support.noise_aware import without_joint_of_categories
 
 LABELS, D, N = ("x", "y", "z"), 5, 1 << 18

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from estimators.noise_aware.input.ordered import MarginEstimate, Signs
-from estimators.noise_aware.models.merged import Margin
-from estimators.noise_aware.models.ordered_margins import mixed, share_of_smooth
-from estimators.noise_aware.models.smooth_margin import SmoothMargin
-from estimators.noise_aware.models.wide_sums import MOST_BLOCKS, read_signs, with_sums_of
+from calmstream.estimators.noise_aware.input.ordered import MarginEstimate, Signs
+from calmstream.estimators.noise_aware.models.merged import Margin
+from calmstream.estimators.noise_aware.models.ordered_margins import mixed, share_of_smooth
+from calmstream.estimators.noise_aware.models.smooth_margin import SmoothMargin
+from calmstream.estimators.noise_aware.models.wide_sums import MOST_BLOCKS, read_signs, with_sums_of
 from tests.support.noise_aware import plain_levels
 
 

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from estimators.numerics.consistency import Structure, harmonise, projection, reconcile, structure
+from calmstream.estimators.numerics.consistency import (
+    Structure,
+    harmonise,
+    projection,
+    reconcile,
+    structure,
+)
 
 Floats = NDArray[np.float64]
 Views = tuple[tuple[int, ...], ...]
@@ -108,7 +114,7 @@ def test_reconciling_loses_little_against_more_rounds(
 ) -> None:
     flat, precision = noisy(shared, 0.05, 5)
     usual = reconcile(shared, flat, precision)
-    monkeypatch.setattr("estimators.numerics.consistency.MAX_ROUNDS", 3000)
+    monkeypatch.setattr("calmstream.estimators.numerics.consistency.MAX_ROUNDS", 3000)
     np.testing.assert_allclose(usual, reconcile(shared, flat, precision), atol=2e-3)
 
 

@@ -9,8 +9,8 @@ from math import comb
 import numpy as np
 import pytest
 
-from estimators.numerics import covering as module
-from estimators.numerics.covering import balanced, covering, schoenheim
+from calmstream.estimators.numerics import covering as module
+from calmstream.estimators.numerics.covering import balanced, covering, schoenheim
 
 MANY = 10**6
 

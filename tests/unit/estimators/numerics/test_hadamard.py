@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimators.numerics.hadamard import LEAST_TURNED, signs, transform
+from calmstream.estimators.numerics.hadamard import LEAST_TURNED, signs, transform
 
 
 def matrix(size: int) -> np.ndarray:

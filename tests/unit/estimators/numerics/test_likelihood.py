@@ -7,9 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calmstream.estimators.numerics.block_inverse import AxisChannel
+from calmstream.estimators.numerics.likelihood import (
+    _mix,
+    barrier,
+    discrepancy,
+    expectation_maximisation,
+)
 from calmstream.tables import read_table
-from estimators.numerics.block_inverse import AxisChannel
-from estimators.numerics.likelihood import _mix, barrier, discrepancy, expectation_maximisation
 
 
 def channels(gap: float, *cells: int) -> list[AxisChannel]:

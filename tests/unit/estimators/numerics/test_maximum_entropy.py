@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from estimators.numerics import maximum_entropy as reconstruct
-from estimators.numerics.maximum_entropy import maximum_entropy
+from calmstream.estimators.numerics import maximum_entropy as reconstruct
+from calmstream.estimators.numerics.maximum_entropy import maximum_entropy
 
 CASES = {
     "cycle of pairs": ((2, 2, 2), [(0, 1), (1, 2), (0, 2)]),

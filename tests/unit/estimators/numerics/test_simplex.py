@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from estimators.numerics.simplex import project
+from calmstream.estimators.numerics.simplex import project
 
 Floats = NDArray[np.float64]
 

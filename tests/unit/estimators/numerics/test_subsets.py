@@ -7,7 +7,7 @@ from math import prod
 
 import pytest
 
-from estimators.numerics.subsets import elementary, even_sample
+from calmstream.estimators.numerics.subsets import elementary, even_sample
 
 
 def test_elementary_sums_the_products_of_all_subsets() -> None:

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from estimators.domain import Attribute, Domain
-from estimators.mechanisms import build
-from estimators.numerics.shuffling import central_epsilon, closed_form, divergence
-from estimators.plan import Guarantee, Plan
-from estimators.plan.central_statement import central_statement, expected_statement
-from estimators.plan.request import Request
-from estimators.planning import draft
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.mechanisms import build
+from calmstream.estimators.numerics.shuffling import central_epsilon, closed_form, divergence
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.plan.central_statement import central_statement, expected_statement
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.planning import draft
 from tests.support.mechanisms import matrix
 
 Histogram = tuple[int, ...]

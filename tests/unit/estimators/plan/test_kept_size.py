@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from estimators.domain import Domain
-from estimators.plan import Plan
-from estimators.plan.kept_size import kept_window_bytes
-from estimators.tally import Tally
-from estimators.wire.counts import GroupCounts, counts_key, encode_counts
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.kept_size import kept_window_bytes
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.counts import GroupCounts, counts_key, encode_counts
 from tests.support.plans import draft, mixed_domain
 
 BROKER_BYTES = 70

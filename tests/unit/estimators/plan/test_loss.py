@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimators.errors import PlanError
-from estimators.plan import Guarantee
-from estimators.plan.loss import YEAR, Loss, loss, loss_plan
-from producer import MemoryStore
-from producer.device.assignment import place
-from producer.device.ledger import DeviceState
+from calmstream.common.errors import PlanError
+from calmstream.estimators.plan import Guarantee
+from calmstream.estimators.plan.loss import YEAR, Loss, loss, loss_plan
+from calmstream.producer import MemoryStore
+from calmstream.producer.device.assignment import place
+from calmstream.producer.device.ledger import DeviceState
 from tests.support.producer import make_plan, unsigned_reporter
 
 DAY = 86_400

@@ -9,13 +9,13 @@ import numpy as np
 import orjson
 import pytest
 
+from calmstream.common.errors import PlanError
+from calmstream.estimators import planning
+from calmstream.estimators.methods.noise_aware import NoiseAware
+from calmstream.estimators.plan import pilots
+from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect
-from estimators import planning
-from estimators.errors import PlanError
-from estimators.methods.noise_aware import NoiseAware
-from estimators.plan import pilots
-from estimators.plan.document import read_plan
-from estimators.plan.request import Request
 from tests.support.noise_aware import domain_of
 from tests.support.plans import draft
 

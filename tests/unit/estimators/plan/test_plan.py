@@ -9,11 +9,11 @@ from typing import Any
 import orjson
 import pytest
 
-from estimators.domain import Domain
-from estimators.errors import PlanError
-from estimators.plan import Group, Guarantee, Plan
-from estimators.plan.document import MAX_PLAN_BYTES, read_plan
-from estimators.view import View
+from calmstream.common.errors import PlanError
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Group, Guarantee, Plan
+from calmstream.estimators.plan.document import MAX_PLAN_BYTES, read_plan
+from calmstream.estimators.view import View
 from tests.support.plans import draft, mixed_domain
 
 Document = dict[str, Any]

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from estimators import methods
-from estimators.domain import Domain
-from estimators.errors import PlanError
-from estimators.marginal import sse
-from estimators.plan import Guarantee
-from estimators.plan.document import read_plan
-from estimators.plan.request import Request
-from estimators.planning import require_answers
+from calmstream.common.errors import PlanError
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.marginal import sse
+from calmstream.estimators.plan import Guarantee
+from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.planning import require_answers
 from tests.support.plans import draft, mixed_domain
 
 

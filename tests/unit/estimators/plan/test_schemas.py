@@ -12,21 +12,23 @@ import orjson
 import pytest
 from jsonschema import Draft202012Validator
 
-from consumer.publish.build import build_set
-from consumer.publish.merge import MergedWindow
-from estimators import methods
-from estimators.domain import Attribute, Domain
-from estimators.errors import CalmstreamError
-from estimators.plan import Guarantee, Plan
-from estimators.plan.document import read_plan
-from estimators.plan.numbers import exact_numbers
-from estimators.plan.request import Request
-from estimators.wire.snapshot import Kind, decode
+from calmstream.common.errors import CalmstreamError
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.plan.numbers import exact_numbers
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.wire.snapshot import Kind, decode
 from tests.support.publisher import count_of, published_plan
 
 
 def validator(name: str) -> Draft202012Validator:
-    schema = orjson.loads(files("estimators.schemas").joinpath(f"{name}.schema.json").read_bytes())
+    schema = orjson.loads(
+        files("calmstream.estimators.schemas").joinpath(f"{name}.schema.json").read_bytes()
+    )
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)
 

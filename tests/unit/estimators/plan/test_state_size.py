@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from estimators.errors import Reason
-from estimators.plan import Plan
-from estimators.plan.state_size import HEADROOM
-from estimators.tally import Tally
-from estimators.wire.state import (
+from calmstream.common.errors import Reason
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.state_size import HEADROOM
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.state import (
     ClosedWindow,
     PartitionState,
     WindowCount,

@@ -12,11 +12,19 @@ from typing import Any
 import orjson
 import pytest
 
-from estimators.errors import InvalidInput
-from producer import MemoryStore, PlanRefused, Policy, Refusal, Reporter, Status, set_policy
-from producer.device.ledger import DeviceState
-from producer.signed.certificate import Certificate
-from producer.signed.issue import certify, seal
+from calmstream.common.errors import InvalidInput
+from calmstream.producer import (
+    MemoryStore,
+    PlanRefused,
+    Policy,
+    Refusal,
+    Reporter,
+    Status,
+    set_policy,
+)
+from calmstream.producer.device.ledger import DeviceState
+from calmstream.producer.signed.certificate import Certificate
+from calmstream.producer.signed.issue import certify, seal
 from tests.support.producer import START, WINDOW, make_plan
 from tests.support.signed import YEAR, Operator, private_key
 
@@ -242,8 +250,8 @@ def test_the_error_without_the_library_says_what_to_install(tmp_path: Path) -> N
     (tmp_path / "signed.json").write_bytes(GOOD.sign(PLAN))
     code = (
         "import sys; sys.modules['cryptography'] = None\n"
-        "from producer import MemoryStore, Policy, Reporter\n"
-        "from estimators.errors import FatalError\n"
+        "from calmstream.producer import MemoryStore, Policy, Reporter\n"
+        "from calmstream.common.errors import FatalError\n"
         "raw = open(sys.argv[1], 'rb').read()\n"
         f"policy = Policy(roots=['{GOOD.root}'])\n"
         "try: Reporter(raw, MemoryStore(), policy=policy)\n"

@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from estimators.plan import Guarantee
-from producer.device.assignment import (
+from calmstream.estimators.plan import Guarantee
+from calmstream.producer.device.assignment import (
     GROUP,
     SLOT,
     Place,

@@ -9,10 +9,25 @@ from pathlib import Path
 import orjson
 import pytest
 
-from producer import FileStore, MemoryStore, Policy, Reporter, Status, history, rejoin, withdraw
-from producer.device.history import MAX_HISTORY_BYTES, MAX_SENT, Sent, appended, value_fields
-from producer.device.ledger import DeviceState
-from producer.device.state_json import from_bytes, to_bytes
+from calmstream.producer import (
+    FileStore,
+    MemoryStore,
+    Policy,
+    Reporter,
+    Status,
+    history,
+    rejoin,
+    withdraw,
+)
+from calmstream.producer.device.history import (
+    MAX_HISTORY_BYTES,
+    MAX_SENT,
+    Sent,
+    appended,
+    value_fields,
+)
+from calmstream.producer.device.ledger import DeviceState
+from calmstream.producer.device.state_json import from_bytes, to_bytes
 from tests.support.producer import START, make_plan, unsigned_reporter
 from tests.support.signed import Operator
 

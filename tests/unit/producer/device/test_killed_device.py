@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[4]
 REPORT = """
 import os, sys
 from pathlib import Path
-from producer.device.store import FileStore
+from calmstream.producer.device.store import FileStore
 from tests.support.producer import START, make_plan, unsigned_reporter
 
 folder, n, plan = Path(sys.argv[1]), int(sys.argv[2]), make_plan()

@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from estimators.plan import Guarantee
-from producer.device.ledger import DeviceState, Spent, spent_elsewhere, status
-from producer.device.status import Status
+from calmstream.estimators.plan import Guarantee
+from calmstream.producer.device.ledger import DeviceState, Spent, spent_elsewhere, status
+from calmstream.producer.device.status import Status
 from tests.support.producer import START, WINDOW, make_plan
 
 NEW = DeviceState(bytes(16))

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from estimators.errors import FatalError
-from estimators.plan import Guarantee
-from producer import DeviceStore, FileStore, MemoryStore, PlanRefused, Policy, Reporter
-from producer.device.control import install
+from calmstream.common.errors import FatalError
+from calmstream.estimators.plan import Guarantee
+from calmstream.producer import DeviceStore, FileStore, MemoryStore, PlanRefused, Policy, Reporter
+from calmstream.producer.device.control import install
 from tests.support.producer import START
 from tests.support.signed import Operator
 

@@ -12,13 +12,13 @@ import numpy as np
 import orjson
 import pytest
 
-from estimators.domain import Domain
-from estimators.errors import PlanError
-from estimators.plan.document import read_plan
-from estimators.plan.pilots import MAX_COUNTERS, read_earlier
-from producer import MemoryStore, read_device_plan
-from producer.device import read_plan as device_plan
-from producer.device.read_plan import MAX_DEPTH
+from calmstream.common.errors import PlanError
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.plan.pilots import MAX_COUNTERS, read_earlier
+from calmstream.producer import MemoryStore, read_device_plan
+from calmstream.producer.device import read_plan as device_plan
+from calmstream.producer.device.read_plan import MAX_DEPTH
 from tests.support.attacks import hostile_plans
 from tests.support.attacks.fuzzing import plan_of
 from tests.support.attacks.hostile_plans import CASES, MAX_RSS, bloom, document, read_apart, whole
@@ -158,7 +158,7 @@ def test_the_work_of_all_groups_is_summed() -> None:
 
 
 def test_work_is_refused_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    from estimators.mechanisms import bloom_rr
+    from calmstream.estimators.mechanisms import bloom_rr
 
     monkeypatch.setattr(bloom_rr, "facts", None)
     for name in ("bloom, 2 by 2^20", "bloom, 2^20", "bloom, 65535"):

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimators.plan import Guarantee, Plan
-from estimators.randomness import SeededRandomness
-from estimators.wire.batch import decode_batch
-from producer import FileStore, MemoryStore, Status
-from producer.device.assignment import place
-from producer.device.ledger import DeviceState
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.wire.batch import decode_batch
+from calmstream.producer import FileStore, MemoryStore, Status
+from calmstream.producer.device.assignment import place
+from calmstream.producer.device.ledger import DeviceState
 from tests.support.producer import START, WINDOW, FakeClock, make_plan, unsigned_reporter
 
 RECORD = {"colour": "red", "size": "xl", "flag": "1"}

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from estimators.errors import FatalError, Reason, RecoverableError, Rejection
-from producer import FileStore, MemoryStore, Report, Reporter, Status
-from producer.device import reporter
-from producer.device.control import install
-from producer.device.ledger import DeviceState
-from producer.device.store import Change
+from calmstream.common.errors import FatalError, Reason, RecoverableError, Rejection
+from calmstream.producer import FileStore, MemoryStore, Report, Reporter, Status
+from calmstream.producer.device import reporter
+from calmstream.producer.device.control import install
+from calmstream.producer.device.ledger import DeviceState
+from calmstream.producer.device.store import Change
 from tests.support.producer import LARGE, FakeClock, make_plan, unsigned_reporter
 
 PLAN = make_plan()

@@ -14,14 +14,14 @@ from pathlib import Path
 import orjson
 import pytest
 
-from broker.files import exclusive, real_path
-from estimators.errors import FatalError, RecoverableError
-from producer.device.ledger import DeviceState, Spent, status
-from producer.device.policy import Policy
-from producer.device.state_json import from_bytes, to_bytes
-from producer.device.status import Status
-from producer.device.store import DeviceStore, FileStore, MemoryStore
-from producer.device.totals import Recent
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.files import exclusive, real_path
+from calmstream.producer.device.ledger import DeviceState, Spent, status
+from calmstream.producer.device.policy import Policy
+from calmstream.producer.device.state_json import from_bytes, to_bytes
+from calmstream.producer.device.status import Status
+from calmstream.producer.device.store import DeviceStore, FileStore, MemoryStore
+from calmstream.producer.device.totals import Recent
 from tests.support.producer import LINEAGE, START, make_plan, unsigned_reporter
 
 PLAN = make_plan()
@@ -295,7 +295,7 @@ def test_the_content_is_flushed_before_it_takes_the_name(
 def test_a_lock_keeps_other_processes_out(tmp_path: Path) -> None:
     path = tmp_path / "device.json"
     code = (
-        "import sys; from producer.device.store import FileStore\n"
+        "import sys; from calmstream.producer.device.store import FileStore\n"
         "from tests.support.producer import *\n"
         "for w in range(20): FileStore(sys.argv[1]).update(lambda s: s.spend(make_plan(), w))"
     )

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimators.errors import InvalidInput
-from producer import Allotment, MemoryStore, Policy, Reporter, Status, set_policy
-from producer.device.control import install
-from producer.device.ledger import DeviceState
-from producer.device.policy import DAY, amount
-from producer.device.totals import MAX_RECENT, Recent, Totals
+from calmstream.common.errors import InvalidInput
+from calmstream.producer import Allotment, MemoryStore, Policy, Reporter, Status, set_policy
+from calmstream.producer.device.control import install
+from calmstream.producer.device.ledger import DeviceState
+from calmstream.producer.device.policy import DAY, amount
+from calmstream.producer.device.totals import MAX_RECENT, Recent, Totals
 from tests.support.producer import START, make_plan, unsigned_reporter
 from tests.support.signed import Operator
 

@@ -14,19 +14,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from broker.clock import ManualClock
-from broker.in_process import InProcessBroker, SendFault
-from broker.transport import Sink
-from estimators.errors import FatalError, InvalidInput, RecoverableError
-from estimators.plan import Plan
-from estimators.plan.limits import Limits
-from estimators.randomness import SeededRandomness
-from estimators.wire.batch import decode_batch
-from producer.device.reporter import Report
-from producer.gateway.batcher import Batcher
-from producer.gateway.sender import Budget
-from producer.gateway.spool import Spool
-from producer.gateway.totals import Failure, Unobserved
+from calmstream.broker.in_process import InProcessBroker, SendFault
+from calmstream.broker.transport import Sink
+from calmstream.common.clock import ManualClock
+from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.limits import Limits
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.wire.batch import decode_batch
+from calmstream.producer.device.reporter import Report
+from calmstream.producer.gateway.batcher import Batcher
+from calmstream.producer.gateway.sender import Budget
+from calmstream.producer.gateway.spool import Spool
+from calmstream.producer.gateway.totals import Failure, Unobserved
 from tests.support.producer import (
     START,
     FakeClock,

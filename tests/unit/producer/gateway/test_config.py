@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.settings import load
-from estimators.errors import InvalidInput
-from producer.gateway.batcher import Batcher
-from producer.gateway.config import ProducerSettings
-from producer.gateway.sender import Budget
+from calmstream.common.errors import InvalidInput
+from calmstream.common.settings import load
+from calmstream.producer.gateway.batcher import Batcher
+from calmstream.producer.gateway.config import ProducerSettings
+from calmstream.producer.gateway.sender import Budget
 from tests.support.producer import ScriptedSink, make_plan, names_of
 
 

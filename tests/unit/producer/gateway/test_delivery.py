@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.transport import Sink
-from estimators.errors import CalmstreamError, FatalError, RecoverableError
-from producer.gateway.durable.period_log import SealedBatch
-from producer.gateway.durable.plan_spool import over_at
-from producer.gateway.encoding import EncodedBatch
-from producer.gateway.http.delivery import RENEW_SECONDS, Delivery
-from producer.gateway.sender import Budget
-from producer.gateway.totals import Accounts, Failure
+from calmstream.broker.transport import Sink
+from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
+from calmstream.producer.gateway.durable.period_log import SealedBatch
+from calmstream.producer.gateway.durable.plan_spool import over_at
+from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.http.delivery import RENEW_SECONDS, Delivery
+from calmstream.producer.gateway.sender import Budget
+from calmstream.producer.gateway.totals import Accounts, Failure
 from tests.support.producer import START, FakeClock, ScriptedSink, make_plan, names_of
 
 PLAN = make_plan()

@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from broker.clock import ManualClock
-from estimators.errors import FatalError, RecoverableError
-from producer.gateway.durable.files import OsFiles
-from producer.gateway.durable.frames import HEAD_BYTES, FrameFile
-from producer.gateway.durable.ids import IdSet
-from producer.gateway.durable.mark import ClockMark
+from calmstream.common.clock import ManualClock
+from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.producer.gateway.durable.files import OsFiles
+from calmstream.producer.gateway.durable.frames import HEAD_BYTES, FrameFile
+from calmstream.producer.gateway.durable.ids import IdSet
+from calmstream.producer.gateway.durable.mark import ClockMark
 
 
 def written(path: Path, *payloads: bytes) -> FrameFile:
@@ -126,7 +126,7 @@ def test_the_set_of_ids_is_a_set() -> None:
 
 
 def test_an_id_across_two_others_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("producer.gateway.durable.ids._BUCKETS", 1)
+    monkeypatch.setattr("calmstream.producer.gateway.durable.ids._BUCKETS", 1)
     ids = IdSet()
     ids.add(bytes(range(16)))
     ids.add(bytes(range(16, 32)))

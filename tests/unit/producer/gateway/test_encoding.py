@@ -8,13 +8,13 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from estimators.domain import Domain
-from estimators.plan import Group, Plan
-from estimators.plan.limits import Limits
-from estimators.randomness import SeededRandomness, SystemRandomness
-from estimators.view import View
-from estimators.wire.batch import MAX_BATCH_BYTES, decode_batch
-from producer.gateway.encoding import make_batch, most_reports, permutation
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.plan.limits import Limits
+from calmstream.estimators.randomness import SeededRandomness, SystemRandomness
+from calmstream.estimators.view import View
+from calmstream.estimators.wire.batch import MAX_BATCH_BYTES, decode_batch
+from calmstream.producer.gateway.encoding import make_batch, most_reports, permutation
 from tests.support.producer import START, make_plan
 
 

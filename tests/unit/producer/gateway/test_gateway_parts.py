@@ -10,17 +10,17 @@ from typing import Any
 import jsonschema
 import pytest
 
-from broker.settings import variables
-from estimators.errors import InvalidInput
-from estimators.plan import Plan
-from producer import MemoryStore
-from producer.gateway.durable.entries import Entry, RowCodec
-from producer.gateway.http.app_keys import read_app_keys
-from producer.gateway.http.cors import Origins
-from producer.gateway.http.plans import PlanDirectory
-from producer.gateway.http.problems import Problem, problem, status_of
-from producer.gateway.http.read_reports import read_reports
-from producer.gateway.http.settings import GatewaySettings
+from calmstream.common.errors import InvalidInput
+from calmstream.common.settings import variables
+from calmstream.estimators.plan import Plan
+from calmstream.producer import MemoryStore
+from calmstream.producer.gateway.durable.entries import Entry, RowCodec
+from calmstream.producer.gateway.http.app_keys import read_app_keys
+from calmstream.producer.gateway.http.cors import Origins
+from calmstream.producer.gateway.http.plans import PlanDirectory
+from calmstream.producer.gateway.http.problems import Problem, problem, status_of
+from calmstream.producer.gateway.http.read_reports import read_reports
+from calmstream.producer.gateway.http.settings import GatewaySettings
 from tests.support.gateway.running import line
 from tests.support.gateway.spool_world import counting_plan
 from tests.support.producer import START, make_plan, unsigned_reporter

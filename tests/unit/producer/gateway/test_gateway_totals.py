@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from producer.gateway.totals import Accounts, Failure, Totals, Unobserved
+from calmstream.producer.gateway.totals import Accounts, Failure, Totals, Unobserved
 
 
 class Recorder(Unobserved):

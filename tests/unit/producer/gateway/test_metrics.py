@@ -2,12 +2,19 @@
 
 from prometheus_client import CollectorRegistry
 
-from broker.in_process import SendFault
-from broker.metric_definition import MetricDefinition
-from producer.gateway.metrics import FAILED, IN_FLIGHT, RETRIED, SENT, SMALL, ProducerMetrics
-from producer.gateway.sender import Budget
-from producer.gateway.totals import Failure
-from producer.simulation.produce import produce
+from calmstream.broker.in_process import SendFault
+from calmstream.common.metric_definition import MetricDefinition
+from calmstream.producer.gateway.metrics import (
+    FAILED,
+    IN_FLIGHT,
+    RETRIED,
+    SENT,
+    SMALL,
+    ProducerMetrics,
+)
+from calmstream.producer.gateway.sender import Budget
+from calmstream.producer.gateway.totals import Failure
+from calmstream.producer.simulation.produce import produce
 from tests.support.producer import FakeClock, broker_for, make_plan, names_of, some_codes
 
 PLAN = make_plan()

@@ -7,10 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from estimators.plan import Plan
-from estimators.randomness import SeededRandomness
-from producer.gateway.open_batches import Moment, OpenBatches, ReadyReports, Selection, waits_until
-from producer.gateway.rows import Row
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.producer.gateway.open_batches import (
+    Moment,
+    OpenBatches,
+    ReadyReports,
+    Selection,
+    waits_until,
+)
+from calmstream.producer.gateway.rows import Row
 from tests.support.producer import START, make_plan
 
 PLAN = replace(make_plan(window=100, windows=4), grace=40, skew=10)

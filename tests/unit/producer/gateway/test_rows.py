@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from estimators.errors import Reason, Rejection
-from estimators.mechanisms.base import Column
-from estimators.randomness import SeededRandomness
-from estimators.wire.batch import decode_batch
-from producer.device.reporter import Report
-from producer.gateway import rows
-from producer.gateway.encoding import EncodedBatch
-from producer.gateway.rows import Row, RowReader, batch_of_rows, batches_of_rows
+from calmstream.common.errors import Reason, Rejection
+from calmstream.estimators.mechanisms.base import Column
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.wire.batch import decode_batch
+from calmstream.producer.device.reporter import Report
+from calmstream.producer.gateway import rows
+from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.rows import Row, RowReader, batch_of_rows, batches_of_rows
 from tests.support.attacks.fuzzing import plan_of
 from tests.support.producer import make_plan
 

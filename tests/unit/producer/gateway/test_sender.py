@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from broker.in_process import InProcessBroker, SendFault
-from estimators.errors import CalmstreamError, FatalError, RecoverableError
-from producer.gateway.encoding import EncodedBatch, make_batch
-from producer.gateway.sender import BatchSender, Budget
-from producer.gateway.spool import Spool
+from calmstream.broker.in_process import InProcessBroker, SendFault
+from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
+from calmstream.producer.gateway.encoding import EncodedBatch, make_batch
+from calmstream.producer.gateway.sender import BatchSender, Budget
+from calmstream.producer.gateway.spool import Spool
 from tests.support.producer import (
     FakeClock,
     ScriptedSink,

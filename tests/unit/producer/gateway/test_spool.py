@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimators.errors import FatalError
-from estimators.randomness import SystemRandomness
-from producer.gateway.encoding import EncodedBatch, make_batch
-from producer.gateway.spool import Spool
+from calmstream.common.errors import FatalError
+from calmstream.estimators.randomness import SystemRandomness
+from calmstream.producer.gateway.encoding import EncodedBatch, make_batch
+from calmstream.producer.gateway.spool import Spool
 from tests.support.producer import make_plan
 
 PLAN = make_plan()

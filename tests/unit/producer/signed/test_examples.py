@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from producer import Refusal, Status
-from producer.signed.refusal import PlanRefused
+from calmstream.producer import Refusal, Status
+from calmstream.producer.signed.refusal import PlanRefused
 from tests.support.examples import signed as signed_examples
 
 FILE = Path(__file__).parents[4] / "docs" / "signed-examples.json"

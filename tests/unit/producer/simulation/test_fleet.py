@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimators.errors import FatalError, InvalidInput, RecoverableError
-from estimators.randomness import SeededRandomness
-from producer.simulation.fleet import Fleet
+from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.producer.simulation.fleet import Fleet
 from tests.support.producer import LINEAGE, START, WINDOW, make_plan
 
 

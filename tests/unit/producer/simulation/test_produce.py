@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from broker.in_process import InProcessBroker, SendFault
-from broker.in_process.sink import InProcessDelivery
-from broker.transport import Partition, Record
-from estimators.errors import FatalError, InvalidInput, RecoverableError
-from estimators.plan import Guarantee, Plan
-from estimators.wire.batch import decode_batch
-from producer.gateway.sender import Budget
-from producer.simulation.produce import Summary, produce
+from calmstream.broker.in_process import InProcessBroker, SendFault
+from calmstream.broker.in_process.sink import InProcessDelivery
+from calmstream.broker.transport import Partition, Record
+from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.wire.batch import decode_batch
+from calmstream.producer.gateway.sender import Budget
+from calmstream.producer.simulation.produce import Summary, produce
 from tests.support.producer import (
     START,
     WINDOW,

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from broker.transport import Partition, Record
-from estimators.errors import InvalidInput
-from estimators.plan import Guarantee, Plan
-from estimators.randomness import SeededRandomness
-from estimators.tally import Tally
-from estimators.wire.batch import decode_batch
-from producer.gateway.encoding import EncodedBatch
-from producer.simulation.fleet import Fleet
-from producer.simulation.simulate import Population, encoded_batches, spread
+from calmstream.broker.transport import Partition, Record
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.batch import decode_batch
+from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.simulation.fleet import Fleet
+from calmstream.producer.simulation.simulate import Population, encoded_batches, spread
 from tests.support.producer import LINEAGE, count, make_plan, some_codes
 
 

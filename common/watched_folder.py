@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
-from estimators.errors import CalmstreamError, InvalidInput
+from calmstream.common.errors import CalmstreamError, InvalidInput
 
 MAX_FILES = 1000
 """Files beyond this number, in the order of their names, are not read."""

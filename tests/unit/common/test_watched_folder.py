@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from broker import watched_folder
-from broker.watched_folder import Identity, WatchedFolder
-from estimators.errors import InvalidInput
+from calmstream.common import watched_folder
+from calmstream.common.errors import InvalidInput
+from calmstream.common.watched_folder import Identity, WatchedFolder
 
 
 def _read(raw: bytes) -> str:

@@ -8,8 +8,8 @@ from contextlib import closing
 
 import pytest
 
-from broker.http_server import defect, listen, send_at_once
-from estimators.errors import FatalError
+from calmstream.common.errors import FatalError
+from calmstream.common.http_server import defect, listen, send_at_once
 
 
 def test_an_address_in_use_is_one_clear_line() -> None:

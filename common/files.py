@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from estimators.errors import FatalError, RecoverableError
+from calmstream.common.errors import FatalError, RecoverableError
 
 if sys.platform == "win32":
     import msvcrt

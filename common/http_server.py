@@ -10,7 +10,7 @@ from typing import Any
 
 import uvicorn
 
-from estimators.errors import FatalError
+from calmstream.common.errors import FatalError
 
 _BACKLOG = 1024
 

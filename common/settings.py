@@ -22,7 +22,7 @@ from typing import (
     get_type_hints,
 )
 
-from estimators.errors import InvalidInput
+from calmstream.common.errors import InvalidInput
 
 PREFIX = "CALMSTREAM_"
 

@@ -8,8 +8,16 @@ from typing import Any, Literal
 
 import pytest
 
-from broker.settings import Secret, Settings, bounded, load, names, refuse_unknown, variables
-from estimators.errors import InvalidInput
+from calmstream.common.errors import InvalidInput
+from calmstream.common.settings import (
+    Secret,
+    Settings,
+    bounded,
+    load,
+    names,
+    refuse_unknown,
+    variables,
+)
 
 
 class Kiln(Settings):

@@ -1,0 +1,1 @@
+"""What all packages share: errors, settings, clock, files, metrics' definitions, HTTP."""
