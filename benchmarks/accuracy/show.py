@@ -189,7 +189,7 @@ def _curve(
 def tables(style: Style, pieces: Sequence[Piece], ledger: Ledger) -> str:
     """Return the text of a table for each panel.
 
-    Each curve has a row for its unbiased tables and, if it has them, one for the clipped tables.
+    A curve of squared errors has a second row for its clipped tables, if it has them.
     """
     measure = {"sse": "mean squared error of a marginal", "tv": "mean total variation"}
     counts = {primary(p, ledger, style.measure).size for p in pieces} - {0}
@@ -205,7 +205,7 @@ def tables(style: Style, pieces: Sequence[Piece], ledger: Ledger) -> str:
             lines.append(f"| {curve} | " + " | ".join(cells) + " |")
             clipped = [values(p, ledger, style.measure) for p in points]
             has_raw = [values(p, ledger, f"{style.measure}_raw").size for p in points]
-            if any(has_raw) and curve != "uniform":
+            if any(has_raw) and curve != "uniform" and style.measure == "sse":
                 means = [f"{c.mean():.3g}" if c.size else "" for c in clipped]
                 lines.append(f"| {curve}, clipped | " + " | ".join(means) + " |")
         lines.append("")

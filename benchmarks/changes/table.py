@@ -24,9 +24,6 @@ def page(results: Results) -> str:
         "# Tests of change",
         _ABOUT,
         *_pooled(results),
-        *_bits(results),
-        *_sizes(results, "size-mechanism", "One view over two attributes, per mechanism"),
-        *_sizes(results, "size-plan", "Plans: two tables of one attribute and six of two"),
         *_alarms(results),
         *_naive(results),
         *_power(results),
@@ -65,32 +62,10 @@ def _pooled(results: Results) -> list[str]:
         windows = sum(r["windows"] for r in found)
         rows.append([*names, f"{windows:,}", f"{tests:,}", *shares, ", ".join(above) or "no"])
     about = (
-        "Null windows, over all measurements below: share of p-values below a level, with its "
-        "standard error over windows."
+        "Null windows, all measurements in `changes.jsonl`: share of p-values below a level, with "
+        "its standard error over windows."
     )
     return ["## Size, all measurements together", about, _grid(head, rows)] if rows else []
-
-
-def _sizes(results: Results, kind: str, title: str) -> list[str]:
-    chosen = _chosen(results, kind)
-    if not chosen:
-        return []
-    head = ["data", "plan or mechanism", "reports", "against", "windows", "tests"]
-    head += [f"p < {level:g}" for level in LEVELS]
-    head += ["by bootstrap", "not tested"]
-    rows = []
-    for names, r in chosen.items():
-        shares = [
-            f"{100 * r['shares'][str(level)]:.3g} % ± {100 * r['errors'][str(level)]:.1g}"
-            for level in LEVELS
-        ]
-        rest = [str(r[name]) for name in ("windows", "tests")]
-        rows.append([*names, *rest, *shares, *(str(r[n]) for n in ("bootstrap", "untested"))])
-    about = (
-        "Null windows: share of p-values below a level, with its standard error over windows. "
-        "`previous` compares with as many reports, `before` with 100 times as many."
-    )
-    return [f"## {title}", about, _grid(head, rows)]
 
 
 def _alarms(results: Results) -> list[str]:
@@ -137,22 +112,6 @@ def _naive(results: Results) -> list[str]:
         "published variances, added over the cells of a table."
     )
     return ["## A test of fitted tables", about, _grid(head, rows)]
-
-
-def _bits(results: Results) -> list[str]:
-    chosen = _chosen(results, "bits/")
-    if not chosen:
-        return []
-    head = ["data", "mechanism", "reports", "against", *(f"p < {level:g}" for level in LEVELS)]
-    rows = [
-        [*names, *(_percent(r["values"][str(level)], r["windows"]) for level in LEVELS)]
-        for names, r in chosen.items()
-    ]
-    about = (
-        "200,000 null windows of one view of independent bits, by a formula of its own that gives "
-        "the product's statistic."
-    )
-    return ["## The far tail, one view of independent bits", about, _grid(head, rows)]
 
 
 def _power(results: Results) -> list[str]:

@@ -1,4 +1,4 @@
-"""Print the results of the grid as Markdown: means, cells above a bound, and every cell.
+"""Print the results of the grid as Markdown: means, and cells above a bound.
 
 ``python -m benchmarks.grid table`` calls `show`. A *cell* is one combination of data set, number of
 attributes d, number of attributes k of a target, number of devices n and epsilon
@@ -12,7 +12,7 @@ are paired).
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from math import exp, log
 from typing import Any
@@ -37,10 +37,6 @@ Result = dict[str, Any]
 COVERAGE = (0.90, 0.99)
 """Bounds of the mean coverage of 95 % intervals. The report lists the cells outside the bounds."""
 
-NEAR = 1.1
-"""The choice of `calmstream plan --method auto` counts as good if its error is at most this number
-times the error of the best method."""
-
 MAX_RATIO = {"calm": 1.05, "best other": 1.1, "uniform": 1.05, "product": 1.05}
 """Bounds on the ratio of our error to another one, by the name of the other in `errors_of`."""
 
@@ -60,11 +56,9 @@ def show(results: Sequence[Result]) -> None:
     _means(ordered)
     _bounds(ordered)
     _coverage(ordered)
-    _auto(ordered)
     _predictions(ordered)
     _left_out(ordered)
     _seconds(ordered)
-    _cells(ordered)
 
 
 def _place(result: Result) -> tuple[Any, ...]:
@@ -215,26 +209,6 @@ def _outside(result: Result, method: str, limit: float) -> bool:
     return bool(abs(shares.mean() - limit) > 2 * spread)
 
 
-def _auto(results: Sequence[Result]) -> None:
-    print(f"\n## The choice of `auto`, within {NEAR:g} of the best\n")
-    far = []
-    for result in results:
-        chosen = result["auto"]
-        least = min(result["errors"], key=lambda m: mean(result, m))
-        if chosen not in result["errors"] or mean(result, chosen) > NEAR * mean(result, least):
-            far.append((result, least))
-    near = len(results) - len(far)
-    chosen_by = Counter(r["auto"] for r in results).most_common()
-    print(f"In {near} of {len(results)} cells ({near / len(results):.1%}). Chosen: ", end="")
-    print(", ".join(f"{name} in {times}" for name, times in chosen_by) + ".")
-    if far:
-        print()
-    for result, least in far:
-        own = result["errors"].get(result["auto"])
-        how = f"{np.mean(own) / mean(result, least):.2f} of" if own else "not measured; best is"
-        print(f"- {title(result)}: {result['auto']}, {how} {least}")
-
-
 def _predictions(results: Sequence[Result]) -> None:
     _head(
         "Predicted and measured errors",
@@ -283,15 +257,13 @@ def _left_out(results: Sequence[Result]) -> None:
         "measured in",
         "predicted worse in",
         "refuse in",
-        "one refusal",
     )
     every = {m for r in results for m in (*r["errors"], *r["skipped"])} - {OURS, "uniform"}
     for method in sorted(every):
         reasons = [r["skipped"][method] for r in results if method in r["skipped"]]
         refusals = [reason for reason in reasons if reason.startswith("refuses")]
         measured = sum(method in r["errors"] for r in results)
-        words = refusals[0].removeprefix("refuses: ") if refusals else ""
-        _row(method, measured, len(reasons) - len(refusals), len(refusals), words)
+        _row(method, measured, len(reasons) - len(refusals), len(refusals))
     some = [r for r in results if r["sets_that_fit"] is not None]
     restricted = {
         (r["cell"]["dataset"], r["cell"]["d"], r["cell"]["k"]): r["sets_that_fit"] for r in some
@@ -307,13 +279,13 @@ def _left_out(results: Sequence[Result]) -> None:
 def _seconds(results: Sequence[Result]) -> None:
     _head(
         "Seconds of one core",
-        "data", "d", "k", "cells", "a cell, all methods and repeats",
+        "d", "k", "cells", "a cell, all methods and repeats",
         f"{OURS} fit and answers", "calm fit and answers",
     )  # fmt: skip
     kinds: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
     for result in results:
         cell = result["cell"]
-        kinds[cell["dataset"], cell["d"], cell["k"]].append(result)
+        kinds[cell["d"], cell["k"]].append(result)
     for kind, own in sorted(kinds.items()):
         each = [f"{_estimate(own, m):.2f}" for m in (OURS, "calm")]
         _row(*kind, len(own), f"{np.mean([r['seconds']['all'] for r in own]):.1f}", *each)
@@ -323,20 +295,3 @@ def _seconds(results: Sequence[Result]) -> None:
 def _estimate(results: Sequence[Result], method: str) -> float:
     spent = [r["seconds"]["methods"][method] for r in results if method in r["errors"]]
     return float(np.mean([s["fit"] + s["answer"] for s in spent])) if spent else float("nan")
-
-
-def _cells(results: Sequence[Result]) -> None:
-    _head(
-        "Every cell",
-        "data", "d", "k", "epsilon", "log2 n", "squared error", "ours / calm", "best other",
-        "ours / best other", "ours / uniform", "ours / product", "coverage", "auto",
-    )  # fmt: skip
-    for result in results:
-        cell = result["cell"]
-        product = f"{ratio(result, 'product'):.3f}" if errors_of(result, "product") else ""
-        _row(
-            cell["dataset"], cell["d"], cell["k"], cell["epsilon"], cell["log_users"],
-            f"{mean(result, OURS):.3g}", f"{ratio(result, 'calm'):.3f}", best_other(result),
-            f"{ratio(result, 'best other'):.3f}", f"{ratio(result, 'uniform'):.3f}", product,
-            f"{np.mean(result['coverage'][OURS]):.3f}", result["auto"],
-        )  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 
 import benchmarks.grid.__main__ as grid
 from benchmarks.grid.cells import MAX_CELLS, OURS, Cell, chosen_methods, measure, targets_of
-from benchmarks.grid.table import breaks, geometric, ranks, ratio, show
+from benchmarks.grid.table import breaks, geometric, ranks, ratio
 from benchmarks.populations import grouped
 from benchmarks.strangers.sets import GROUPS
 from benchmarks.study import Study
@@ -47,16 +47,6 @@ def test_a_cell_is_measured_the_same_again(result: dict[str, Any]) -> None:
     assert again["errors"]["calm"] == result["errors"]["calm"]
     assert again["errors"]["uniform"] == result["errors"]["uniform"]
     assert again["skipped"][OURS] == "not asked for"
-
-
-@pytest.mark.slow
-def test_the_table_names_the_cell(
-    result: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
-    show([result])
-    output = capsys.readouterr().out
-    assert "1 cells; 2 repeats" in output
-    assert f"| taxi | 8 | 2 | 2 | 12 | {np.mean(result['errors'][OURS]):.3g} |" in output
 
 
 def test_noise_that_drowns_a_method_leaves_it_out() -> None:
