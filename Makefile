@@ -61,7 +61,7 @@ conformance: $(VENV)/.dev ## 100,000 reports of each mechanism in TypeScript aga
 test: $(VENV)/.dev broker-jars ## all but the slow tests, with a real Kafka broker where Docker, or Java and Maven, exist
 	@$(PYTEST) -m 'not slow'
 
-test-all: $(VENV)/.dev broker-jars ## every test, the slow ones too (tests/README.md lists them)
+test-all: $(VENV)/.dev broker-jars ## every test, the slow ones too
 	@$(PYTEST)
 
 broker-jars: $(VENV)/.dev
