@@ -69,11 +69,7 @@ MANY_VALUES = 16
 
 @cache
 def population(dataset: str) -> Table:
-    """Return a data set by its name.
-
-    Raises:
-        InvalidInput: the data is not there.
-    """
+    """Return a data set by its name."""
     if dataset in SETS:
         return stranger(dataset)
     name, columns = FILES[dataset]

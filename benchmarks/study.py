@@ -53,12 +53,7 @@ class Study:
             _write(file, claims)
 
     def claim(self, name: str) -> bool:
-        """Reserve a cell for this process.
-
-        Returns:
-            False if the cell has a result or if a running process has claimed it. A claim of a
-            process that has ended does not count.
-        """
+        """Reserve a cell for this process."""
         with self._locked() as (file, claims):
             if name in claims or name in self.read():
                 return False

@@ -61,15 +61,7 @@ class Experiment:
 
 
 def fitted(method: str, epsilon: str, k: int, drawn: Devices, seed: tuple[int, ...]) -> Model:
-    """Return a method's model of one simulated collection from the drawn devices.
-
-    Args:
-        method: name of the method.
-        epsilon: privacy parameter of a report, as a decimal.
-        k: size of the marginals that the plan is made for.
-        drawn: the devices.
-        seed: seed of the noise.
-    """
+    """Return a method's model of one simulated collection from the drawn devices."""
     request = Request(drawn.domain, epsilon, len(drawn.codes), k)
     plan = local_plan(methods.get(method), request)
     tallies = collect(plan, drawn.codes, np.random.SeedSequence(seed), exact=True)

@@ -64,13 +64,7 @@ def plan_of(d: int, k: int, epsilon: str, users: int, stop: str) -> Plan:
 def failures(
     codes: np.ndarray, row: tuple[int, int, int, str, str], seed: int
 ) -> dict[str, tuple[int, int, float]]:
-    """Return the failed marginals, all marginals and the mean total variation, by stop rule.
-
-    Args:
-        codes: records of bits, from which devices are drawn: shape (records, columns).
-        row: a row of `ROWS`.
-        seed: seed of devices and noise.
-    """
+    """Return the failed marginals, all marginals and the mean total variation, by stop rule."""
     power, d, k, epsilon, _ = row
     users = 1 << power
     drawn = widened(draw(codes, users, np.random.default_rng((seed, power, d))), d)

@@ -49,14 +49,7 @@ def replaced(plan: Plan, group: int, forged: int, dice: np.random.Generator) -> 
 
 
 def attacked(plan: Plan, how: str, part: float, dice: np.random.Generator) -> list[Tally]:
-    """Return the tallies of a window with forged reports, one tally for each group.
-
-    Args:
-        plan: the plan of the collection.
-        how: "added", "replaced" or "spread"; see the top of this module.
-        part: forged reports as a share of the honest ones.
-        dice: source of randomness.
-    """
+    """Return the tallies of a window with forged reports, one tally for each group."""
     forged = round(part * USERS)
     if how == "replaced":
         return replaced(plan, 0, forged, dice)

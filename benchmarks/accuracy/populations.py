@@ -16,11 +16,7 @@ NAMES = {"taxi": "taxi-pool"}
 
 
 def table(dataset: str) -> Table:
-    """Return a data set by the name that the report uses.
-
-    Raises:
-        InvalidInput: the data is not there.
-    """
+    """Return a data set by the name that the report uses."""
     return population(NAMES.get(dataset, dataset))
 
 

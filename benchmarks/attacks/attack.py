@@ -48,9 +48,6 @@ def make_plan(**changes: Any) -> Plan:
 
     Reports are randomised by GRR (generalised randomised response). The plan began a minute ago and
     has one window of an hour.
-
-    Args:
-        changes: fields of the plan that differ from these.
     """
     start = int(time.time()) - 60
     given: dict[str, Any] = {
@@ -86,13 +83,7 @@ def in_process(plan: Plan) -> InProcessBroker:
 
 
 def body(plan: Plan, cells: list[int], group: int = 0) -> bytes:
-    """Encode a batch of reports of the current window.
-
-    Args:
-        plan: the plan that the reports belong to.
-        cells: the reported cell of each report.
-        group: index of the group (reports topic) that the batch is for.
-    """
+    """Encode a batch of reports of the current window."""
     period = plan.window_at(time.time_ns() // 1_000_000)
     values = np.array(cells)
     return encode_batch(plan, group, Batch(period, len(cells), None, {"v": values}))

@@ -142,10 +142,6 @@ def one_user(user: object, job: object) -> Attack:
     The count of nurses is released without and with the bad record. One record changes the true
     count by at most one, so the two may differ only by noise, of which ten standard deviations are
     allowed.
-
-    Args:
-        user: id of the user whose record is bad.
-        job: the value that this record has as its job.
     """
 
     def attack() -> Verdict:

@@ -209,9 +209,6 @@ def costly_plan(make: Callable[[], bytes]) -> Attack:
 
     The product resists if this takes little time and memory, and if a plan that is not answered
     costs the device nothing of its privacy allowance.
-
-    Args:
-        make: returns the plan's bytes.
     """
 
     def attack() -> Verdict:

@@ -77,11 +77,7 @@ class Stage:
         return self.worker.metric("calmstream_reports_accepted_total")
 
     def still_counts(self, earlier: int = 0) -> Verdict:
-        """Send an honest report and return whether the worker counts it.
-
-        Args:
-            earlier: number of honest reports sent before, which must be counted, too.
-        """
+        """Send an honest report and return whether the worker counts it."""
         self.send(batch([self.honest()]))
         if self._wait(lambda: self.accepted() >= earlier + 1):
             return Verdict(True, "the worker continues and counts the next report")
@@ -104,11 +100,7 @@ class Stage:
 
 @contextmanager
 def stage(**changes: object) -> Iterator[Stage]:
-    """Start a broker, create topics, start a worker; yield when it is ready, end both after it.
-
-    Args:
-        changes: fields in which the plan differs from `make_plan`.
-    """
+    """Start a broker, create topics, start a worker; yield when it is ready, end both after it."""
     with tempfile.TemporaryDirectory(prefix="attack-") as name:
         broker = NativeKafka(Path(name) / "broker").start()
         started = None
@@ -129,11 +121,7 @@ def header_name() -> Verdict:
 
 
 def codec(number: int) -> Attack:
-    """Return an attack: an honest batch in a compression codec that a gateway may choose.
-
-    Args:
-        number: Kafka's number of the codec.
-    """
+    """Return an attack: an honest batch in a compression codec that a gateway may choose."""
 
     def attack() -> Verdict:
         with stage() as on:

@@ -186,16 +186,7 @@ def sample(setting: Setting, run: int) -> np.ndarray:
 def castell_errors(
     setting: Setting, sets: Sequence[Attributes], run: int
 ) -> dict[str, list[float]]:
-    """Return the errors of the methods in `SCHEMES`, which estimate from the same reports.
-
-    Args:
-        setting: the setting.
-        sets: the attribute sets.
-        run: number of the run; it sets the seed.
-
-    Returns:
-        The error for each attribute set, by name of the method.
-    """
+    """Return the errors of the methods in `SCHEMES`, which estimate from the same reports."""
     domain, codes = table_of(setting.dataset).domain, sample(setting, run)
     single = tuple((i,) for i in range(len(domain)))
     request = Request(domain, f"{setting.epsilon * len(domain):g}", setting.n, 2)

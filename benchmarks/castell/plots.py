@@ -40,15 +40,7 @@ METHODS = ("rr-ind-joint", "rr-independent", "rr-hybrid", "rr-truncated", "unifo
 def curve(
     axes: Axes, points: Sequence[Point], x: Callable[[Point], float], label: str, style: str
 ) -> None:
-    """Draw the curve of one method.
-
-    Args:
-        axes: the panel, one diagram of the figure.
-        points: the points of the method; without any, nothing is drawn.
-        x: returns the x coordinate of a point.
-        label: text of the legend.
-        style: a matplotlib format string, such as ``o-``.
-    """
+    """Draw the curve of one method."""
     if not points:
         return
     points = sorted(points, key=x)

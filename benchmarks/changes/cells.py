@@ -9,13 +9,13 @@ from zlib import crc32
 
 import numpy as np
 
-from benchmarks.changes import bits, fitted, shifts
+from benchmarks.changes import fitted, shifts
 from benchmarks.changes.batch import p_values
 from benchmarks.changes.simulate import plan_of, records, single_view, view_frequencies, windows
 from calmstream.estimators.changes.compare import ALPHA, FALSE_SHARE, benjamini_hochberg
 from calmstream.estimators.planning import default_marginals
 
-LEVELS = bits.LEVELS
+LEVELS = (0.05, 0.01, 0.001, 0.0001)
 WINDOWS = 2000
 ALARM_WINDOWS = {"adult": 1000, "taxi": 4000, "kosarak": 4000}
 BATCH = 100
@@ -106,7 +106,6 @@ def _smallest(values: list[float]) -> float:
 _KINDS: dict[str, Callable[..., dict[str, Any]]] = {
     "size-mechanism": size_of_mechanism,
     "size-plan": size_of_plan,
-    "bits": bits.size,
     "alarms": alarms,
     "power": shifts.power,
     "kind": shifts.kind,
@@ -148,7 +147,6 @@ CELLS = tuple(
             *_names(
                 "size-mechanism", ["taxi", "adult-42", "kosarak"], MECHANISMS, REPORTS, _FAMILIES
             ),
-            *_names("bits", DATASETS[1:], MECHANISMS[1:4], (_SMALL, _LARGE), _FAMILIES),
             *_names("size-mechanism", DATASETS[:1], MECHANISMS, (_SMALL, _LARGE), _FAMILIES),
         )
     )

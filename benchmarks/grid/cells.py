@@ -141,12 +141,7 @@ def truths(
 def chosen_methods(
     predicted: tuple[Prediction, ...], only: list[str] | None
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the methods to measure, and the reason for each of the others.
-
-    Args:
-        predicted: the predictions of all methods, the smallest error first.
-        only: measure only these methods; None for all.
-    """
+    """Return the methods to measure, and the reason for each of the others."""
     smallest = predicted[0].error or 0.0
     names, skipped = [], {}
     for p in predicted:
@@ -185,16 +180,7 @@ class Measured:
     def once(
         self, codes: Codes, seed: tuple[int, ...], targets: list[tuple[Attributes, Floats]]
     ) -> None:
-        """Measure one repeat.
-
-        Args:
-            codes: the records of the devices, shape (devices, attributes).
-            seed: seed of the noise.
-            targets: the targets and their true tables.
-
-        Raises:
-            CalmstreamError: the tallies have no known distribution, or the method cannot answer.
-        """
+        """Measure one repeat."""
         times = [time.process_time()]
         tallies = collect(self._plan, codes, np.random.SeedSequence(seed), exact=True)
         times.append(time.process_time())
@@ -266,17 +252,7 @@ def _repeat(
 
 
 def measure(cell: Cell, *, repeats: int, count: int, only: list[str] | None) -> dict[str, Any]:
-    """Measure a cell.
-
-    Args:
-        cell: the cell.
-        repeats: number of repeats.
-        count: largest number of targets.
-        only: measure only these methods; None for all.
-
-    Returns:
-        All results of the cell in a form for JSON.
-    """
+    """Measure a cell."""
     started = time.process_time()
     table = first(cell.dataset, cell.d)
     assert table is not None

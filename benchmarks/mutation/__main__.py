@@ -98,9 +98,6 @@ class Judge:
 
         Tests that execute the changed line come first, then the others of the same test files; in
         both parts the fastest first.
-
-        Returns:
-            As many tests as fit in `TEST_SECONDS`, and the number of those left out.
         """
         found = self._executed(mutant.file, mutant.own) or self._executed(
             mutant.file, mutant.header

@@ -219,12 +219,6 @@ def sample(root: Path, areas: Mapping[str, str], count: int, seed: int) -> list[
     """Draw mutants: equally many from each area, and at random within an area.
 
     Each mutant gets a hash of the seed and its content; those with the smallest hashes are drawn.
-
-    Args:
-        root: folder of the repository.
-        areas: the area of each file.
-        count: number of mutants; the result has fewer if an area has too few.
-        seed: number that decides which mutants are drawn.
     """
     found: dict[str, list[tuple[str, Mutant]]] = defaultdict(list)
     for file, area in areas.items():
@@ -242,18 +236,7 @@ def sample(root: Path, areas: Mapping[str, str], count: int, seed: int) -> list[
 def find_again(
     root: Path, records: Iterable[Mapping[str, Any]], moved: Mapping[str, Any]
 ) -> list[Mutant | str]:
-    """Find the mutants of earlier results in the present source, by their content.
-
-    Args:
-        root: folder of the repository.
-        records: the earlier results.
-        moved: present path or name of code that has moved, or a list of them if it was divided, by
-            its earlier path, or ``path::Name`` for a class or function.
-
-    Returns:
-        For each record the mutant, ``"gone"`` if its function is in none of the files, or
-        ``"changed"`` if the function is there without the text that the mutant changes.
-    """
+    """Find the mutants of earlier results in the present source, by their content."""
 
     @cache
     def read(file: str, area: str) -> tuple[set[str], dict[tuple[Any, ...], Mutant]]:
@@ -291,11 +274,7 @@ def _present_names(moved: Mapping[str, Any], file: str, function: str) -> list[s
 
 
 def matches(root: Path, globs: Iterable[str]) -> list[str]:
-    """Return the paths of the files that match, relative to the root.
-
-    Raises:
-        SystemExit: a glob matches no file.
-    """
+    """Return the paths of the files that match, relative to the root."""
     found = {glob: sorted(str(p.relative_to(root)) for p in root.glob(glob)) for glob in globs}
     if missing := [glob for glob, files in found.items() if not files]:
         raise SystemExit(f"no file matches {', '.join(missing)}; correct AREAS or --files")

@@ -125,17 +125,7 @@ class Copy:
             compiled.unlink()
 
     def session(self, limit: float, tests: list[str], files: list[str]) -> tuple[int | None, Any]:
-        """Run pytest in the copy.
-
-        Args:
-            limit: time limit in seconds.
-            tests: the tests to run, in this order; empty for all.
-            files: source files whose executed lines are recorded.
-
-        Returns:
-            The exit code, or None if the time limit is exceeded; and the outcomes that `Session`
-            has written.
-        """
+        """Run pytest in the copy."""
         task, out = self._folder / "task.json", self._folder / "out.json"
         task.write_text(json.dumps({"tests": tests, "files": files, "out": str(out)}))
         out.write_text(json.dumps({"failed": []}))

@@ -1,4 +1,4 @@
-"""Compare the noise-aware method with Private-PGM and GReM-LNN on the same tallies.
+"""Compare the noise-aware method with Private-PGM on the same tallies.
 
 Private-PGM (the Python package `mbi`) fits a graphical model to noisy marginal tables. Both methods
 get the same *views* (the attribute sets whose tables are collected), the same tallies (counted
@@ -6,14 +6,11 @@ reports) and the same weights.
 
 The results are one file, ``benchmarks/results/pgm.jsonl``, with a line for each point (data set,
 number of attributes, epsilon, number of devices). A run measures the points that are missing, so it
-can be stopped and started again. It has four parts:
+can be stopped and started again. It has two parts:
 
 - ``accuracy``: squared errors, where the views are those that the noise-aware method plans. Both
   methods get the same random data in each repeat;
-- ``speed``: seconds of a fit and 50 answers over 50 four-way views of 16 attributes;
-- ``large``: 32 attributes, where Private-PGM is tried within a limit of memory and time;
-- ``residuals``: squared errors beside GReM-LNN with 32 attributes (`benchmarks.pgm.residuals`). It
-  needs scipy, not Private-PGM.
+- ``speed``: seconds of a fit and 50 answers over 50 four-way views of 16 attributes.
 
     make pgm                                     # all parts, then the table
     make pgm ARGS="run --part speed"
@@ -43,19 +40,17 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
-from benchmarks.pgm.measure import accuracy, large, ours_again, residuals, speed
+from benchmarks.pgm.measure import accuracy, ours_again, speed
 from benchmarks.pgm.problem import Point
 from benchmarks.pgm.table import show
 from benchmarks.populations import first
 from benchmarks.study import Study
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "pgm.jsonl"
-PARTS = {"accuracy": accuracy, "speed": speed, "large": large, "residuals": residuals}
+PARTS = {"accuracy": accuracy, "speed": speed}
 DATASETS = ("kosarak", "pos", "movielens", "taxi", "adult3", "census3")
 """Data sets of the part accuracy. ``--only adult`` adds Adult with all its labels (1.8 million
 cells); one point of it takes hours."""
-SPARSE = ("kosarak", "pos")
-"""Data sets of the part residuals."""
 EPSILONS = ("0.2", "0.5", "1", "2")
 
 
@@ -63,12 +58,6 @@ def points(part: str, args: argparse.Namespace) -> Iterator[Point]:
     """Yield the points of a part, small domains first."""
     if part == "speed":
         yield from (Point("kosarak", 16, e, 18, "four-way") for e in ("1", "2"))
-    elif part == "large":
-        yield Point("kosarak", 32, "1", 18)
-    elif part == "residuals":
-        order = product(args.only or SPARSE, args.d or (32,), args.n or (16, 18))
-        for (dataset, d, log_users), epsilon in product(order, args.epsilon or EPSILONS):
-            yield Point(dataset, d, epsilon, log_users)
     else:
         # The innermost loop is over data sets: those of binary attributes have the same views, so
         # they share the compiled code.
@@ -106,9 +95,7 @@ def main() -> None:
     parser.add_argument("--part", choices=PARTS, help="only this part")
     parser.add_argument("--again", action="store_true", help="measure all points again")
     parser.add_argument("--ours", action="store_true", help="measure only our side again")
-    parser.add_argument(
-        "--only", type=lambda s: s.split(","), help="data sets of accuracy and residuals"
-    )
+    parser.add_argument("--only", type=lambda s: s.split(","), help="data sets of accuracy")
     parser.add_argument("--epsilon", type=lambda s: s.split(","))
     for name in ("d", "n"):
         parser.add_argument(f"--{name}", type=lambda s: [int(x) for x in s.split(",")])

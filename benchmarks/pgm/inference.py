@@ -249,12 +249,7 @@ class Cliques:
         return np.concatenate(cells), np.concatenate(numbers)
 
     def loss(self, marginals: Stacked, data: tuple[Array, Array]) -> Array:
-        """Return half the sum of squared differences from the measured numbers.
-
-        Args:
-            marginals: the maximal views' tables.
-            data: the measured numbers and their standard deviations, the unit of the differences.
-        """
+        """Return half the sum of squared differences from the measured numbers."""
         cells, numbers = self.readings
         fitted = jnp.zeros(data[0].shape, marginals.values.dtype)
         fitted = fitted.at[numbers].add(marginals.values[cells])

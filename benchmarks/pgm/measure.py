@@ -7,11 +7,6 @@ they need it, so cached results and tables are available without it.
 from __future__ import annotations
 
 import hashlib
-import re
-import resource
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib.metadata import version
@@ -55,14 +50,7 @@ def inputs_digest(problem: Problem) -> str:
 def cached(
     problem: Problem, how: str, solver: str, measure: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the cached result, or measure it and cache it.
-
-    Args:
-        problem: the inputs.
-        how: name of the way to run the solver; part of the key in the cache.
-        solver: name of the solver.
-        measure: computes the result.
-    """
+    """Return the cached result, or measure it and cache it."""
     path = CACHE / f"{digest(problem, how, solver)}.json"
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -88,26 +76,8 @@ def accuracy(point: Point, repeats: int) -> dict[str, Any]:
     return header | {"problems": digests, "rows": rows}
 
 
-def residuals(point: Point, repeats: int) -> dict[str, Any]:
-    """Measure the errors of our method and of GReM-LNN, with the same data in each repeat."""
-    from benchmarks.pgm.residuals import SIZES, UNSEEN_VARIANCES, answers
-
-    plan = point.plan()
-    rows: dict[str, list[dict[str, Any]]] = {"ours": [], **{name: [] for name in UNSEEN_VARIANCES}}
-    for repeat in range(repeats):
-        problem = draw(point, plan, repeat)
-        rows["ours"].append(ours(problem, SIZES))
-        for name, unseen in UNSEEN_VARIANCES.items():
-            rows[name].append(answers(problem, unseen))
-    return {"part": "residuals", "point": asdict(point), "views": _views(plan), "rows": rows}
-
-
 def ours_again(point: Point, old: dict[str, Any]) -> dict[str, Any]:
-    """Measure our side of an accuracy result again; keep Private-PGM's.
-
-    Raises:
-        ValueError: the views or tallies are not those that Private-PGM was given.
-    """
+    """Measure our side of an accuracy result again; keep Private-PGM's."""
     plan = point.plan()
     problems = [draw(point, plan, repeat) for repeat in range(len(old["rows"]["ours"]))]
     digests = [inputs_digest(problem) for problem in problems]
@@ -135,7 +105,7 @@ def speed(point: Point, repeats: int) -> dict[str, Any]:
     plan = point.plan()
     problems = [draw(point, plan, repeat) for repeat in range(repeats)]
     ours(problems[0])
-    first, second = SOLVERS
+    first = SOLVERS[0]
     shipped = _Warm("as_shipped", first)
     rows = {
         "ours": [ours(problem) for problem in problems],
@@ -153,10 +123,7 @@ def speed(point: Point, repeats: int) -> dict[str, Any]:
             cached(problem, way.how, solver, lambda: way(problem))  # noqa: B023 - called at once
             for problem in problems
         ]
-    result = {"part": "speed", "point": asdict(point), "views": _views(plan), "rows": rows}
-    if point.epsilon == "1":  # once is enough: the compilation does not depend on epsilon
-        result["attempt"] = _attempted(problems[0], second) | {"solver": second}
-    return result
+    return {"part": "speed", "point": asdict(point), "views": _views(plan), "rows": rows}
 
 
 class _Warm:
@@ -189,50 +156,6 @@ class _Warm:
 
         result: dict[str, Any] = getattr(pgm_fit, self.how)(problem, self._solver)
         return result
-
-
-def large(point: Point, repeats: int) -> dict[str, Any]:
-    """Try to fit a large domain by Private-PGM, and measure the seconds of our method.
-
-    There is only one repeat, whatever ``repeats`` is.
-    """
-    del repeats
-    plan = point.plan()
-    problem = draw(point, plan, 0)
-    ours(problem)
-    attempt = _attempted(problem, SOLVERS[0])
-    return {
-        "part": "large",
-        "point": asdict(point),
-        "views": _views(plan),
-        "rows": {"ours": [ours(problem)]},
-        "attempt": attempt,
-    }
-
-
-def _attempted(problem: Problem, solver: str) -> dict[str, Any]:
-    """Return the outcome of a fit as shipped, compilation included, within the limits."""
-    how = f"within {MEMORY} bytes and {SECONDS} s"
-    return cached(problem, how, solver, lambda: _attempt(problem.point, solver))
-
-
-def _attempt(point: Point, solver: str) -> dict[str, Any]:
-    """Fit in a separate process; return its predicted size, how it ended, and its seconds."""
-    words = [MEMORY, SECONDS, solver, point.dataset, point.d, point.epsilon, point.log_users]
-    command = [sys.executable, "-m", "benchmarks.pgm.large", *map(str, words), point.views]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    predicted: dict[str, Any] = orjson.loads(done.stdout.splitlines()[0])
-    if done.returncode == 0:
-        outcome = "finished"
-    elif done.returncode == -signal.SIGXCPU:
-        outcome = f"not finished in {SECONDS} s"
-    else:
-        errors = re.findall("Out of memory[^.]*", done.stderr) or done.stderr.splitlines()[-1:]
-        outcome = f"{errors[-1] if errors else 'no message'} (exit {done.returncode})"
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return predicted | {"outcome": outcome, "seconds": spent}
 
 
 def _views(plan: Any) -> dict[str, int]:

@@ -155,11 +155,7 @@ class Problem:
         return {k: targets_of(self.plan.domain, k, TARGETS) for k in TARGET_SIZES}
 
     def errors(self, answers: dict[int, list[Floats]]) -> dict[str, float]:
-        """Return the mean squared error of a table, summed over cells, by size of the targets.
-
-        Args:
-            answers: the tables of all targets of a size, for the sizes that are compared.
-        """
+        """Return the mean squared error of a table, summed over cells, by size of the targets."""
         p = self.point
         return {
             str(k): float(

@@ -1,8 +1,7 @@
 """Print the comparison with Private-PGM as Markdown.
 
-There is a table for each part (speed, a large domain, accuracy, GReM-LNN). Geometric means of the
-ratios of
-errors, ours divided by the better solver's, follow the table of accuracy.
+Of the accuracy it prints geometric means of the ratios of errors, ours divided by the better
+solver's, and the points where ours is worse.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Result = dict[str, Any]
 
 def show(results: Sequence[Result]) -> None:
     """Print the tables of all parts that have results."""
-    parts = {"speed": _speed, "large": _large, "accuracy": _accuracy, "residuals": _residuals}
+    parts = {"speed": _speed, "accuracy": _accuracy}
     for part, print_part in parts.items():
         of_part = [r for r in results if r["part"] == part]
         if of_part:
@@ -74,37 +73,6 @@ def _speed(results: Sequence[Result]) -> None:
             cells += [f"{fit:.3g}", answer, f"{together:.3g}", f"{together / own:.3g}"]
             cells += [f"{_mean_error(rows, k):.3g}" for k in SIZES]
             print("| " + " | ".join(cells) + " |")
-    for tried in [result["attempt"] for result in results if "attempt" in result]:
-        print(f"\n{tried['solver']}, as shipped and compiling: {tried['outcome']}.")
-
-
-def _large(results: Sequence[Result]) -> None:
-    head = ["data", "epsilon", "views", "noise-aware: fit and 50 answers s", "tree width"]
-    _head([*head, "cells of its largest clique", "GiB predicted", "limit GiB", "outcome"], left=3)
-    for result in sorted(results, key=_order):
-        p, attempt = result["point"], result["attempt"]
-        views = ", ".join(f"{n} of {size}" for size, n in sorted(result["views"].items()))
-        cells = [p["dataset"], p["epsilon"], views, f"{_seconds(result['rows']['ours']):.3g}"]
-        cells += [attempt["treewidth"], f"{attempt['largest_clique_cells']:.3g}"]
-        cells += [f"{attempt[key] / 2**30:.3g}" for key in ("bytes", "limit")]
-        cells += [f"{attempt['outcome']} (after {attempt['seconds']:.0f} s)"]
-        print("| " + " | ".join(map(str, cells)) + " |")
-
-
-def _residuals(results: Sequence[Result]) -> None:
-    names = [who for who in results[0]["rows"] if who != "ours"]
-    ratios: dict[str, list[float]] = {}
-    for result in sorted(results, key=_order):
-        p, rows = result["point"], result["rows"]
-        for k in rows["ours"][0]["errors"]:
-            mean = {who: _mean_error(of, k) for who, of in rows.items()}
-            better = min(names, key=mean.__getitem__)
-            ratio = mean["ours"] / mean[better]
-            ratios.setdefault(p["epsilon"], []).append(ratio)
-    print("Geometric means of SSE(noise-aware) / SSE(the better of the two):\n")
-    _head(["epsilon", "ratio", "largest"], left=0)
-    for epsilon in sorted(ratios, key=float):
-        print(f"| {epsilon} | {_geometric(ratios[epsilon])} | {max(ratios[epsilon]):.2f} |")
 
 
 def _head(columns: Sequence[str], left: int) -> None:

@@ -2,14 +2,10 @@
 
     python -m benchmarks.service.many_plans [idle] [--bootstrap B] [--plans N] [--groups G]
         [--seconds S]
-    python -m benchmarks.service.many_plans throughput [--bootstrap B] [--batches N] [--windows W]
-        [--window S] [--repeats R] [--quick]
-    python -m benchmarks.service.many_plans live [--bootstrap B] [--rate N] [--seconds S]
-        [--window S] [--repeats R]
     python -m benchmarks.service.many_plans fair [--bootstrap B] [--seconds S] [--attributes D]
         [--labels L]
 
-``throughput`` and ``live`` are described in ``plans_throughput``, ``fair`` in ``plans_at_work``.
+``fair`` is described in ``plans_at_work``.
 
 ``idle`` puts N plans of G groups
 with one partition each into a folder, creates their topics, and starts one tally worker and one
@@ -39,7 +35,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.service import plans_at_work, plans_throughput
+from benchmarks.service import plans_at_work
 from benchmarks.service.plans_setting import (
     REPORTS,
     Connection,
@@ -92,18 +88,12 @@ class Pauses(threading.Thread):
 def main() -> None:
     """Run the measurement."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    kinds = ("idle", "throughput", "live", "fair")
+    kinds = ("idle", "fair")
     parser.add_argument("kind", nargs="?", default="idle", choices=kinds)
     parser.add_argument("--bootstrap")
     parser.add_argument("--plans", type=int, default=100)
     parser.add_argument("--groups", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--batches", type=int, default=600_000)
-    parser.add_argument("--rate", type=int, default=2_000)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--windows", type=int, default=1)
-    parser.add_argument("--window", type=int, default=600)
-    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--attributes", type=int, default=6)
     parser.add_argument("--labels", type=int, default=32)
     options = parser.parse_args()
@@ -114,21 +104,6 @@ def main() -> None:
                 NativeKafka(properties={"log.index.size.max.bytes": "65536"})
             ).bootstrap
         )
-        if options.kind == "throughput":
-            plans_throughput.backlog(
-                bootstrap,
-                options.batches,
-                options.windows,
-                options.window,
-                options.repeats,
-                quick=options.quick,
-            )
-            return
-        if options.kind == "live":
-            plans_throughput.live(
-                bootstrap, options.rate, options.seconds, options.window, options.repeats
-            )
-            return
         if options.kind == "fair":
             plans_at_work.fair(bootstrap, options.seconds, options.attributes, options.labels)
             return

@@ -171,16 +171,7 @@ def numbers(page: str) -> Counter[str]:
 def count(
     bootstrap: str, path: Path, size: int, reports: int, directory: Path, company: int = 0
 ) -> list[Worker]:
-    """Let a group of workers count the backlog; return them after they have ended.
-
-    Args:
-        bootstrap: address of the broker.
-        path: file of the plan.
-        size: number of workers in the group.
-        reports: number of reports of the backlog.
-        directory: folder for the workers' logs.
-        company: number of workers that run in all; further workers have groups of their own.
-    """
+    """Let a group of workers count the backlog; return them after they have ended."""
     names = [f"run-{secrets.token_hex(3)}" for _ in range(1 + max(0, company - size))]
     for name in names:
         done = run(

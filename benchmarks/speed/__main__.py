@@ -8,7 +8,7 @@ the limit beside it, not with a number of another run: other load slows both dow
 
 The lines about the service need a broker: that of ``--bootstrap`` or ``CALMSTREAM_TEST_BOOTSTRAP``,
 or else one that the program starts. The line about Private-PGM needs its environment
-(``make pgm ARGS=table`` makes it), the lines about librdkafka the package confluent-kafka.
+(``make pgm ARGS=table`` makes it).
 """
 
 from __future__ import annotations

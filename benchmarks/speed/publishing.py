@@ -107,12 +107,7 @@ def measure(repeats: int, broker: Broker) -> tuple[float, float, int, int]:
 
 
 def rows(repeats: int, bootstrap: str | None) -> Iterator[Row]:
-    """Yield the lines about time and memory.
-
-    Args:
-        repeats: number of sets.
-        bootstrap: address of a Kafka broker; None means the broker in memory.
-    """
+    """Yield the lines about time and memory."""
     words = [str(repeats), *([bootstrap] if bootstrap else [])]
     command = [sys.executable, "-m", "benchmarks.speed.publishing", *words]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE)

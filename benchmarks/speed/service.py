@@ -3,9 +3,7 @@
 All rates are per second of processor time of this process:
 
 - *one report a record*, packed and JSON: a worker reads a topic until it has counted everything;
-  the limit is the Kafka client that reads the same topic and drops the records. Where the package
-  confluent-kafka is installed, another line shows the same counting behind librdkafka, beside
-  librdkafka alone;
+  the limit is the Kafka client that reads the same topic and drops the records;
 - *1,000 reports a record*: the same; the limit is the code that decodes and counts, with all
   records in memory;
 - *memory of an accepted batch*: resident memory for each id; the limit is the id itself.
@@ -13,7 +11,6 @@ All rates are per second of processor time of this process:
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import secrets
 import time
@@ -25,7 +22,6 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from benchmarks.speed import starting
-from benchmarks.speed.librdkafka import count_by_librdkafka, drop_by_librdkafka
 from benchmarks.speed.rows import Row, best
 from benchmarks.speed.tally import Case, plan_of, records_of
 from calmstream.broker.kafka import KafkaBroker
@@ -189,22 +185,6 @@ def single_rows(backlog: Backlog, name: str, aim: str, repeats: int) -> Iterator
         thousands / counted,
         thousands / dropped,
         "the client reads and drops",
-    )
-    if importlib.util.find_spec("confluent_kafka") is None:
-        return
-    where = backlog.bootstrap, backlog.where, backlog.records
-    counted, dropped = best(
-        repeats,
-        lambda: count_by_librdkafka(*where, backlog.plan),
-        lambda: drop_by_librdkafka(*where),
-    )
-    yield Row(
-        f"one report a record, {name}, librdkafka",
-        "k records/s",
-        "at least 500" if backlog.plan.packed else "",
-        thousands / counted,
-        thousands / dropped,
-        "librdkafka reads and drops",
     )
 
 

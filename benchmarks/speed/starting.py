@@ -26,14 +26,7 @@ LOADING = "import gc; gc.disable(); from calmstream.cli import parser; parser('c
 
 
 def rows(repeats: int, plan: bytes, bootstrap: str, namespace: str) -> Iterator[Row]:
-    """Yield the lines about loading the code, and about a worker that gets its partitions.
-
-    Args:
-        repeats: number of starts of each kind.
-        plan: a plan whose topics exist.
-        bootstrap: the broker's address.
-        namespace: namespace of the plan's topics.
-    """
+    """Yield the lines about loading the code, and about a worker that gets its partitions."""
     beside = "to load numpy, the Kafka client and the client of Prometheus"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plan.json"
@@ -54,12 +47,7 @@ def rows(repeats: int, plan: bytes, bootstrap: str, namespace: str) -> Iterator[
 
 
 def _child(cache: str, *words: str) -> float:
-    """Return the processor seconds of a Python process, or those that it prints.
-
-    Args:
-        cache: folder for compiled modules.
-        *words: arguments of Python.
-    """
+    """Return the processor seconds of a Python process, or those that it prints."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environ = {n: v for n, v in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"}
     environ["PYTHONPYCACHEPREFIX"] = cache

