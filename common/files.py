@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,11 @@ if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
+
+LOCK_SECONDS = 30.0
+"""Maximum wait for a lock. Its holder may be stopped, or wait for a disk that does not answer."""
+
+_PAUSE_SECONDS = 0.01
 
 
 def real_path(path: str | Path) -> Path:
@@ -88,7 +94,8 @@ def exclusive(path: Path, *, wait: bool) -> Iterator[int]:
     Args:
         path: the file to protect, without symbolic links; callers pass the result of
             :func:`real_path`. Its directory is created if it does not exist.
-        wait: whether to block until the lock is free; otherwise a lock that is held is an error.
+        wait: whether to wait for a lock that is held, for `LOCK_SECONDS`; otherwise that is an
+            error.
 
     Yields:
         The open descriptor of the lock file.
@@ -104,17 +111,23 @@ def exclusive(path: Path, *, wait: bool) -> Iterator[int]:
     except OSError as error:
         raise RecoverableError(f"cannot make the lock {lock}: {error.strerror}") from error
     try:
-        try:
-            _lock(descriptor, wait=wait)
-        except OSError as error:
-            raise RecoverableError(f"{path} is in use by another process") from error
+        _lock(descriptor, path, LOCK_SECONDS if wait else 0)
         yield descriptor
     finally:
         os.close(descriptor)  # closing releases the lock
 
 
-def _lock(descriptor: int, *, wait: bool) -> None:
-    if sys.platform == "win32":
-        msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
-    else:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+def _lock(descriptor: int, path: Path, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if sys.platform == "win32":
+                msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+            else:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if time.monotonic() >= deadline:
+                raise RecoverableError(f"{path} is in use by another process") from error
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return

@@ -91,7 +91,7 @@ class WatchedFolder(Generic[T]):
         max_bytes: int,
         unique_names: bool = True,
     ) -> None:
-        self._folder = folder
+        self._folder = folder.absolute()  # not where the process is later
         self._read_bytes = read
         self._identify = identify
         self._max_bytes = max_bytes

@@ -47,7 +47,7 @@ class ParquetTarget:
 
     def __init__(self, directory: Path) -> None:
         self.name = f"Parquet files in {directory}"
-        self._directory = directory
+        self._directory = directory.absolute()
         self._mode = 0o666 & ~_umask()
 
     def check_plan(self, plan: Plan) -> None:

@@ -78,6 +78,9 @@ class FileStore:
     unchanged. If both files are deleted or replaced, the device reports again. Nothing on the
     device can prevent that, so keep both files out of backups and system images.
 
+    The file is fixed here: a later change of the working directory, of a symbolic link or of the
+    root directory leads to no other ledger. A store that has met one device accepts no other.
+
     Args:
         path: the file, or a symbolic link to it; the lock file is created beside the file itself.
         create: whether a missing file means a new device. False makes it an error, for a device
@@ -85,8 +88,12 @@ class FileStore:
     """
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
-        self._path = Path(path)
+        try:
+            self._path = real_path(path)
+        except OSError as error:  # the working directory is gone
+            raise FatalError(f"{path}: {error.strerror}; give an absolute path") from None
         self._create = create
+        self._secret: bytes | None = None  # of the device that this store has met
 
     def read(self) -> DeviceState:
         """See :class:`DeviceStore`."""
@@ -94,9 +101,12 @@ class FileStore:
 
     def update(self, change: Change) -> DeviceState:
         """See :class:`DeviceStore`."""
-        path = real_path(self._path)
+        path = self._path
         with exclusive(path, wait=True) as lock:
             state = self._load(path, lock)
+            if self._secret not in (None, state.secret):
+                raise FatalError(f"{path} belongs to another device than before; put its file back")
+            self._secret = state.secret
             changed = change(state)
             return state if changed is state else _write(path, lock, changed, state.generation + 1)
 
@@ -121,7 +131,7 @@ class FileStore:
     def _new(self, path: Path, lock: int, written: int) -> DeviceState:
         if not self._create:
             raise FatalError(f"{path} does not exist, and this device is not a new one")
-        if written:
+        if written or self._secret is not None:
             raise FatalError(
                 f"{path} is gone, and this device has used it: put it back. Without it and its "
                 ".lock file this is a new device that reports again"

@@ -40,6 +40,11 @@ export class StoreError extends Error {
   override name = "StoreError";
 }
 
+/** The gateway does not answer, or not as a gateway does; try again another time. */
+export class GatewayError extends Error {
+  override name = "GatewayError";
+}
+
 /** The browser or runtime lacks something that this package needs. */
 export class UnsupportedError extends Error {
   override name = "UnsupportedError";

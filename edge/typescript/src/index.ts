@@ -1,6 +1,6 @@
 /** Reports of one device under local differential privacy. See README.md. */
 
-export { InvalidInput, PlanError, PlanRefused, StoreError, UnsupportedError, type Refusal } from "./errors.js";
+export { GatewayError, InvalidInput, PlanError, PlanRefused, StoreError, UnsupportedError, type Refusal } from "./errors.js";
 export { history, rejoin, setPolicy, withdraw } from "./device/control.js";
 export type { Sent } from "./device/history.js";
 export type { DeviceState } from "./device/ledger.js";

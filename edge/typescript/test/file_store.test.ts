@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -181,6 +181,43 @@ test("only the owner reads the state, and no secret stands in an error", async (
   writeFileSync(path, readFileSync(path, "utf8").replace("calmstream-edge-1", "calmstream-edge-2"));
   const error = await new FileStore(path).read().catch(String);
   assert.equal(String(error).includes(secret), false);
+});
+
+test("a ledger is where it was after a change of directory or of a link", async () => {
+  const directory = process.cwd();
+  const [home, other, link] = ["home", "other", "link"].map((name) => join(folder, name)) as [string, string, string];
+  mkdirSync(home);
+  mkdirSync(other);
+  symlinkSync(home, link);
+  try {
+    process.chdir(home);
+    const first = await reporter(new FileStore("relative"));
+    const linked = await reporter(new FileStore(join(link, "linked")));
+    assert.ok(await first.report(RECORD));
+    assert.ok(await linked.report(RECORD));
+    process.chdir(other);
+    rmSync(link);
+    symlinkSync(other, link);
+    assert.equal(await first.report(RECORD), null);
+    assert.equal(await linked.report(RECORD), null);
+    assert.deepEqual(readdirSync(other), []);
+    const gone = join(folder, "gone");
+    mkdirSync(gone);
+    process.chdir(gone);
+    rmSync(gone, { recursive: true });
+    assert.throws(() => new FileStore("relative"), (error) => error instanceof StoreError && /absolute/.test(error.message));
+  } finally {
+    process.chdir(directory);
+  }
+});
+
+test("a store that has met a device accepts no other", async () => {
+  const first = await reporter();
+  assert.ok(await first.report(RECORD));
+  for (const each of [path, `${path}.mark`]) rmSync(each);
+  await assert.rejects(first.report(RECORD), (error) => error instanceof StoreError && /gone/.test(error.message));
+  await new FileStore(path).read();
+  await assert.rejects(first.report(RECORD), (error) => error instanceof StoreError && /another device/.test(error.message));
 });
 
 test("two names of one store share its lock and its ledger", async () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
-import { Gateway, MemoryStore, PlanError, Reporter, Sender } from "../src/index.js";
+import { Gateway, GatewayError, MemoryStore, PlanError, Reporter, Sender } from "../src/index.js";
 import { unhex, hex, copied } from "../src/bytes.js";
 import { kept } from "../src/device/waiting.js";
 import type { Waiting } from "../src/device/ledger.js";
@@ -210,6 +210,49 @@ test("while a page goes away, at most 64 KiB leave, with keepalive", async () =>
   page.dispatchEvent(new Event("pagehide"));
   assert.equal(sent.length, 3);
   assert.equal((await store.read()).waiting.length, 4);
+});
+
+test("a page that is hidden, and not left, hands over what waits", async () => {
+  const sent: string[] = [];
+  const spying = new Gateway("http://h", {
+    fetch: async (_, init) => {
+      sent.push(JSON.parse(init!.body as string).id);
+      return new Response("", { status: 503 });
+    },
+  });
+  const own = new Sender(spying, store, { clock: clock.read, sleep: async () => undefined, attempts: 1 });
+  await store.update((state) => ({ ...state, waiting: [waiting(1)] }));
+  await own.deliver();
+  sent.length = 0;
+  const page = Object.assign(new EventTarget(), { document: { visibilityState: "hidden" } });
+  const stop = own.deliverOnHide(page);
+  const becomes = (visibilityState: string) => {
+    page.document.visibilityState = visibilityState;
+    page.dispatchEvent(new Event("visibilitychange"));
+  };
+  becomes("hidden");
+  assert.equal(sent.length, 1);
+  page.dispatchEvent(new Event("pagehide"));
+  assert.equal(sent.length, 1, "it left already");
+  becomes("visible");
+  assert.equal(sent.length, 1);
+  becomes("hidden");
+  assert.equal(sent.length, 2);
+  assert.equal(new Set(sent).size, 1);
+  stop();
+  becomes("visible");
+  becomes("hidden");
+  assert.equal(sent.length, 2);
+});
+
+test("whatever a gateway does, asking it for plans ends with one kind of error", async () => {
+  const fails = (fetch: typeof globalThis.fetch) => assert.rejects(new Gateway("http://h", { fetch }).plans(), GatewayError);
+  await fails(() => Promise.reject(new TypeError("fetch failed")));
+  await fails(() => Promise.reject(new DOMException("late", "TimeoutError")));
+  for (const body of ["", "<html>", "null", "{}", '{"plans":[null]}', '{"plans":[{"digest":1,"name":"a"}]}']) {
+    await fails(async () => new Response(body));
+  }
+  await fails(async () => new Response("{}", { status: 503 }));
 });
 
 test("a gateway that hands out another plan is caught", async () => {

@@ -2,7 +2,7 @@
 
 import { hex, sha256, type Bytes } from "../bytes.js";
 import type { Waiting } from "../device/ledger.js";
-import { PlanError } from "../errors.js";
+import { GatewayError, PlanError } from "../errors.js";
 import { MAX_ENVELOPE_BYTES, readEnvelope } from "../signed/envelope.js";
 
 const TIMEOUT_MS = 30_000;
@@ -39,15 +39,19 @@ export class Gateway {
     this.base = base.replace(/\/+$/, "");
   }
 
-  /** The signed plans that are not over. */
+  /** The signed plans that are not over. Throws GatewayError. */
   async plans(): Promise<Listed[]> {
-    const answer = JSON.parse(new TextDecoder().decode(await this.get("/v1/plans", MAX_ANSWER_BYTES))) as {
-      plans: Listed[];
-    };
-    return answer.plans;
+    const raw = await this.get("/v1/plans", MAX_ANSWER_BYTES);
+    try {
+      const { plans } = JSON.parse(new TextDecoder().decode(raw)) as { plans: Listed[] };
+      if (plans.every(({ digest, name }) => typeof digest === "string" && typeof name === "string")) return plans;
+    } catch {
+      // Not the list of a gateway: the same as a list of something else.
+    }
+    throw new GatewayError("the gateway's list of plans has another form");
   }
 
-  /** The envelope of a plan, or a plan without signature; throws a PlanError where it is another plan. */
+  /** The envelope of a plan, or a plan without signature; throws PlanError where it is another plan, GatewayError. */
   async plan(digest: string): Promise<Bytes> {
     const raw = await this.get(`/v1/plans/${encodeURIComponent(digest)}`, MAX_ENVELOPE_BYTES);
     const plan = readEnvelope(raw)?.plan ?? raw;
@@ -82,10 +86,16 @@ export class Gateway {
   private async get(path: string, most: number): Promise<Bytes> {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const headers = { ...this.options.headers };
-    const answer = await this.request(this.base + path, { ...QUIET, cache: "default", headers, signal });
-    if (!answer.ok) throw new PlanError(`the gateway answers ${answer.status} to ${path}`);
-    const raw = new Uint8Array(await answer.arrayBuffer());
-    if (raw.length > most) throw new PlanError(`the gateway sent ${raw.length} bytes for ${path}`);
+    let answer: Response;
+    let raw: Bytes;
+    try {
+      answer = await this.request(this.base + path, { ...QUIET, cache: "default", headers, signal });
+      raw = new Uint8Array(await answer.arrayBuffer());
+    } catch (error) {
+      throw new GatewayError(`the gateway does not answer: ${error instanceof Error ? error.name : "network"}`);
+    }
+    if (!answer.ok) throw new GatewayError(`the gateway answers ${answer.status} to ${path}`);
+    if (raw.length > most) throw new GatewayError(`the gateway sent ${raw.length} bytes for ${path}`);
     return raw;
   }
 

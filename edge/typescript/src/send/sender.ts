@@ -38,6 +38,8 @@ export class Sender {
   private unsent: readonly Waiting[] = [];
   /** How often the person had withdrawn when `unsent` was read. */
   private read = 0;
+  /** Reports that left since the page was last visible. */
+  private readonly left = new Set<string>();
   private running: Promise<Delivery> | null = null;
   private readonly clock: () => number;
   private readonly sleep: (milliseconds: number) => Promise<void>;
@@ -72,21 +74,33 @@ export class Sender {
     return this.running;
   }
 
-  /** While the page goes away, hand over what waits, up to 64 KiB. Returns a function that ends this. */
-  deliverOnHide(target: EventTarget = globalThis as unknown as EventTarget): () => void {
-    const hide = () => {
-      if (withdrawals(this.store) !== this.read) return;
-      let left = MAX_KEEPALIVE_BYTES;
-      for (const each of this.unsent) {
-        const size = line(each).length;
-        if (size > left) continue;
-        left -= size;
-        // It stays in the store: the next page sends it again under the same id.
-        this.gateway.postLast(each);
-      }
-    };
+  /**
+   * While the page is hidden or goes away, hand over what waits, up to 64 KiB. Returns a function that
+   * ends this. A hidden page may never be shown again, and may end without another event.
+   */
+  deliverOnHide(target: EventTarget & { document?: { visibilityState: string } } = globalThis as unknown as Window): () => void {
+    const changed = () => (target.document?.visibilityState === "hidden" ? this.leave() : this.left.clear());
+    const hide = () => this.leave();
+    target.addEventListener("visibilitychange", changed);
     target.addEventListener("pagehide", hide);
-    return () => target.removeEventListener("pagehide", hide);
+    return () => {
+      target.removeEventListener("visibilitychange", changed);
+      target.removeEventListener("pagehide", hide);
+    };
+  }
+
+  private leave(): void {
+    if (withdrawals(this.store) !== this.read) return;
+    let bytes = MAX_KEEPALIVE_BYTES;
+    for (const each of this.unsent) {
+      const size = line(each).length;
+      // A page is hidden before it goes away; what left then need not leave again.
+      if (size > bytes || this.left.has(each.id)) continue;
+      bytes -= size;
+      this.left.add(each.id);
+      // It stays in the store: the next page sends it again under the same id.
+      this.gateway.postLast(each);
+    }
   }
 
   private async run(): Promise<Delivery> {

@@ -1,12 +1,13 @@
 /** Keeps a device's state in one file, for Node. */
 
-import { constants } from "node:fs";
-import { open, readFile, realpath, rename, unlink } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { constants, realpathSync } from "node:fs";
+import { open, readFile, rename, unlink } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
 import type { DeviceState } from "../device/ledger.js";
 import { decodeState, encodeState, newDevice } from "../device/state.js";
 import { StoreError } from "../errors.js";
 import { withLock } from "./file_lock.js";
+import { LIMIT_MS, Met, inTime } from "./limits.js";
 import type { Change, Store } from "./store.js";
 
 /**
@@ -15,13 +16,21 @@ import type { Change, Store } from "./store.js";
  * Beside it, `<file>.mark` holds the number of the last state that was written: a file that was deleted,
  * or replaced by an older copy, is an error as long as the mark is the latest. Who replaces both makes
  * the device report again: keep both out of backups and images.
+ *
+ * The file is fixed by the constructor: a later change of the working directory or of a symbolic link
+ * leads to no other ledger.
  */
 export class FileStore implements Store {
+  private readonly path: string;
+  private readonly met = new Met();
+
   /** `create: false` makes a missing file an error, for devices that know that they were set up. */
   constructor(
-    private readonly path: string,
+    path: string,
     private readonly options: { create?: boolean } = {},
-  ) {}
+  ) {
+    this.path = realPath(path);
+  }
 
   read(): Promise<DeviceState> {
     return this.update((state) => state);
@@ -29,8 +38,9 @@ export class FileStore implements Store {
 
   async update(change: Change): Promise<DeviceState> {
     try {
-      const path = await realPath(this.path);
-      return await withLock(`${path}.lock`, () => this.changed(path, change));
+      // The lock has a limit of its own.
+      const work = () => withLock(`${this.path}.lock`, () => this.changed(this.path, change));
+      return await inTime(this.path, 2 * LIMIT_MS, work);
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code;
       throw typeof code === "string" ? new StoreError(`${this.path}: ${code}; nothing is reported`) : error;
@@ -44,14 +54,17 @@ export class FileStore implements Store {
     if (text === undefined && (this.options.create === false || marked > 0)) {
       throw new StoreError(`${path} is gone, and this device has used it: put it back`);
     }
-    const state = text === undefined ? newDevice() : await decodeState(text);
+    const before = text === undefined ? undefined : await decodeState(text);
+    this.met.check(before);
+    const state = before ?? newDevice();
     if (state.generation < marked) {
       throw new StoreError(`${path} is an older copy: this device would report again; put the latest file back`);
     }
     const changed = change(state);
-    if (changed === state && text !== undefined) return state;
+    if (changed === state && before) return state;
     const next = { ...changed, generation: state.generation + 1 };
     await writeDurably(path, await encodeState(next));
+    this.met.check(next);
     await writeDurably(`${path}.mark`, `${next.generation}\n`);
     return next;
   }
@@ -66,13 +79,20 @@ async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** The file behind symbolic links, so that all names share one lock; its directory exists. */
-async function realPath(path: string): Promise<string> {
+/** The file behind symbolic links, so that all names share one lock; what does not exist has none. */
+function realPath(path: string): string {
   try {
-    return await realpath(path);
+    return realpathSync(path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    return join(await realpath(dirname(path)), basename(path));
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code !== "ENOENT") throw new StoreError(`${path}: ${code}`);
+  }
+  try {
+    const absolute = resolve(path);
+    return dirname(absolute) === absolute ? absolute : join(realPath(dirname(absolute)), basename(absolute));
+  } catch (error) {
+    if (error instanceof StoreError) throw error;
+    throw new StoreError(`${path}: the working directory is gone; give an absolute path`);
   }
 }
 

@@ -10,8 +10,8 @@ import { randomUUID } from "node:crypto";
 import { link, open, readFile, readlink, rename, unlink } from "node:fs/promises";
 import { hostname } from "node:os";
 import { StoreError } from "../errors.js";
+import { LIMIT_MS } from "./limits.js";
 
-const PATIENCE_MS = 30_000;
 const PAUSE_MS = 20;
 
 interface Holder {
@@ -54,7 +54,7 @@ async function locked<T>(path: string, work: () => Promise<T>): Promise<T> {
 }
 
 async function acquire(path: string, draft: string, token: string): Promise<void> {
-  const deadline = Date.now() + PATIENCE_MS;
+  const deadline = Date.now() + LIMIT_MS;
   for (;;) {
     if (await made(() => link(draft, path))) return;
     const found = await holderOf(path);

@@ -3,6 +3,7 @@
 import type { DeviceState } from "../device/ledger.js";
 import { decodeState, encodeState, newDevice } from "../device/state.js";
 import { StoreError } from "../errors.js";
+import { LIMIT_MS, Met, inTime } from "./limits.js";
 import type { Change, Store } from "./store.js";
 
 const TABLE = "device";
@@ -16,7 +17,13 @@ const KEY = "state";
  * storage: who clears the site's data makes a new device.
  */
 export class IndexedDbStore implements Store {
-  constructor(private readonly name = "calmstream-edge") {}
+  private readonly met = new Met();
+
+  /** `limit`: how many milliseconds the browser has for the lock, and then for each answer. */
+  constructor(
+    private readonly name = "calmstream-edge",
+    private readonly limit = LIMIT_MS,
+  ) {}
 
   read(): Promise<DeviceState> {
     return this.update((state) => state);
@@ -27,35 +34,52 @@ export class IndexedDbStore implements Store {
     if (!locks || !globalThis.indexedDB) {
       throw new StoreError("this page has no Web Locks or no IndexedDB: it needs a secure context (https)");
     }
-    return locks.request(`${this.name}/lock`, async () => {
-      const database = await this.open();
-      try {
-        return await this.changed(database, change);
-      } catch (error) {
-        throw error instanceof DOMException ? new StoreError(`IndexedDB: ${error.name}: ${error.message}`) : error;
-      } finally {
-        database.close();
-      }
-    });
+    const signal = AbortSignal.timeout(this.limit);
+    // Whoever holds the lock has four answers to wait for.
+    return inTime("the lock of the store", 5 * this.limit, () =>
+      locks.request(`${this.name}/lock`, { signal }, async () => {
+        const database = await this.open();
+        try {
+          return await this.changed(database, change);
+        } finally {
+          database.close();
+        }
+      }),
+    );
   }
 
   private async changed(database: IDBDatabase, change: Change): Promise<DeviceState> {
-    const text = await stored(database);
-    const state = text === undefined ? newDevice() : await decodeState(text);
+    const text = await this.answer(() => stored(database));
+    const before = text === undefined ? undefined : await decodeState(text);
+    this.met.check(before);
+    const state = before ?? newDevice();
     const changed = change(state);
-    if (changed === state && text !== undefined) return state;
+    if (changed === state && before) return state;
     const next = { ...changed, generation: state.generation + 1 };
-    await write(database, text, await encodeState(next));
+    const after = await encodeState(next);
+    await this.answer(() => write(database, text, after));
+    this.met.check(next);
     return next;
   }
 
-  private open(): Promise<IDBDatabase> {
-    return new Promise((resolve, reject) => {
-      const request = indexedDB.open(this.name, 1);
-      request.onupgradeneeded = () => request.result.createObjectStore(TABLE);
-      request.onsuccess = () => resolve(request.result);
-      request.onerror = () => reject(new StoreError(`IndexedDB: ${request.error?.message ?? "cannot be opened"}`));
-    });
+  private answer<T>(call: () => Promise<T>): Promise<T> {
+    return inTime("IndexedDB", this.limit, call);
+  }
+
+  private async open(): Promise<IDBDatabase> {
+    let late = false;
+    const opening = () =>
+      new Promise<IDBDatabase>((resolve, reject) => {
+        const request = indexedDB.open(this.name, 1);
+        request.onupgradeneeded = () => request.result.createObjectStore(TABLE);
+        request.onsuccess = () => (late ? request.result.close() : resolve(request.result));
+        request.onerror = () => reject(request.error);
+      });
+    try {
+      return await this.answer(opening);
+    } finally {
+      late = true;
+    }
   }
 }
 

@@ -30,7 +30,7 @@ NOWHERE = ("--bootstrap", "127.0.0.1:9")
         (("--plans", "d"), "--roots FILE says whose plans are served"),
         (("--plan", "p", "--allow-unsigned"), "--roots and --allow-unsigned go with --plans DIR"),
         (("--plans", "d", "--roots", "none"), "none: No such file"),
-        (("--plans", "nowhere", "--allow-unsigned"), "--plans nowhere: no such directory"),
+        (("--plans", "nowhere", "--allow-unsigned"), "nowhere: no such directory"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_in_one_line(

@@ -318,6 +318,18 @@ def test_a_held_lock_refuses_those_that_do_not_wait(tmp_path: Path) -> None:
         pass
 
 
+def test_a_process_that_keeps_the_lock_stops_nobody_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "device.json"
+    store = FileStore(path)
+    before = store.read()
+    monkeypatch.setattr("calmstream.common.files.LOCK_SECONDS", 0.05)
+    with exclusive(path, wait=False), pytest.raises(RecoverableError, match="in use"):
+        store.update(lambda state: state.spend(PLAN, 1))
+    assert store.read() == before
+
+
 def test_a_link_is_followed_and_both_names_are_one_device(tmp_path: Path) -> None:
     real, link = tmp_path / "real" / "device.json", tmp_path / "link" / "device.json"
     FileStore(real).read()
@@ -365,3 +377,81 @@ def test_links_in_a_circle_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "b").symlink_to(tmp_path / "a")
     with pytest.raises((FatalError, RecoverableError), match="cannot"):
         FileStore(tmp_path / "a").read()
+
+
+DAEMON = """
+import os, sys
+from pathlib import Path
+from calmstream.producer.device.store import FileStore
+from tests.support.producer import START, make_plan, unsigned_reporter
+reporter = unsigned_reporter(make_plan(), FileStore("device.json"), clock=lambda: START * 1000)
+if sys.argv[1] != "before":
+    print(reporter.report({}) is not None, flush=True)
+if sys.argv[1] != "chdir":
+    if child := os.fork():
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    os.setsid()
+os.chdir("/")
+os.umask(0)
+os.chdir(sys.argv[2])
+if sys.argv[1] == "before":
+    print(reporter.report({}) is not None, flush=True)
+print(reporter.report({}) is not None, flush=True)
+"""
+
+
+@pytest.mark.parametrize("when", ["chdir", "fork", "before"])
+def test_a_ledger_is_where_it_was_after_a_change_of_directory(tmp_path: Path, when: str) -> None:
+    """A daemon forks and changes its directory after the first report, or before it."""
+    home, other = tmp_path / "home", tmp_path / "other"
+    home.mkdir()
+    other.mkdir()
+    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[4])!r})\n{DAEMON}"
+    done = subprocess.run(
+        [sys.executable, "-c", code, when, str(other)],
+        cwd=home, capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["True", "False"]
+    assert sorted(path.name for path in home.iterdir()) == ["device.json", "device.json.lock"]
+    assert not list(other.iterdir())
+
+
+def test_a_link_that_changes_leads_to_no_other_ledger(tmp_path: Path) -> None:
+    for name in ("1", "2"):
+        (tmp_path / name).mkdir()
+    current = tmp_path / "current"
+    current.symlink_to("1")
+    reporter = unsigned_reporter(
+        PLAN, FileStore(current / "device.json"), clock=lambda: START * 1000
+    )
+    assert reporter.report({}) is not None
+    current.unlink()
+    current.symlink_to("2")
+    assert reporter.report({}) is None
+    assert not list((tmp_path / "2").iterdir())
+
+
+def test_a_store_that_has_met_a_device_accepts_no_other(tmp_path: Path) -> None:
+    """Both files are gone or replaced while the process runs."""
+    path, lock = tmp_path / "device.json", tmp_path / "device.json.lock"
+    reporter = unsigned_reporter(PLAN, FileStore(path), clock=lambda: START * 1000)
+    assert reporter.report({}) is not None
+    path.unlink()
+    lock.unlink()
+    with pytest.raises(FatalError, match="is gone"):
+        reporter.report({})
+    assert not path.exists()
+    FileStore(path).read()
+    with pytest.raises(FatalError, match="another device"):
+        reporter.report({})
+
+
+def test_a_relative_path_in_a_directory_that_is_gone_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(FatalError, match="give an absolute path"):
+        FileStore("device.json")
