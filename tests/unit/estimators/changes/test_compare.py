@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.changes.bits import statistics
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.changes import Source, compare
 from calmstream.estimators.changes import bootstrap as bootstrapping
@@ -358,6 +357,24 @@ def test_devices_that_report_again_widen_the_test() -> None:
             found.append(p)
     assert stats.kstest(values[10.0], "uniform").pvalue > 1e-6
     assert np.mean(np.array(values[1.0]) < 0.05) > 0.2
+
+
+def statistics(
+    counts: tuple[Any, Any], reports: tuple[int, int], rates: tuple[float, float], basis: Any
+) -> Any:
+    """Return Q of every pair of windows, without the product's code."""
+    p, q = rates
+    tables = [(c / n - q) / (p - q) for c, n in zip(counts, reports, strict=True)]
+    pooled = ((counts[0] + counts[1]) / sum(reports) - q) / (p - q)
+    supported = q + (p - q) * pooled
+    spread = -pooled[:, :, None] * pooled[:, None, :]
+    cells = np.arange(pooled.shape[1])
+    spread[:, cells, cells] = supported * (1.0 - supported) / (p - q) ** 2
+    inner = np.einsum("ca,tcd,db->tab", basis, spread, basis, optimize=True)
+    inner *= 1.0 / reports[0] + 1.0 / reports[1]
+    moved = (tables[0] - tables[1]) @ basis
+    solved = np.linalg.solve(inner, moved[..., None])[..., 0]
+    return np.asarray((moved * solved).sum(axis=1))
 
 
 @pytest.mark.parametrize("name", ["oue", "sue", "olh"])
