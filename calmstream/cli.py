@@ -7,7 +7,9 @@ before every device was asked. A traceback is shown only with ``CALMSTREAM_DEBUG
 from __future__ import annotations
 
 import argparse
+import codecs
 import gc
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -179,6 +181,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code of the process."""
     argv = sys.argv[1:] if argv is None else argv
     os.environ.update(ONE_THREAD)
+    _accept_every_text()
     try:
         # While modules are loaded there is nothing to collect; looking for it takes a tenth of the
         # start.
@@ -197,6 +200,27 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return _fail(error)
     return code
+
+
+_PLAIN = str.maketrans(
+    {"·": "-", "…": "...", "±": "+-", "×": "x", "→": "->", "–": "-", "─": "-", "█": "#"}
+)
+"""Signs of our pages in ASCII."""
+
+
+def _accept_every_text() -> None:
+    """Make standard output and error accept what their encoding lacks, as an escape."""
+    codecs.register_error("calmstream", _plain)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="calmstream")
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].translate(_PLAIN)
+    return text.encode("ascii", "backslashreplace").decode(), error.end
 
 
 def _parsed(argv: Sequence[str]) -> argparse.Namespace:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import DomainError
+from calmstream.common.text import unseen
 from calmstream.estimators.kinds import (
     CHOSEN,
     MAX_OPTIONS,
@@ -61,6 +62,8 @@ class Attribute:
     def __post_init__(self) -> None:
         if not self.name or not isinstance(self.name, str):
             raise DomainError("an attribute needs a name that is a non-empty string")
+        if why := unseen(self.name) or unseen(self.unit):
+            raise DomainError(f"attribute {self.name!r}, name and unit: {why}")
         if not 2 <= len(self.labels) <= MAX_CARDINALITY:
             raise DomainError(
                 f"attribute {self.name!r} needs 2 to {MAX_CARDINALITY} labels, "

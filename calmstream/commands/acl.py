@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 
-from rich.console import Console
 from rich.table import Table
 
 from calmstream import arguments
@@ -14,6 +13,7 @@ from calmstream.broker.permissions import ROLES, Permission, permissions
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
 from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.terminal import Console
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable
 
 import orjson
-from rich.console import Console
 
 from calmstream import arguments
 from calmstream.common.errors import RecoverableError
@@ -16,6 +15,7 @@ from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages import analyse
+from calmstream.terminal import Console
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -8,8 +8,6 @@ import signal
 import threading
 from pathlib import Path
 
-from rich.console import Console
-
 from calmstream import arguments
 from calmstream.broker.names import CentralNames
 from calmstream.commands.consume import OTHERS
@@ -29,6 +27,7 @@ from calmstream.estimators.randomness import SystemRandomness
 from calmstream.pages.central_watch import show_release
 from calmstream.producer.central.submit import DEFAULT_BATCH, submit
 from calmstream.tables import read_texts
+from calmstream.terminal import Console
 from calmstream.version import version
 
 

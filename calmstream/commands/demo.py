@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Self
 
 import orjson
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table as Grid
@@ -25,6 +25,7 @@ from calmstream.consumer.runtime.service import configure_logging
 from calmstream.consumer.subscribe.subscribe import Snapshot, plan_names
 from calmstream.demo import NAMESPACE, Demo, K, Outcome, summarise
 from calmstream.pages.watch import render
+from calmstream.terminal import Console
 from calmstream.topics import ensure_topics
 
 SHOWN = ("marital-status", "income")

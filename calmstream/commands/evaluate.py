@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table as Grid
 
@@ -21,6 +20,7 @@ from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.evaluate import Result, evaluate
 from calmstream.planning.methods_page import method_note
 from calmstream.tables import Table, read_records, read_table
+from calmstream.terminal import Console
 
 MIN_WIDTH = 84
 """Width in characters of a row with the longest name of a method, marked as uncorrected."""

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from calmstream import arguments
@@ -17,6 +16,7 @@ from calmstream.connect import kafka
 from calmstream.consumer.operations.inspect import Inspection, inspect
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
+from calmstream.terminal import Console
 
 SUSPICIOUS_Z = 5.0
 """A group's share of the reports is marked if it is further from the planned one than this number

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table as Grid
 
 from calmstream import arguments
@@ -25,6 +24,7 @@ from calmstream.planning.lineage import Lineage
 from calmstream.planning.methods_page import ShowMethods
 from calmstream.planning.pilot import learn
 from calmstream.tables import Table, read_table
+from calmstream.terminal import Console
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

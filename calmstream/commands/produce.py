@@ -8,7 +8,6 @@ import threading
 from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from calmstream import arguments
@@ -25,6 +24,7 @@ from calmstream.producer.gateway.config import ProducerSettings
 from calmstream.producer.gateway.metrics import ProducerMetrics
 from calmstream.producer.simulation.produce import Summary, produce
 from calmstream.tables import read_records
+from calmstream.terminal import Console
 
 UNFINISHED = 3
 """Exit code: nothing failed, but the plan ended before every device was asked."""

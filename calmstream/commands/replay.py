@@ -6,14 +6,13 @@ import argparse
 import json
 from dataclasses import asdict
 
-from rich.console import Console
-
 from calmstream import arguments
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import Reason
 from calmstream.connect import kafka
 from calmstream.consumer.operations.replay import NEVER_ADMITTED, ReplayResult, replay
 from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.terminal import Console
 
 _ADMISSIBLE = [reason.value for reason in Reason if reason not in NEVER_ADMITTED]
 

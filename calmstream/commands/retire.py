@@ -7,7 +7,6 @@ import os
 import sys
 
 from prometheus_client import CollectorRegistry
-from rich.console import Console
 
 from calmstream import arguments
 from calmstream.broker.names import TopicNames
@@ -31,6 +30,7 @@ from calmstream.consumer.runtime.service import Role, configure_logging, run_ser
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
+from calmstream.terminal import Console
 
 # Maximum wait for the tests of change of the last windows, without which a final is complete.
 _TESTS_SECONDS = 60.0

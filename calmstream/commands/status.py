@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from calmstream import arguments
@@ -17,6 +16,7 @@ from calmstream.common.clock import SystemClock
 from calmstream.connect import kafka
 from calmstream.consumer.operations.status import PlanStatus, statuses
 from calmstream.many_plans import Namespaces, listed_plans
+from calmstream.terminal import Console
 
 COLOURS = {"well": "green", "late": "yellow", "fault": "red"}
 

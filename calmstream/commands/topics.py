@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from rich.console import Console
-
 from calmstream import arguments
 from calmstream.broker.transport import Broker
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
@@ -13,6 +11,7 @@ from calmstream.connect import kafka
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
+from calmstream.terminal import Console
 from calmstream.topics import ensure_topics
 
 

@@ -7,8 +7,6 @@ import signal
 import threading
 from contextlib import ExitStack
 
-from rich.console import Console
-
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
@@ -18,6 +16,7 @@ from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages.change_marks import with_marks
 from calmstream.pages.exact_conditional import with_proportions
 from calmstream.pages.watch import watch
+from calmstream.terminal import Console
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

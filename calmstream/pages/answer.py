@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rich.console import Console
 from rich.table import Table
 
 from calmstream.consumer.read import formats
@@ -12,6 +11,7 @@ from calmstream.consumer.read.answer import Answer
 from calmstream.estimators.marginal import Z95
 from calmstream.estimators.plan import Plan
 from calmstream.pages import text
+from calmstream.terminal import Console
 
 TABLE = "table"
 """The format for people."""

@@ -11,9 +11,8 @@ from calmstream.estimators.marginal import Z95
 from calmstream.pages.watch import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from calmstream.consumer.central.subscribe import CentralRelease
+    from calmstream.terminal import Console
 
 MAX_ROWS = 20
 """Number of tuples of one size that are shown, the largest first."""

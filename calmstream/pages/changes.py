@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from calmstream.consumer.read.changes import Changes
@@ -16,6 +15,7 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.marginal import Z95
 from calmstream.pages import text
 from calmstream.pages.watch import printable
+from calmstream.terminal import Console
 
 _PIPED = 100
 """Columns of a table that no terminal shows."""

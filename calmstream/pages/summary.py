@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Mapping
 
 import orjson
-from rich.console import Console
 from rich.table import Table
 
 from calmstream.consumer.read.summary import Summary, document
 from calmstream.estimators.analysis.summaries import Value
 from calmstream.estimators.plan import Plan
 from calmstream.pages import text
+from calmstream.terminal import Console
 
 
 def as_json(plan: Plan, found: Summary) -> bytes:

@@ -6,7 +6,7 @@ import io
 import shutil
 from collections.abc import Callable
 
-from rich.console import Console
+from calmstream.terminal import Console
 
 PIPED = 120
 """Columns where no terminal shows the text."""

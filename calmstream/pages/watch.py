@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import product
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console as RichConsole
+from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.table import Table as Grid
 from rich.text import Text
@@ -24,6 +25,7 @@ from calmstream.pages.exact_conditional import SnapshotWithProportions
 from calmstream.pages.history import History, sparkline
 from calmstream.pages.quiet import folded
 from calmstream.pages.statistics import statistics_lines
+from calmstream.terminal import Console
 
 MAX_ROWS = 40
 """Maximum number of cells of one table that are shown, the largest ones."""
@@ -305,7 +307,7 @@ class Dashboard:
             for marginal in _fitting(snapshot, self._marginal, height // len(current))
         ]
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: RichConsole, options: ConsoleOptions) -> RenderResult:
         tables = self.tables(options.height or console.height)
         if not tables:
             yield Text("waiting for the first snapshot")

@@ -6,7 +6,6 @@ import argparse
 import time
 from typing import Any
 
-from rich.console import Console
 from rich.filesize import decimal
 
 from calmstream.arguments import DEFAULT_METHOD
@@ -19,6 +18,7 @@ from calmstream.estimators.methods import CENTRAL
 from calmstream.estimators.plan import Guarantee
 from calmstream.planning import plan_page
 from calmstream.tables import read_texts
+from calmstream.terminal import Console
 
 LOCAL_OPTIONS: dict[str, Any] = {
     "parameters": {},

@@ -10,8 +10,9 @@ import argparse
 import sys
 from dataclasses import dataclass
 
-from rich.console import Console
 from rich.table import Table as Grid
+
+from calmstream.terminal import Console
 
 LOCAL, EVALUATION, CENTRAL = "local", "evaluation only", "central"
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from rich.console import Console
 from rich.filesize import decimal
 from rich.markup import escape
 
@@ -17,6 +16,7 @@ from calmstream.estimators.plan.kept_size import kept_window_bytes
 from calmstream.estimators.plan.loss import Loss
 from calmstream.planning import allowed_loss, expectations, findable
 from calmstream.producer import read_device_plan
+from calmstream.terminal import Console
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from calmstream.common.errors import PlanError
+from calmstream.common.text import unseen
 from calmstream.estimators.central.accounting import Allocation, Spend, allocate, whole_budget
 from calmstream.estimators.central.dp_marginals import Settings
 from calmstream.estimators.central.ledger import Ledger
@@ -98,6 +99,9 @@ class CentralPlan:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise PlanError(f"name: expected lower-case letters, digits, hyphens: {self.name!r}")
+        for name in ("purpose", "owner"):
+            if why := unseen(getattr(self, name)):
+                raise PlanError(f"{name}: {why}")
         if not 1 <= len(self.columns) <= MAX_COLUMNS or len(set(self.columns)) < len(self.columns):
             raise PlanError(f"columns: expected 1 to {MAX_COLUMNS}, none twice")
         if not all(self.columns):

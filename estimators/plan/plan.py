@@ -16,6 +16,7 @@ import numpy as np
 import orjson
 
 from calmstream.common.errors import PlanError, Reason
+from calmstream.common.text import unseen
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.plan.group import Group, Guarantee
@@ -165,6 +166,9 @@ class Plan:
             raise PlanError(
                 f"name: expected 1 to 48 lower-case letters, digits and hyphens, got {self.name!r}"
             )
+        for name in ("purpose", "owner", "lineage_name"):
+            if why := unseen(getattr(self, name)):
+                raise PlanError(f"{name}: {why}")
         if not _HEX.fullmatch(self.lineage):
             raise PlanError("lineage: expected 32 lower-case hexadecimal digits")
         if parse_epsilon(self.lineage_epsilon) < parse_epsilon(self.epsilon):

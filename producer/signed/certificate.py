@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
 
+from calmstream.common.text import unseen
 from calmstream.producer.signed.text import KEY, canonical, from_base64, to_base64
 
 VERSION = "certificate-1"
@@ -30,8 +30,6 @@ MAX_TIME = 1 << 40
 
 SIGNATURE_BYTES = 64
 """Size of an Ed25519 signature."""
-
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +54,10 @@ class Statement:
         for name in ("root", "key"):
             if not KEY.fullmatch(getattr(self, name)):
                 raise ValueError(f"{name}: expected 64 lower-case hexadecimal digits")
-        if not 1 <= len(self.owner) <= MAX_OWNER or _CONTROL.search(self.owner):
-            raise ValueError(f"owner: expected 1 to {MAX_OWNER} characters, no control characters")
+        if not 1 <= len(self.owner) <= MAX_OWNER:
+            raise ValueError(f"owner: expected 1 to {MAX_OWNER} characters")
+        if why := unseen(self.owner):
+            raise ValueError(f"owner: {why}")
         if not 0 <= self.not_before <= self.not_after <= MAX_TIME:
             raise ValueError("expected 0 <= not_before <= not_after <= 2^40")
 

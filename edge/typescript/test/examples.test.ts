@@ -16,6 +16,7 @@ import { bucket } from "../src/mechanisms/hashing.js";
 import { readAny, readPlan } from "../src/plan/plan.js";
 import { GivenSource } from "../src/random.js";
 import { signedLineage, verifies } from "../src/signed/envelope.js";
+import { seen } from "../src/text.js";
 import { weight } from "../src/weights.js";
 
 const ROOT = new URL("../../../../", import.meta.url);
@@ -59,6 +60,13 @@ test("plans with packed batches", async () => {
   for (const each of wire.packed.cases) {
     const plan = await readPlan(utf8(wire.packed.plans[each.plan]));
     assert.equal(plan.digest, each.body.plan);
+  }
+});
+
+test("texts that people judge by", () => {
+  for (const { points, seen: expected } of signed.texts) {
+    const text = points.split(" ").filter(Boolean).map((point: string) => String.fromCodePoint(parseInt(point, 16)));
+    assert.equal(seen(text.join("")), expected, points);
   }
 });
 

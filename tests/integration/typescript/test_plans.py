@@ -135,6 +135,40 @@ def test_the_statistics_of_published_tables_are_read_alike() -> None:
     assert sum(answer.endswith(" canonical") for answer in found) == len(good) + 2
 
 
+HIDDEN, SEEN = "a\u202eb", "می\u200cخ"
+
+
+def with_text(text: str) -> list[dict[str, Any]]:
+    """Plans with a text in each place where people judge by it."""
+    plan = orjson.loads(DOCUMENTS[0])
+    number = {"name": "n", "kind": "number", "edges": ["0", "1", "2"], "unit": "s"}
+    number |= {"rounding": "bin", "below": False, "above": False}
+    choice = {"name": "c", "kind": "choices", "options": ["x", "y"]}
+    more = [
+        {"name": text, "labels": ["0", "1"]},
+        {**number, "unit": text},
+        {**choice, "name": text},
+        {**choice, "options": ["x", text]},
+    ]
+    domains = [[*plan["domain"], entry] for entry in more]
+    return [{**plan, name: text} for name in ("purpose", "owner", "lineage_name")] + [
+        {**plan, "domain": domain} for domain in domains
+    ]
+
+
+def test_texts_by_which_people_cannot_judge_are_refused_alike() -> None:
+    raws = [
+        orjson.dumps(plan, option=orjson.OPT_SORT_KEYS)
+        for text in (SEEN, HIDDEN)
+        for plan in with_text(text)
+    ]
+    found = read(raws)
+    assert list(disagreements(raws, found)) == []
+    half = len(found) // 2
+    assert all(answer.endswith(" canonical") for answer in found[:half])
+    assert all(answer.startswith("refused") for answer in found[half:])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_plans_that_are_written_to_harm(name: str) -> None:

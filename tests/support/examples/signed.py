@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from calmstream.common.text import unseen
 from calmstream.producer.device.acceptance import read_signed_plan, standing
 from calmstream.producer.device.policy import DAY, Allotment, Policy
 from calmstream.producer.device.status import Status
@@ -37,8 +38,31 @@ def document() -> dict[str, Any]:
             for operator, name in ((A, "a"), (A, "b"), (B, "a"), (A, "häufig 𝄞"))
         ],
         "envelopes": [envelope(name, raw, policy, now) for name, raw, policy, now in envelopes()],
+        "texts": [
+            {"points": " ".join(f"{ord(each):x}" for each in text), "seen": unseen(text) is None}
+            for text in TEXTS
+        ],
         "ledgers": [ledger(name, policy, steps) for name, (policy, steps) in LEDGERS.items()],
     }
+
+
+TEXTS = (
+    "", "Example Ltd", "Jemand Å GmbH", "¡Olé!", "e\u0301", "日本\u3000語", "𝄞",
+    # Joiners and variation selectors where a script needs them, and elsewhere.
+    "می\u200cخواهیم", "क\u094d\u200dष", "👩\u200d💻", "❤\ufe0f", "葛\U000e0100",
+    "pay\u200dpal", "\u200cا", "ا\u200c\u200dب", "а\u200cб", "1\ufe0f", "é\U000e0100",
+    # Control characters, blanks that are no U+0020, directions, fillers, tags, private use.
+    "a\nb", "\x00", "a\x1b[2J", "a\x7f", "a\x85", "a\xa0b", "a\xadb", "a\u034fb", "a\u061c",
+    "\u115f", "a\u180eb", "a\u2003b", "a\u200bb", "a\u200e", "a\u2028b", "a\u202eb", "a\u202fb",
+    "a\u2060b", "a\u2066b\u2069", "\u2800", "\u3164", "\ue000", "\uf8ff", "\ufeffa", "\uffa0",
+    "a\ufff9", "\uffff", "\U00013440", "\U0001bca0", "\U0001d173", "🏴\U000e0067\U000e007f",
+    "\U000e01f0", "\U0010fffd",
+    # Their neighbours.
+    "~", "¡", "\u034e", "\u0350", "\u1161", "\u17b3", "\u2010", "\u2027", "\u2070", "\u27ff",
+    "\u2801", "\u3165", "\uf900", "\ufdff", "\uff9f", "\ufffc", "\ufffd",
+    "\U0001342f", "\U00013460",
+)  # fmt: skip
+"""Texts by which people could judge, or not."""
 
 
 def key(seed: int) -> dict[str, str]:

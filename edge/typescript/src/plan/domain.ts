@@ -3,6 +3,7 @@
 import { PlanError } from "../errors.js";
 import type { Json } from "../json.js";
 import type { Source } from "../random.js";
+import { seen } from "../text.js";
 import { readNumber, readOptions, type Coder } from "./kinds.js";
 
 const MAX_LABELS = 4_096;
@@ -32,6 +33,7 @@ export function readDomain(entries: readonly Json[], version: number, canonical:
   const attributes = entries
     .slice(0, MAX_ATTRIBUTES + 1)
     .flatMap((entry, i) => readEntry(entry, `domain[${i}]`, version, canonical));
+  if (!attributes.every(({ name }) => seen(name))) throw new PlanError("domain: a name with a character that cannot be seen");
   const names = new Set(attributes.map((attribute) => attribute.name)).size;
   if (names < 1 || names < attributes.length || names > MAX_ATTRIBUTES) {
     throw new PlanError(`a domain has 1 to ${MAX_ATTRIBUTES} attributes with different names`);

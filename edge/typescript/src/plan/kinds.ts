@@ -3,6 +3,7 @@
 import { PlanError } from "../errors.js";
 import type { Json } from "../json.js";
 import type { Source } from "../random.js";
+import { seen } from "../text.js";
 
 const MAX_OPTIONS = 256;
 const MAX_EDGES = 4_096;
@@ -27,7 +28,7 @@ export function readNumber(entry: Fields, where: string, canonical: { value: boo
   const [below, above] = [field("below", false), field("above", false)];
   const grid = rounding === "grid";
   const known = grid ? below === false && above === false : rounding === "bin";
-  if (!known || typeof unit !== "string" || typeof below !== "boolean" || typeof above !== "boolean") {
+  if (!known || typeof unit !== "string" || !seen(unit) || typeof below !== "boolean" || typeof above !== "boolean") {
     throw new PlanError(`${where}: unit, rounding, below, above`);
   }
   const whole = entry.has("unit") && entry.has("rounding");

@@ -6,6 +6,7 @@ import { PlanError } from "../errors.js";
 import { parse, type Json } from "../json.js";
 import type { Mechanism } from "../mechanisms/base.js";
 import { build } from "../mechanisms/registry.js";
+import { seen } from "../text.js";
 import { parseEpsilon } from "../weights.js";
 import { checkWork } from "./bounds.js";
 import { readDomain, type Attribute } from "./domain.js";
@@ -175,6 +176,9 @@ function names(entry: Entry, canonical: { value: boolean }) {
     throw new PlanError("lineage_epsilon: below epsilon");
   }
   if (entry.integer("wire") !== 1) throw new PlanError("wire: this package speaks major 1");
+  for (const text of ["purpose", "owner"]) {
+    if (!seen(entry.string(text))) throw new PlanError(`${text}: a character that cannot be seen`);
+  }
   return { name, lineage, lineageEpsilon, purpose: entry.string("purpose"), owner: entry.string("owner") };
 }
 
@@ -212,7 +216,9 @@ function since2(entry: Entry, version: 1 | 2, method: Entry) {
 function lineageName(entry: Entry): string {
   if (!entry.has("lineage_name")) return "";
   const name = entry.string("lineage_name");
-  if (!name || [...name].length > MAX_NAME) throw new PlanError(`lineage_name: expected 1 to ${MAX_NAME} characters`);
+  if (!name || [...name].length > MAX_NAME || !seen(name)) {
+    throw new PlanError(`lineage_name: expected 1 to ${MAX_NAME} characters that can be seen`);
+  }
   return name;
 }
 

@@ -3,12 +3,12 @@
 import { concat, fromBase64, sha256, text, unhex, utf8, type Bytes } from "../bytes.js";
 import { PlanRefused, UnsupportedError } from "../errors.js";
 import { parse, type Json } from "../json.js";
+import { seen } from "../text.js";
 
 export const MAX_ENVELOPE_BYTES = 12 << 20;
 const MAX_STATEMENT_BYTES = 4_096;
 const MAX_TIME = 2 ** 40;
 const KEY = /^[0-9a-f]{64}$/;
-const CONTROL = /[\u0000-\u001f\u007f-\u009f]/;
 
 /** How often a character stands in an envelope. */
 const COUNTS: readonly (readonly [string, number])[] = [
@@ -107,7 +107,7 @@ function statementOf(value: Json): Statement | null {
   if (typeof notBefore !== "number" || typeof notAfter !== "number") return null;
   const { root, key, owner } = fields as { root: string; key: string; owner: string };
   const length = [...owner].length;
-  if (!KEY.test(root) || !KEY.test(key) || length < 1 || length > 128 || CONTROL.test(owner)) return null;
+  if (!KEY.test(root) || !KEY.test(key) || length < 1 || length > 128 || !seen(owner)) return null;
   if (notBefore < 0 || notBefore > notAfter || notAfter > MAX_TIME) return null;
   return { root, key, owner, notBefore, notAfter };
 }

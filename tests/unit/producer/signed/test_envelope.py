@@ -126,6 +126,7 @@ STATEMENTS = {
     "a long owner": stated(owner="ö" * 129),
     "a control character": stated(owner="a\x1b[2J"),
     "a control character beyond ASCII": stated(owner="a\x85"),
+    "another direction": stated(owner="a\u202eb"),
     "another version": stated(v="certificate-2"),
     "capitals": stated(key="A" * 64),
     "a short key": stated(key="a" * 62),

@@ -44,6 +44,12 @@ def test_of_two_faults_the_first_check_decides() -> None:
     ]
 
 
+def test_texts_by_which_people_judge_are_of_both_kinds() -> None:
+    found = [case["seen"] for case in EXAMPLES["texts"]]
+    assert found.count(True) >= 20
+    assert found.count(False) >= 20
+
+
 # Recomputed with nothing of the product's own code
 
 
