@@ -1,13 +1,15 @@
 """The command line: the parser, and the change of errors into one line and an exit code.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage; 3 from ``produce``: nothing failed, but the plan ended
-before every device was asked. A traceback is shown only with ``CALMSTREAM_DEBUG=1``.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted; 3 from ``produce``: nothing failed,
+but the plan ended before every device was asked. A traceback is shown only with
+``CALMSTREAM_DEBUG=1``.
 """
 
 from __future__ import annotations
 
 import argparse
 import codecs
+import errno
 import gc
 import io
 import os
@@ -15,9 +17,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from calmstream.common.errors import CalmstreamError, InvalidInput
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 COMMANDS = (
     "plan",
@@ -104,6 +109,10 @@ class Parser(argparse.ArgumentParser):
         """Print the message and exit with 2."""
         self.exit(2, f"calmstream: {message.removeprefix('argument ')} (see {self.prog} --help)\n")
 
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Print the help; unlike the base class, do not hide that it could not be written."""
+        (file or sys.stdout).write(self.format_help())
+
 
 class _Version(argparse.Action):
     """Prints the version; it is looked up only then, because that takes a tenth of the start."""
@@ -177,11 +186,15 @@ ONE_THREAD: Mapping[str, str] = dict.fromkeys(
 add in another order, and the last bits of tables would depend on the number of processors."""
 
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as of any program that the signal SIGINT ends."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code of the process."""
     argv = sys.argv[1:] if argv is None else argv
     os.environ.update(ONE_THREAD)
-    _accept_every_text()
+    _open_streams()
     try:
         # While modules are loaded there is nothing to collect; looking for it takes a tenth of the
         # start.
@@ -190,9 +203,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         gc.enable()
         code = int(arguments.run(arguments))
         sys.stdout.flush()
+    except SystemExit:  # after --help or a wrong option
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            return _fail(error)
+        raise
     except KeyboardInterrupt:
         _say("interrupted")
-        return 1
+        return INTERRUPTED
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and (missing := _missing(error, "calmstream")):
             return _fail(missing)
@@ -208,8 +227,18 @@ _PLAIN = str.maketrans(
 """Signs of our pages in ASCII."""
 
 
-def _accept_every_text() -> None:
-    """Make standard output and error accept what their encoding lacks, as an escape."""
+def _open_streams() -> None:
+    """Make standard output and error accept every text: what their encoding lacks is an escape.
+
+    A stream that the caller has closed is replaced: writing to that of output is an error, as on
+    a full disk. Otherwise a socket could take its number and receive what is printed.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = os.O_WRONLY if name == "stderr" else os.O_RDONLY
+            while (descriptor := os.open(os.devnull, mode)) < number:
+                pass
+            setattr(sys, name, open(descriptor, "r" if name == "stdin" else "w"))  # noqa: SIM115, PTH123
     codecs.register_error("calmstream", _plain)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -250,6 +279,8 @@ def _fail(error: Exception) -> int:
 
 def _unforeseen(error: Exception) -> str:
     """Return the message of an error that is not calmstream's own."""
+    if isinstance(error, OSError) and error.errno == errno.EBADF:
+        return "cannot write: the output is closed"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     first = next(iter(str(error).splitlines()), "")

@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -199,15 +200,43 @@ def _read_csv(path: Path, columns: Sequence[str] | None, declared: Declared) -> 
     return Table(domain, codes, dropped, bool(learnt))
 
 
+_OTHER_FILES = (
+    (b"PAR1", "a Parquet file"),
+    (b"ARROW1", "an Arrow file"),
+    (b"PK\x03\x04", "an archive or a workbook such as XLSX"),
+    (b"\xd0\xcf\x11\xe0", "a workbook of an old Office"),
+    (b"SQLite format 3", "a SQLite database"),
+    (b"\xff\xfe", "text in UTF-16"),
+    (b"\xfe\xff", "text in UTF-16"),
+    (b"\x28\xb5\x2f\xfd", "compressed by zstd"),
+    (b"\xfd7zXZ", "compressed by xz"),
+    (b"BZh", "compressed by bzip2"),
+    (b'{"', "JSON"),
+    (b"[{", "JSON"),
+    (b"[\n", "JSON"),
+)
+"""How files begin that people take for tables, and what they are."""
+
+_CONVERT = (
+    "save a workbook as CSV UTF-8; DuckDB converts others: "
+    "COPY (FROM 'FILE') TO 'table.csv' (HEADER)"
+)
+
+
 def _text(path: Path, errors: str = "strict") -> str:
     """Return the text of a file, decompressed if it is gzip."""
     raw = path.read_bytes()
+    if kind := next((kind for start, kind in _OTHER_FILES if raw.startswith(start)), None):
+        raise InvalidInput(f"this is {kind}; tables are CSV (UTF-8, also gzip) or NPZ: {_CONVERT}")
     try:
         if raw[:2] == b"\x1f\x8b":
             raw = gzip.decompress(raw)
         return raw.decode("utf-8-sig", errors)
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"not UTF-8 text (byte {error.start:,})") from None
+        raise InvalidInput(
+            f"not UTF-8 text (byte {error.start:,}); save it as CSV in UTF-8, or convert it: "
+            "iconv -f windows-1252 -t utf-8"
+        ) from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InvalidInput(f"broken gzip: {error}") from None
 
@@ -239,7 +268,7 @@ def _rows(text: str) -> tuple[list[str], list[list[str]]]:
 def _labels(values: set[str]) -> tuple[str, ...]:
     """Return labels in order: by number if all are whole numbers, else alphabetically."""
     if all(value.removeprefix("-").isdecimal() for value in values):
-        return tuple(sorted(values, key=lambda value: (int(value), value)))
+        return tuple(sorted(values, key=lambda value: (Decimal(value), value)))
     return tuple(sorted(values))
 
 

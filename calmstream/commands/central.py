@@ -182,8 +182,6 @@ def _watch(args: argparse.Namespace) -> int:
         names = names_of(plan, args.namespace)
         for release in subscribe_releases(broker, names, follow=not args.once, stop=stop):
             show_release(console, release, args.marginal)
-    except KeyboardInterrupt:
-        return 0
     finally:
         broker.close()
     return 0

@@ -95,9 +95,6 @@ def run(args: argparse.Namespace) -> int:
             snapshots = with_proportions(snapshots, history, args.marginal, args.given)
         if not watch(snapshots, args.marginal, args.given, live=not args.once) and args.once:
             Console(stderr=True).print("calmstream: no such snapshot is published yet")
-    except KeyboardInterrupt:
-        # Ending it is how a person stops watching; nothing failed.
-        return 0
     finally:
         stack.close()
         broker.close()

@@ -23,7 +23,7 @@ from calmstream.estimators.methods import auto
 from calmstream.estimators.methods.base import Follows, LinearAnswers, Piloted, ReadsReports
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
-from calmstream.evaluation.population import collect, draw
+from calmstream.evaluation.population import check_memory, collect, draw
 from calmstream.evaluation.ranges import RangeErrors, RangeQuestions
 from calmstream.evaluation.rounds import local_plan, two_rounds
 from calmstream.planning.methods_page import method_note
@@ -159,6 +159,8 @@ def evaluate(
         for name in methods
         for epsilon in epsilons
     ]
+    for _, plan in plans:
+        check_memory(plan, users, exact=tallies == "law")
     measured = draw_targets(len(table.domain), k, targets, _generator(seed, _TARGETS))
     largest = max(table.domain.size(target) for target in measured)
     if largest > MAX_TARGET_CELLS:

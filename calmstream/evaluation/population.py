@@ -33,6 +33,35 @@ MAX_DRAWN_CELLS = 1 << 24
 histogram of the devices takes 8 bytes per input. A larger number is an error."""
 
 
+MAX_BYTES = 8 << 30
+"""Maximum memory for the devices of one repeat; more is an error, before anything is drawn."""
+
+_INDEX_BYTES = 48
+"""Bytes for each device beside its record and its report: its row, its view, their order."""
+
+
+def check_memory(plan: Plan, users: int, *, exact: bool) -> None:
+    """Check that the devices of one repeat fit into memory, approximately.
+
+    Args:
+        plan: the plan.
+        users: number of devices.
+        exact: no single report is made, as in `collect`.
+
+    Raises:
+        InvalidInput: they do not fit.
+    """
+    works = [mechanism.report_work for mechanism in plan.mechanisms]
+    report = 0 if exact else max(work.bytes + work.random_bytes for work in works)
+    each = 2 * len(plan.domain) + _INDEX_BYTES + report
+    if users * each > MAX_BYTES:
+        instead = "" if exact else ", or --tallies law"
+        raise InvalidInput(
+            f"--users: {users:,} devices take about {users * each >> 30:,} GiB of memory; with "
+            f"this plan an evaluation has at most {MAX_BYTES // each:,}{instead}"
+        )
+
+
 def draw(codes: Codes, users: int, generator: np.random.Generator) -> Codes:
     """Draw the records of some devices.
 

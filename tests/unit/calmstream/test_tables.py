@@ -32,6 +32,13 @@ def test_default_columns_in_file_order_with_the_dropped_named(csv_file: Path) ->
     np.testing.assert_array_equal(table.codes[:3], [[1, 2], [0, 1], [1, 0]])
 
 
+def test_labels_of_thousands_of_digits_are_in_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    long = "9" * 5000
+    path.write_text(f"a\n{long}\n-{long}\n7\n1{long}\n", "utf-8")
+    assert read_table(path).domain.attributes[0].labels == (f"-{long}", "7", long, f"1{long}")
+
+
 def test_chosen_columns_keep_the_order_given(csv_file: Path) -> None:
     table = read_table(str(csv_file), columns=["id", "colour"])
     assert table.domain.names == ("id", "colour")
@@ -62,7 +69,11 @@ BAD_CSV = {
     "a long record": (b"a,b\n0,1,2\n1,0\n", "line 2: 3 fields, the header has 2"),
     "a hole": (b"a,b\n0,1\n\n1,0\n", "record 2 is an empty line"),
     "an open quote": (b'a,b\n0,"1\n1,0\n', "line 3: unexpected end of data"),
-    "not text": (b"a,b\n0,\xff\n", "not UTF-8 text"),
+    "not text": (b"a,b\n0,\xff\n", r"not UTF-8 text \(byte 6\); save it as CSV in UTF-8, or"),
+    "Parquet": (b"PAR1\x15\x04", "this is a Parquet file; tables are CSV .* COPY"),
+    "a workbook": (b"PK\x03\x04\x14", "a workbook such as XLSX; tables are CSV"),
+    "JSON lines": (b'{"a":1,"b":2}\n{"a":2,"b":1}\n', "this is JSON; tables are CSV"),
+    "UTF-16": ("a,b\n0,1\n".encode("utf-16"), "this is text in UTF-16; tables are CSV"),
     "cut gzip": (gzip.compress(b"a,b\n0,1\n1,0\n" * 50)[:-12], "broken gzip"),
     "nothing usable": (b"a\nx\nx\n", "no column has 2 to 64 distinct values"),
 }

@@ -6,7 +6,7 @@ Accuracy is checked by statistical tests elsewhere.
 from __future__ import annotations
 
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -166,6 +166,15 @@ def test_devices_are_every_row_once_or_drawn_with_replacement() -> None:
     counts = np.bincount(many[:, 0], minlength=100)
     assert counts.sum() == 10_000
     assert counts.std() == pytest.approx(10, rel=0.4)
+
+
+@pytest.mark.parametrize("tallies", ["devices", "law"])
+def test_more_devices_than_fit_into_memory_are_refused_first(
+    table: Table, tallies: Literal["devices", "law"]
+) -> None:
+    with pytest.raises(InvalidInput, match=r"2,000,000,000 devices take about .* at most") as error:
+        run(table, users=2_000_000_000, tallies=tallies)
+    assert ("--tallies law" in str(error.value)) == (tallies == "devices")
 
 
 def test_targets_are_distinct_sorted_sets() -> None:
