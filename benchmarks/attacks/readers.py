@@ -19,11 +19,12 @@ from prometheus_client import CollectorRegistry
 from benchmarks.attacks.attack import Attack, Verdict, body, in_process, make_plan, names_of
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.errors import Rejection
+from calmstream.common.http.server import ThreadServer
 from calmstream.common.settings import load
 from calmstream.connect import SecurityConfig
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
-from calmstream.consumer.runtime.health import HealthServer, health_app
+from calmstream.consumer.runtime.health import health_app
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.consumer.tally.folding.admission import AdmissionControl
 from calmstream.estimators.tally import Tally
@@ -70,7 +71,7 @@ def idle_connections() -> Verdict:
     """
     log = io.StringIO()
     with contextlib.redirect_stderr(log):
-        server = HealthServer(health_app(CollectorRegistry(), []), "127.0.0.1", 0)
+        server = ThreadServer(health_app(CollectorRegistry(), []), "127.0.0.1", 0, "tests")
         connections = []
         for sent in (b"", b"GET", b"GET /livez HTTP/1.1\r\nHost: x\r\n", b"\x16\x03\x01\x02\x00"):
             connection = socket.create_connection(("127.0.0.1", server.port), 5)

@@ -6,11 +6,11 @@ import argparse
 import http.client
 
 from calmstream.common.errors import RecoverableError
+from calmstream.common.http.server import anywhere, as_host
 from calmstream.common.settings import load
 from calmstream.consumer.runtime.config import HttpConfig
 
 TIMEOUT_SECONDS = 2.0
-ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,14 +31,18 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask once."""
     config = load(HttpConfig, http_port=args.http_port)
-    host = "127.0.0.1" if config.http_host in ANYWHERE else config.http_host
+    host = config.http_host
+    if anywhere(host):
+        host = "localhost"
     connection = http.client.HTTPConnection(host, config.http_port, timeout=TIMEOUT_SECONDS)
     try:
         connection.request("GET", "/livez")
         response = connection.getresponse()
         body = response.read().decode(errors="replace").strip()
     except OSError as error:
-        raise RecoverableError(f"nobody answers at {host}:{config.http_port}: {error}") from None
+        raise RecoverableError(
+            f"nobody answers at {as_host(host)}:{config.http_port}: {error}"
+        ) from None
     finally:
         connection.close()
     if response.status != http.client.OK:

@@ -12,11 +12,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from calmstream import arguments
 from calmstream.common.clock import SystemClock
-from calmstream.common.errors import InvalidInput
+from calmstream.common.errors import FatalError, InvalidInput
+from calmstream.common.http.server import ThreadServer
 from calmstream.common.settings import load
 from calmstream.connect import kafka
 from calmstream.consumer.metrics.registry import new_registry
-from calmstream.consumer.runtime.health import HealthServer, health_app
+from calmstream.consumer.runtime.health import health_app
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SystemRandomness
@@ -121,7 +122,7 @@ def _show_waiting(console: Console, plan: Plan) -> None:
         console.print(f"the plan starts at {start:%Y-%m-%d %H:%M:%S} UTC; waiting for that")
 
 
-def serve(registry: CollectorRegistry, host: str, port: int | None) -> HealthServer | None:
+def serve(registry: CollectorRegistry, host: str, port: int | None) -> ThreadServer | None:
     """Serve the metrics of this run on a port, if one is given.
 
     Raises:
@@ -130,9 +131,9 @@ def serve(registry: CollectorRegistry, host: str, port: int | None) -> HealthSer
     if port is None:
         return None
     try:
-        return HealthServer(health_app(registry, ()), host, port)
-    except (OSError, OverflowError) as error:
-        raise InvalidInput(f"--http-port: cannot serve on {host}:{port}: {error}") from None
+        return ThreadServer(health_app(registry, ()), host, port, "metrics")
+    except FatalError as error:
+        raise InvalidInput(f"--http-port: {error}") from None
 
 
 def _conclude(summary: Summary) -> int:

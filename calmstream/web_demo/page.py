@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from calmstream.common.errors import FatalError, InvalidInput
-from calmstream.consumer.runtime.health import HealthServer
+from calmstream.common.errors import InvalidInput
+from calmstream.common.http.answer import Answer
+from calmstream.common.http.server import Request, ThreadServer
 from calmstream.consumer.subscribe.subscribe import Snapshot
 
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css"}
@@ -43,41 +44,33 @@ class PageServer:
     def __init__(self, folder: Path, port: int) -> None:
         self._files = read_files(folder)
         self.documents: dict[str, Document] = {}
-        try:
-            self._server = HealthServer(self._respond, HOST, port)
-        except (OSError, OverflowError) as error:
-            raise FatalError(f"cannot serve the page on port {port}: {error}") from None
+        self._server = ThreadServer(self._respond, HOST, port, "the page")
         self.address = f"http://{HOST}:{self._server.port}"
 
     def stop(self) -> None:
         """Stop serving."""
         self._server.close()
 
-    def _respond(
-        self, environ: Mapping[str, Any], start_response: Callable[..., Any]
-    ) -> Iterable[bytes]:
-        """Answer one request, by Python's WSGI interface."""
-        status, media_type, body = self._answer(environ)
-        headers = {
-            "Content-Type": media_type,
-            "Content-Length": str(len(body)),
-            "Cache-Control": "no-store",
-            "X-Content-Type-Options": "nosniff",
-        }
-        start_response(status, list(headers.items()))
-        return [body]
+    def _respond(self, request: Request) -> Answer:
+        status, media_type, body = self._content(request)
+        headers = (
+            (b"content-type", media_type.encode()),
+            (b"cache-control", b"no-store"),
+            (b"x-content-type-options", b"nosniff"),
+        )
+        return Answer(status, body, headers)
 
-    def _answer(self, environ: Mapping[str, Any]) -> tuple[str, str, bytes]:
-        path, port = environ.get("PATH_INFO", ""), self._server.port
-        if environ.get("HTTP_HOST") not in {f"{HOST}:{port}", f"localhost:{port}"}:
-            return "421 Misdirected Request", "text/plain", b"this server has another address\n"
-        if environ["REQUEST_METHOD"] != "GET":
-            return "405 Method Not Allowed", "text/plain", b"only GET is answered\n"
+    def _content(self, request: Request) -> tuple[int, str, bytes]:
+        path, port = request.path, self._server.port
+        if request.header("host") not in {f"{HOST}:{port}", f"localhost:{port}"}:
+            return 421, "text/plain", b"this server has another address\n"
+        if request.method != "GET":
+            return 405, "text/plain", b"only GET is answered\n"
         if path in self.documents:
-            return "200 OK", "application/json", orjson.dumps(self.documents[path]())
+            return 200, "application/json", orjson.dumps(self.documents[path]())
         if path in self._files:
-            return "200 OK", *self._files[path]
-        return "404 Not Found", "text/plain", b"there is no such page\n"
+            return 200, *self._files[path]
+        return 404, "text/plain", b"there is no such page\n"
 
 
 def read_files(folder: Path) -> dict[str, tuple[str, bytes]]:

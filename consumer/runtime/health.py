@@ -1,4 +1,4 @@
-"""Health of the roles in this process, and the small web server that reports it.
+"""Health of the roles in this process, and how it is reported over HTTP.
 
 A role is a part of the service with its own loop, such as a tally worker. ``/livez`` succeeds if
 every loop has run recently and every owned partition advances or is at its end. ``/readyz``
@@ -10,30 +10,21 @@ these have lines of their own, and ``Accept: application/json`` lists all plans.
 
 from __future__ import annotations
 
-import io
 import json
-import socket
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from socketserver import ThreadingMixIn
-from typing import IO, Any, cast
-from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer, make_server
+from typing import Any
 
-from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
 
 from calmstream.common.clock import Clock
+from calmstream.common.http.answer import Answer
+from calmstream.common.http.server import Handler, Request
 
 DEFAULT_SILENCE_SECONDS = 60.0
 """A loop that has not run for this long is not alive; every round takes a few seconds at most."""
-
-# Maximum length of a request's first line in bytes, as in Python's own web server.
-_MAX_REQUEST_LINE = 1 << 16
-
-WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-"""A web application by Python's WSGI interface."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,33 +107,33 @@ class RoleHealth:
             return Verdict(not self._not_ready, self._not_ready or "ready")
 
 
-def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> WsgiApp:
-    """Return the WSGI application with ``/metrics``, ``/livez`` and ``/readyz``."""
-    metrics, all_roles = make_wsgi_app(registry), tuple(roles)
+def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> Handler:
+    """Return what answers ``/metrics``, ``/livez`` and ``/readyz``."""
+    all_roles = tuple(roles)
     checks: Mapping[str, Callable[[RoleHealth], Verdict]] = {
         "/livez": RoleHealth.live,
         "/readyz": RoleHealth.readiness,
     }
 
-    def app(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO", "")
-        if path == "/metrics":
-            response: Iterable[bytes] = metrics(environ, start_response)
-            return response
-        if path not in checks:
-            start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
-            return [b"try /metrics, /livez or /readyz\n"]
-        verdicts = {role.name: (checks[path](role), role.plans) for role in all_roles}
-        well = all(verdict.well for verdict, _ in verdicts.values())
-        as_json = "application/json" in environ.get("HTTP_ACCEPT", "")
-        kind = "application/json" if as_json else "text/plain; charset=utf-8"
-        start_response(
-            "200 OK" if well else "503 Service Unavailable",
-            [("Content-Type", kind), ("Cache-Control", "no-store")],
-        )
-        return [_json(verdicts)] if as_json else _lines(verdicts)
+    def answer(request: Request) -> Answer:
+        if request.path == "/metrics":
+            encode, media_type = choose_encoder(request.header("accept"))
+            return _answer(200, encode(registry), media_type)
+        if request.path not in checks:
+            return _answer(404, b"try /metrics, /livez or /readyz\n")
+        check = checks[request.path]
+        verdicts = {role.name: (check(role), role.plans) for role in all_roles}
+        status = 200 if all(verdict.well for verdict, _ in verdicts.values()) else 503
+        if "application/json" in request.header("accept"):
+            return _answer(status, _json(verdicts), "application/json")
+        return _answer(status, b"".join(_lines(verdicts)))
 
-    return app
+    return answer
+
+
+def _answer(status: int, body: bytes, media_type: str = "text/plain; charset=utf-8") -> Answer:
+    headers = ((b"content-type", media_type.encode()), (b"cache-control", b"no-store"))
+    return Answer(status, body, headers)
 
 
 Verdicts = Mapping[str, tuple[Verdict, Mapping[str, Verdict]]]
@@ -167,104 +158,3 @@ def _json(verdicts: Verdicts) -> bytes:
         for name, (verdict, plans) in verdicts.items()
     }
     return json.dumps({"roles": roles}).encode() + b"\n"
-
-
-REQUEST_SECONDS = 10.0
-"""Maximum time for a request to arrive, and again for its response to leave."""
-
-
-class _Server(ThreadingMixIn, WSGIServer):
-    """One thread per request, so that a slow client does not make the process look dead."""
-
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore clients that disconnect or do not send; any other error is a defect."""
-        if not isinstance(sys.exception(), OSError):
-            super().handle_error(request, client_address)
-
-
-class _SocketUntilDeadline(io.RawIOBase):
-    """Reads a socket until a deadline, which holds for the request as a whole.
-
-    With a time limit for each read only, a client that sends a byte from time to time could keep
-    the connection open without end.
-    """
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._deadline = time.monotonic() + REQUEST_SECONDS
-
-    def readable(self) -> bool:
-        """See the base class."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """See the base class.
-
-        Raises:
-            TimeoutError: the deadline has passed.
-        """
-        self._connection.settimeout(max(self._deadline - time.monotonic(), 0.001))
-        return self._connection.recv_into(buffer)
-
-
-class _Response(ServerHandler):
-    """Writes a response; errors of a client that does not read it are ignored."""
-
-    def log_exception(self, exc_info: Any) -> None:
-        """See the base class."""
-        if not isinstance(exc_info[1], OSError):
-            super().log_exception(exc_info)
-
-
-class _QuietHandler(WSGIRequestHandler):
-    """Handles requests without logging them, and with a deadline for each."""
-
-    def setup(self) -> None:
-        """See the base class; reading gets a deadline."""
-        super().setup()
-        self.rfile.close()
-        self.rfile = io.BufferedReader(_SocketUntilDeadline(self.connection))
-
-    def handle(self) -> None:
-        """Handle one request, as the base class does, with a deadline for the response."""
-        self.raw_requestline = self.rfile.readline(_MAX_REQUEST_LINE + 1)
-        if len(self.raw_requestline) > _MAX_REQUEST_LINE:
-            self.requestline = self.request_version = self.command = ""
-            self.send_error(414)
-        elif self.parse_request():
-            self.connection.settimeout(REQUEST_SECONDS)
-            environ, errors = self.get_environ(), self.get_stderr()
-            body, out = cast("IO[bytes]", self.rfile), cast("IO[bytes]", self.wfile)
-            response = _Response(body, out, errors, environ, multithread=True)
-            response.request_handler = self  # type: ignore[attr-defined]
-            response.run(self.server.get_app())  # type: ignore[attr-defined]
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Log nothing: requests of Prometheus come every few seconds and are not events."""
-
-
-class HealthServer:
-    """Serves a WSGI application on a thread of its own.
-
-    Attributes:
-        port: the port in use; if port 0 was requested, the port that the system chose.
-
-    Raises:
-        OSError: the address cannot be bound.
-    """
-
-    def __init__(self, app: WsgiApp, host: str, port: int) -> None:
-        self._server = make_server(host, port, app, _Server, _QuietHandler)
-        self.port: int = self._server.server_port
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, name="calmstream-http", daemon=True
-        )
-        self._thread.start()
-
-    def close(self) -> None:
-        """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)

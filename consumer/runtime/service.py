@@ -14,8 +14,9 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from calmstream.common.errors import FatalError
+from calmstream.common.http.server import ThreadServer
 from calmstream.consumer.runtime.config import HttpConfig
-from calmstream.consumer.runtime.health import HealthServer, RoleHealth, health_app
+from calmstream.consumer.runtime.health import RoleHealth, health_app
 from calmstream.consumer.runtime.memory import keep_freed_memory
 
 # Maximum delay of a signal: Python runs signal handlers only between two waits.
@@ -116,17 +117,15 @@ def run_roles(roles: Sequence[Role], stop: threading.Event) -> None:
 
 def _serve(
     roles: Sequence[Role], registry: CollectorRegistry, config: HttpConfig
-) -> HealthServer | None:
+) -> ThreadServer | None:
     if config.http_port < 0:
         return None
     app = health_app(registry, [role.health for role in roles])
     try:
-        server = HealthServer(app, config.http_host, config.http_port)
-    except OSError as error:
-        raise FatalError(
-            f"cannot serve on {config.http_host}:{config.http_port}: {error.strerror}; set "
-            "CALMSTREAM_HTTP_PORT to a free one, 0 for any, -1 for none"
-        ) from error
+        server = ThreadServer(app, config.http_host, config.http_port, "health and metrics")
+    except FatalError as error:
+        remedy = "set CALMSTREAM_HTTP_PORT to a free one, 0 for any, -1 for none"
+        raise FatalError(f"{error}; {remedy}") from None
     structlog.get_logger("calmstream.service").info(
         "serving health and metrics", host=config.http_host, port=server.port
     )

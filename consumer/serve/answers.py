@@ -7,6 +7,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from calmstream.consumer.serve.plan_service import PlanService
@@ -14,6 +15,15 @@ from calmstream.consumer.serve.problems import Problem, Refused
 from calmstream.estimators.wire.snapshot import Revision
 
 Submit = Callable[[], Future[bytes]]
+
+
+@dataclass(slots=True, eq=False)
+class _Computation:
+    future: Future[bytes]
+    task: asyncio.Task[bytes]
+    waiting: int = 0
+    promised: bool = False
+    """Whether somebody was told to ask again for it."""
 
 
 class Answers:
@@ -29,7 +39,7 @@ class Answers:
         self._seconds = seconds
         self._kept: OrderedDict[str, bytes] = OrderedDict()
         self._bytes = 0
-        self._running: dict[str, asyncio.Task[bytes]] = {}
+        self._running: dict[str, _Computation] = {}
 
     def has(self, etag: str) -> bool:
         """Return whether the answer is kept."""
@@ -38,9 +48,7 @@ class Answers:
     async def get(self, etag: str, submit: Submit) -> bytes:
         """Return a kept answer, or compute it; everybody who waits for it gets the same one.
 
-        Args:
-            etag: identifies the answer.
-            submit: starts the computation.
+        What nobody waits for any more is not computed, unless it runs already.
 
         Raises:
             Refused: the question has no answer, or it takes too long.
@@ -48,18 +56,32 @@ class Answers:
         if etag in self._kept:
             self._kept.move_to_end(etag)
             return self._kept[etag]
-        task = self._running.get(etag)
-        if task is None:
-            task = asyncio.get_running_loop().create_task(self._compute(etag, submit()))
-            self._running[etag] = task
-            task.add_done_callback(lambda _: self._running.pop(etag, None))
-            task.add_done_callback(_look_at)
+        running = self._running.get(etag) or self._begin(etag, submit())
+        running.waiting += 1
         try:
-            return await asyncio.wait_for(asyncio.shield(task), self._seconds)
+            return await asyncio.wait_for(asyncio.shield(running.task), self._seconds)
         except TimeoutError:
+            running.promised = True
             raise Refused(
                 Problem.SLOW, f"the answer takes longer than {self._seconds:g} s; ask again"
             ) from None
+        finally:
+            running.waiting -= 1
+            if not running.waiting and not running.promised:
+                running.future.cancel()
+
+    def _begin(self, etag: str, future: Future[bytes]) -> _Computation:
+        task = asyncio.get_running_loop().create_task(self._compute(etag, future))
+        running = self._running[etag] = _Computation(future, task)
+
+        def end(_: asyncio.Task[bytes]) -> None:
+            if self._running.get(etag) is running:
+                del self._running[etag]
+            if not task.cancelled():
+                task.exception()  # nobody may wait for it any more
+
+        task.add_done_callback(end)
+        return running
 
     async def _compute(self, etag: str, future: Future[bytes]) -> bytes:
         body = await asyncio.wrap_future(future)
@@ -69,12 +91,6 @@ class Answers:
             while self._bytes > self._most:
                 self._bytes -= len(self._kept.popitem(last=False)[1])
         return body
-
-
-def _look_at(task: asyncio.Task[bytes]) -> None:
-    """Take note of an error that nobody waits for any more."""
-    if not task.cancelled():
-        task.exception()
 
 
 def etag_of(service: PlanService, revision: Revision, *parts: object) -> str:

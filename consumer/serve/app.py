@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from calmstream.consumer.serve.context import Context
-from calmstream.consumer.serve.problems import KINDS, Problem, Refused, body_of, headers_of
+from calmstream.consumer.serve.problems import KINDS, Problem, Refused, answer_to
 from calmstream.consumer.serve.routes import page_routes, plan_routes
+from calmstream.consumer.serve.schemas import with_problems
 
 DESCRIPTION = (
     "Tables about people from reports that every device perturbed itself. Everything here is "
@@ -18,9 +21,15 @@ DESCRIPTION = (
 )
 
 
+class _Documented(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI document."""
+        return with_problems(super().openapi())
+
+
 def create_app(context: Context) -> FastAPI:
     """Return the application."""
-    app = FastAPI(
+    app = _Documented(
         title="calmstream",
         version="1",
         description=DESCRIPTION,
@@ -33,8 +42,9 @@ def create_app(context: Context) -> FastAPI:
 
     def problem_response(problem: Problem, detail: str = "") -> Response:
         context.observer.refused(problem)
-        body, headers = body_of(problem, detail), headers_of(problem)
-        return Response(body, status_code=KINDS[problem].status, headers=headers)
+        found = answer_to(problem, detail)
+        headers = {name.decode(): value.decode() for name, value in found.headers}
+        return Response(found.body, status_code=found.status, headers=headers)
 
     @app.exception_handler(Refused)
     async def refused(_request: Request, error: Refused) -> Response:

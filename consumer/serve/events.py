@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from calmstream.common.http.shares import Share
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused
 from calmstream.consumer.serve.results import Event
@@ -27,7 +28,7 @@ class Streams:
     """
 
     def __init__(self, most: int, heartbeat_seconds: float) -> None:
-        self._most = most
+        self._share = Share(most)
         self._heartbeat = heartbeat_seconds
         self._queues: set[asyncio.Queue[Event | None]] = set()
         self._closed = False
@@ -41,20 +42,20 @@ class Streams:
         for queue in self._queues:
             _put(queue, _CLOSED)
 
-    def open(self, service: PlanService) -> AsyncIterator[bytes]:
+    def open(self, service: PlanService, peer: str) -> AsyncIterator[bytes]:
         """Return the stream of a plan's events.
 
         Raises:
-            Refused: too many streams are open.
+            Refused: too many streams are open, or too many of this peer.
         """
-        if len(self._queues) >= self._most or self._closed:
+        if self._closed or not self._share.take(peer):
             raise Refused(Problem.BUSY, "too many streams of events are open")
         queue: asyncio.Queue[Event | None] = asyncio.Queue(MAX_BEHIND)
         self._queues.add(queue)
-        return self._stream(service, queue)
+        return self._stream(service, queue, peer)
 
     async def _stream(
-        self, service: PlanService, queue: asyncio.Queue[Event | None]
+        self, service: PlanService, queue: asyncio.Queue[Event | None], peer: str
     ) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
 
@@ -79,6 +80,7 @@ class Streams:
         finally:
             service.unlisten(listener)
             self._queues.discard(queue)
+            self._share.give_back(peer)
 
 
 def _put(queue: asyncio.Queue[Event | None], event: Event | None) -> None:

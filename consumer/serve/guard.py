@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any, Protocol
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.serve.problems import KINDS, Problem, body_of, headers_of
+from calmstream.common.http.answer import Answer
+from calmstream.common.http.sending import Send, send_answer
+from calmstream.consumer.serve.problems import Problem, answer_to
 
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 App = Callable[[Any, Any, Any], Awaitable[None]]
 
 POLICY = (
@@ -62,7 +62,6 @@ class Guard:
         hosts: names of this server beside those of the loopback address, without port.
         origins: origins whose pages may ask, beside this server's own.
         token: bearer token that requests below ``/v1`` need; None for none.
-        max_requests: in progress at once; further ones get 503.
         observer: receives what became of requests.
         failed: receives an error that is a defect.
 
@@ -77,7 +76,6 @@ class Guard:
         hosts: Iterable[str],
         origins: Iterable[str],
         token: str | None,
-        max_requests: int,
         observer: Observer,
         failed: Callable[[BaseException], None],
     ) -> None:
@@ -85,10 +83,8 @@ class Guard:
         self._hosts = frozenset(map(_host, (*LOOPBACK, *hosts)))
         self._origins = frozenset(map(_origin, origins))
         self._token = None if token is None else token.encode()
-        self._most = max_requests
         self._observer = observer
         self._failed = failed
-        self._requests = 0
         self.stopping = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -105,7 +101,6 @@ class Guard:
         if scope["method"] == "OPTIONS":
             await out.preflight()
             return
-        self._requests += 1
         try:
             head = scope["method"] == "HEAD"
             await self._app({**scope, "method": "GET", HEAD: head}, receive, out)
@@ -113,8 +108,6 @@ class Guard:
             self._failed(error)
             if not out.complete:
                 raise  # the server closes the connection
-        finally:
-            self._requests -= 1
 
     def _refusal(self, scope: Any, headers: Mapping[bytes, bytes]) -> Problem | None:
         """Return why a request does not pass; None if it passes."""
@@ -123,8 +116,6 @@ class Guard:
             return wrong
         if self.stopping:
             return Problem.STOPPING
-        if self._requests >= self._most:
-            return Problem.BUSY
         if scope["method"] == "OPTIONS" or self._authorized(scope["path"], headers):
             return None
         return Problem.UNAUTHORIZED
@@ -174,7 +165,7 @@ class _Completing:
         self._extra = (*SECURITY_HEADERS, *extra)
         self.complete = False
 
-    async def __call__(self, message: dict[str, Any]) -> None:
+    async def __call__(self, message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             message = {**message, "headers": [*message.get("headers", ()), *self._extra]}
         elif self._head and message["type"] == "http.response.body":
@@ -185,18 +176,11 @@ class _Completing:
 
     async def refuse(self, problem: Problem) -> None:
         """Answer with a problem document."""
-        body, headers = body_of(problem), headers_of(problem)
-        status = KINDS[problem].status
-        await self._respond(status, headers | {"content-length": str(len(body))}, body)
+        await send_answer(self, answer_to(problem))
 
     async def preflight(self) -> None:
         """Answer the question of a browser whether a page may ask."""
-        await self._respond(204, {name.decode(): value.decode() for name, value in _CORS}, b"")
-
-    async def _respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
-        await self({"type": "http.response.start", "status": status, "headers": encoded})
-        await self({"type": "http.response.body", "body": body})
+        await send_answer(self, Answer(204, headers=_CORS))
 
 
 def _without_port(host: str) -> str:

@@ -84,6 +84,11 @@ class ServeMetrics:
         """A request was received."""
         self._requests.inc()
 
+    def connection_refused(self, problem: str) -> None:
+        """A connection answered a request with a problem document by itself."""
+        self._requests.inc()
+        self._problems.labels(problem).inc()
+
     def refused(self, problem: Problem) -> None:
         """A request got a problem document."""
         self._problems.labels(problem.value).inc()

@@ -106,7 +106,7 @@ class PlanService:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(seconds)
-        closing = self._queue.submit(self._close_history, always=True)
+        closing = self._queue.submit(self._close_history)
         with suppress(TimeoutError):  # a long computation is left alone
             closing.result(seconds)
 
@@ -147,8 +147,8 @@ class PlanService:
             return  # finals do not change: what is known is shown while the broker is away
         raise _refused(trouble or _STARTING)
 
-    def submit(self, job: Callable[[History], T]) -> Future[T]:
-        """Run a job with the history, on the pool.
+    def submit(self, job: Callable[[History], T], peer: str) -> Future[T]:
+        """Run a job of a peer with the history, on the pool.
 
         The future raises :class:`Refused` where the history cannot be read.
 
@@ -156,7 +156,7 @@ class PlanService:
             Refused: too many jobs wait.
         """
         try:
-            return self._queue.submit(lambda: self._with_history(job))
+            return self._queue.submit(lambda: self._with_history(job), peer=peer)
         except QueueFull:
             raise Refused(Problem.BUSY, "too many questions about this plan wait") from None
 
@@ -188,7 +188,7 @@ class PlanService:
     def _ask_for_refresh(self) -> None:
         if not self._refreshing:
             self._refreshing = True
-            self._queue.submit(self._refresh, always=True)
+            self._queue.submit(self._refresh)
 
     def _refresh(self) -> None:
         """Read the counts that were published since."""
@@ -207,7 +207,7 @@ class PlanService:
             first = self._history_trouble is not None
             self._history_trouble = None
             if first or self.plan.window >= PREPARE_SECONDS:
-                self._queue.submit(self._prepare, always=True)
+                self._queue.submit(self._prepare)
         except RecoverableError as error:
             self._history_trouble = Trouble(Problem.UNAVAILABLE, str(error))
         except MissingTopic as error:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
-import orjson
-
 from calmstream.common.errors import CalmstreamError, DomainError, InvalidInput, RecoverableError
+from calmstream.common.http import answer
+from calmstream.common.http.answer import CONNECTION_KINDS, Answer, Kind
 from calmstream.consumer.read.refusals import NoReports, NotFinal, NotKept, Withheld
-
-PROBLEM_TYPE = "urn:calmstream:problem:"
-MEDIA_TYPE = "application/problem+json"
 
 
 class Problem(StrEnum):
     """Why a request is not fulfilled. A closed list: ``docs/serving.md`` describes each."""
 
+    NOT_HTTP = "not_http"
+    HEAD_TOO_LARGE = "head_too_large"
     MALFORMED = "malformed"
     UNAUTHORIZED = "unauthorized"
     WITHHELD = "withheld"
@@ -42,39 +40,30 @@ class Problem(StrEnum):
     STOPPING = "stopping"
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What all answers of one problem have in common.
-
-    Attributes:
-        status: of HTTP.
-        title: one sentence for people.
-        retry_after: seconds; 0 where the same request will not be fulfilled later.
-    """
-
-    status: int
-    title: str
-    retry_after: int = 0
-
-
-KINDS: Mapping[Problem, Kind] = {
+KINDS: Mapping[str, Kind] = {
+    Problem.NOT_HTTP: CONNECTION_KINDS[Problem.NOT_HTTP],
     Problem.MALFORMED: Kind(400, "The question is malformed."),
-    Problem.UNAUTHORIZED: Kind(401, "The token is missing or wrong."),
+    Problem.UNAUTHORIZED: Kind(
+        401, "The token is missing or wrong.", headers=((b"www-authenticate", b"Bearer"),)
+    ),
     Problem.WITHHELD: Kind(403, "The plan withholds this table."),
     Problem.ORIGIN: Kind(403, "Pages of this origin may not ask."),
     Problem.NOT_FOUND: Kind(404, "There is nothing at this address."),
     Problem.UNKNOWN_PLAN: Kind(404, "This server has no such plan."),
     Problem.NOT_FINAL: Kind(404, "The window is not final."),
     Problem.NO_REPORTS: Kind(404, "There are no reports."),
-    Problem.METHOD: Kind(405, "This server only answers GET and HEAD."),
+    Problem.METHOD: Kind(
+        405, "This server only answers GET and HEAD.", headers=((b"allow", b"GET, HEAD"),)
+    ),
     Problem.NOT_ACCEPTABLE: Kind(406, "No such format."),
     Problem.NOT_KEPT: Kind(410, "The counts of a window are not kept."),
     Problem.RETIRED: Kind(410, "The plan was retired and its results deleted."),
-    Problem.TOO_LARGE: Kind(413, "The table is too large."),
+    Problem.TOO_LARGE: Kind(413, "The table or the body is too large.", closes=True),
     Problem.HOST: Kind(421, "This server has another name."),
     Problem.REFUSED: Kind(422, "The question cannot be answered."),
+    Problem.HEAD_TOO_LARGE: CONNECTION_KINDS[Problem.HEAD_TOO_LARGE],
     Problem.INTERNAL: Kind(500, "The server has a defect."),
-    Problem.BUSY: Kind(503, "Too many requests are in progress.", 1),
+    Problem.BUSY: CONNECTION_KINDS[Problem.BUSY],
     Problem.SLOW: Kind(503, "The answer is still being computed.", 2),
     Problem.STARTING: Kind(503, "The results are still being read.", 2),
     Problem.UNAVAILABLE: Kind(503, "The broker does not answer.", 5),
@@ -112,22 +101,6 @@ def refusal(error: CalmstreamError) -> Refused:
     return Refused(kind or Problem.UNREADABLE, str(error))
 
 
-def body_of(problem: Problem, detail: str = "") -> bytes:
-    """Return the problem document."""
-    kind = KINDS[problem]
-    document = {"type": f"{PROBLEM_TYPE}{problem}", "title": kind.title, "status": kind.status}
-    if detail:
-        document["detail"] = detail
-    return orjson.dumps(document)
-
-
-def headers_of(problem: Problem) -> dict[str, str]:
-    """Return the headers of the answer."""
-    found = {"content-type": MEDIA_TYPE, "cache-control": "no-store"}
-    if KINDS[problem].retry_after:
-        found["retry-after"] = str(KINDS[problem].retry_after)
-    if problem is Problem.UNAUTHORIZED:
-        found["www-authenticate"] = "Bearer"
-    if problem is Problem.METHOD:
-        found["allow"] = "GET, HEAD"
-    return found
+def answer_to(problem: Problem, detail: str = "") -> Answer:
+    """Return the answer with the problem document."""
+    return answer.problem(KINDS, problem, detail)

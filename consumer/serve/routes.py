@@ -9,6 +9,7 @@ import orjson
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
+from calmstream.common.http.shares import peer_of
 from calmstream.consumer.read.changes import PREVIOUS, changes
 from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.read.history import History
@@ -171,6 +172,7 @@ def _add_series(router: APIRouter, context: Context) -> None:
 
     @router.get("/plans/{name}/series", response_model=schemas.SeriesAnswer, responses=_TABLES)
     async def window_series(
+        request: Request,
         name: str,
         attributes: Attributes,
         windows: Annotated[
@@ -186,7 +188,7 @@ def _add_series(router: APIRouter, context: Context) -> None:
         inner = _given(service, given)
         check_table(service.plan, names, inner, context.settings.max_cells)
         chosen = read_series(service.plan, service.results, windows)
-        body = await series(context, service, names, chosen, group.strip(), inner)
+        body = await series(context, service, names, chosen, group.strip(), inner, _peer(request))
         return Response(body, media_type="application/json", headers=_REVALIDATE)
 
 
@@ -301,7 +303,7 @@ def _add_events(router: APIRouter, context: Context) -> None:
         headers = {**_NO_STORE, "x-accel-buffering": "no"}
         if request.scope.get(HEAD):
             return Response(media_type="text/event-stream", headers=headers)
-        stream = context.streams.open(service)
+        stream = context.streams.open(service, _peer(request))
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
 
@@ -328,6 +330,10 @@ def page_routes(context: Context) -> APIRouter:
     return router
 
 
+def _peer(request: Request) -> str:
+    return peer_of(request.scope["client"])
+
+
 def _given(service: PlanService, names: list[str] | None) -> tuple[str, ...]:
     """Return the attributes that proportions are given; empty names are left out."""
     return read_names(service.plan, [name for name in names or () if name])
@@ -344,7 +350,7 @@ async def _computed(
     headers = {"etag": etag, **_REVALIDATE}
     if _unchanged(request, etag):
         return Response(status_code=304, headers=headers)
-    body = await context.answers.get(etag, lambda: service.submit(job))
+    body = await context.answers.get(etag, lambda: service.submit(job, _peer(request)))
     return Response(body, media_type="application/json", headers=headers)
 
 
@@ -365,7 +371,7 @@ async def _table(
     def job(history: History) -> bytes:
         return FORMATS[chosen](service.plan, answer(history))
 
-    body = await context.answers.get(etag, lambda: service.submit(job))
+    body = await context.answers.get(etag, lambda: service.submit(job, _peer(request)))
     return Response(body, media_type=MEDIA_TYPES[chosen], headers=headers)
 
 

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from calmstream.consumer.serve.problems import KINDS, MEDIA_TYPE, PROBLEM_TYPE, Problem
+from calmstream.common.http.answer import MEDIA_TYPE, PROBLEM_TYPE
+from calmstream.consumer.serve.problems import KINDS, Problem
 
 
 class _Schema(BaseModel):
@@ -276,6 +277,7 @@ class ProblemDocument(_Schema):
     type: str = Field(examples=[f"{PROBLEM_TYPE}{Problem.NOT_FINAL}"])
     title: str
     status: int
+    reason: str = Field(examples=[Problem.NOT_FINAL.value])
     detail: str | None = None
 
 
@@ -289,5 +291,14 @@ def _documented(status: int) -> dict[str, Any]:
     titles = [
         f"`{problem}`: {kind.title}" for problem, kind in KINDS.items() if kind.status == status
     ]
-    schema = ProblemDocument.model_json_schema()
-    return {"description": " ".join(titles), "content": {MEDIA_TYPE: {"schema": schema}}}
+    if not titles:
+        return {"description": "The answer is still that of `If-None-Match`."}
+    schema = {"$ref": f"#/components/schemas/{ProblemDocument.__name__}"}
+    return {"description": " ".join(titles), "content": {MEDIA_TYPE.decode(): {"schema": schema}}}
+
+
+def with_problems(document: dict[str, Any]) -> dict[str, Any]:
+    """Add the schema that all problem answers of an OpenAPI document refer to."""
+    schemas = document["components"]["schemas"]
+    schemas[ProblemDocument.__name__] = ProblemDocument.model_json_schema()
+    return document

@@ -48,6 +48,7 @@ async def series(
     windows: Windows,
     group: str,
     given: tuple[str, ...],
+    peer: str,
 ) -> bytes:
     """Return the JSON object: the newest windows first come into it, until the time is over.
 
@@ -70,7 +71,7 @@ async def series(
             continue
         entry = published.get(window)
         if entry is None:
-            entry = await _computed(context, service, asked, final, deadline - loop.time())
+            entry = await _computed(context, service, asked, final, deadline - loop.time(), peer)
         if entry is None:
             truncated = True
             break
@@ -134,7 +135,12 @@ def _ordered(service: PlanService, asked: _Series, cells: Floats) -> list[float]
 
 
 async def _computed(
-    context: Context, service: PlanService, asked: _Series, final: WindowSummary, seconds: float
+    context: Context,
+    service: PlanService,
+    asked: _Series,
+    final: WindowSummary,
+    seconds: float,
+    peer: str,
 ) -> bytes | None:
     """Return the table of a window, computed or kept; None if that takes longer."""
 
@@ -151,7 +157,7 @@ async def _computed(
     if seconds <= 0.0 and not context.answers.has(etag):
         return None
     try:
-        answer = context.answers.get(etag, lambda: service.submit(job))
+        answer = context.answers.get(etag, lambda: service.submit(job, peer))
         return await asyncio.wait_for(answer, max(seconds, 1.0))
     except TimeoutError:
         return None

@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 
 from calmstream.broker.transport import Broker
-from calmstream.common import http_server
 from calmstream.common.clock import Clock
-from calmstream.common.http_server import defect, keep_quiet, listen
+from calmstream.common.http.connection import Connections, Limits
+from calmstream.common.http.server import HttpServer, anywhere, as_host, defect, listen
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.serve.app import create_app
-from calmstream.consumer.serve.connections import Connections, limited
 from calmstream.consumer.serve.context import Context
 from calmstream.consumer.serve.follower import Trouble
 from calmstream.consumer.serve.guard import Guard
@@ -31,7 +30,6 @@ from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE
 from calmstream.estimators.plan import Plan
 
 _TURN_SECONDS = 0.2
-_GRACEFUL_SECONDS = 3
 
 
 class ResultsServer:
@@ -54,6 +52,7 @@ class ResultsServer:
         plans: the plans that are served.
         port: the one in use.
         health: of this role.
+        connections: that are open.
 
     Raises:
         FatalError: the address cannot be bound.
@@ -97,22 +96,29 @@ class ResultsServer:
         self._metrics = metrics
         self._log = structlog.get_logger("calmstream.serve")
         self._context = Context(self.plans, settings, page or PageFiles(), metrics)
-        own = [] if settings.host in {"0.0.0.0", "::", ""} else [_as_host(settings.host)]  # noqa: S104
+        own = [] if anywhere(settings.host) else [as_host(settings.host)]
         self._guard = Guard(
             create_app(self._context),
             hosts=[*own, *hosts],
             origins=origins,
             token=token,
-            max_requests=settings.max_requests,
             observer=metrics,
             failed=self._note,
         )
+        limits = Limits(
+            connections=settings.max_connections,
+            requests=settings.max_requests,
+            sending_bytes=settings.sending_bytes,
+            request_seconds=settings.request_seconds,
+            idle_seconds=settings.idle_seconds,
+            cancels=True,
+        )
+        self.connections = Connections(limits, metrics.connection_refused)
         self._socket = listen(settings.host, settings.port, "results")
         self.port: int = self._socket.getsockname()[1]
 
     def run(self, stop: threading.Event) -> None:
         """Serve until ``stop`` is set."""
-        keep_quiet()
         try:
             with contextlib.closing(self._socket), asyncio.Runner() as runner:
                 runner.run(self._serve(stop))
@@ -121,30 +127,22 @@ class ResultsServer:
             self._turns.close()
 
     async def _serve(self, stop: threading.Event) -> None:
-        settings = self._settings
-        connections = Connections(settings.max_connections, settings.request_seconds)
-        server = http_server.server(
-            self._guard,
-            limited(connections),
-            idle_seconds=settings.idle_seconds,
-            graceful_seconds=_GRACEFUL_SECONDS,
-        )
-        sweeping = asyncio.create_task(connections.sweep())
-        serving = asyncio.create_task(server.serve(sockets=[self._socket]))
-        self._log.info("serving results", host=settings.host, port=self.port)
+        server = HttpServer(self._guard, self._socket, self.connections)
+        serving = asyncio.create_task(server.run())
+        self._log.info("serving results", host=self._settings.host, port=self.port)
         try:
             while not stop.is_set() and not serving.done():
                 await asyncio.sleep(_TURN_SECONDS)
-                self._turn(connections)
+                self._turn()
         finally:
-            self._guard.stopping = server.should_exit = True
+            self._guard.stopping = True
+            server.stop()
             self.health.not_ready("stopping")
             self._context.streams.close()
             await asyncio.wait([serving])
-            sweeping.cancel()
         serving.result()
 
-    def _turn(self, connections: Connections) -> None:
+    def _turn(self) -> None:
         """Look after health and metrics, and let plans try again."""
         self.health.turned()
         self.plans.turn()
@@ -162,7 +160,7 @@ class ResultsServer:
             for one in self.plans.by_name.values()
         }
         self._metrics.turned(
-            len(connections.open), len(self._context.streams), len(troubles), finals
+            len(self.connections), len(self._context.streams), len(troubles), finals
         )
 
     def _say(self, troubles: dict[str, Trouble]) -> None:
@@ -178,8 +176,3 @@ class ResultsServer:
     def _note(self, error: BaseException) -> None:
         """Log a defect: its kind and place, nothing of the request."""
         self._log.error("defect", **defect(error))
-
-
-def _as_host(address: str) -> str:
-    """Return an address as it stands in a ``Host`` header."""
-    return f"[{address}]" if ":" in address else address

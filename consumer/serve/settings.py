@@ -11,7 +11,8 @@ class ServeSettings(Settings):
     Attributes:
         host: address to bind; loopback by default, because a proxy with TLS stands in front.
         port: 0 for any free one.
-        max_connections: open at once; further ones are closed.
+        max_connections: open at once; further ones replace idle ones of
+            the same client or get 503.
         max_requests: in progress at once; further ones get 503.
         max_streams: streams of events at once; further ones get 503.
         max_waiting: questions of one plan that wait for their turn; further ones get 503.
@@ -20,6 +21,8 @@ class ServeSettings(Settings):
             same question succeeds later.
         max_cells: largest table, before labels are grouped.
         answer_bytes: of computed answers that are kept.
+        sending_bytes: of the different large answers that are being read by clients; further ones
+            get 503.
         table_bytes: of published tables of single windows that are kept for series.
         request_seconds: time for a request to arrive.
         idle_seconds: after which a connection without a request is closed.
@@ -37,6 +40,7 @@ class ServeSettings(Settings):
     answer_seconds: float = bounded(20.0, gt=0, le=600)
     max_cells: int = bounded(1 << 16, ge=2, le=1 << 22)
     answer_bytes: int = bounded(64 << 20, ge=0, le=4 << 30)
+    sending_bytes: int = bounded(64 << 20, ge=1 << 20, le=4 << 30)
     table_bytes: int = bounded(128 << 20, ge=0, le=16 << 30)
     request_seconds: float = bounded(10.0, gt=0, le=600)
     idle_seconds: float = bounded(30.0, gt=0, le=3600)

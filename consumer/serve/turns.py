@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from calmstream.common.http.shares import Share
+
 T = TypeVar("T")
+_Job = tuple[Future[Any], Callable[[], Any]]
 
 
 class QueueFull(Exception):  # noqa: N818 - it is an outcome, not a defect
@@ -48,58 +51,79 @@ class Turns:
 
 
 class Queue:
-    """Jobs that run one after another, in their order. Safe for use from several threads."""
+    """Jobs of which one runs at a time. Safe for use from several threads.
+
+    The jobs of the server itself come first, in their order. Then peers take turns, so that one
+    who asks much does not delay the others; the jobs of one peer keep their order.
+    """
 
     def __init__(self, ask: Callable[[Callable[[], None]], None], most: int) -> None:
         self._ask = ask
-        self._most = most
         self._lock = threading.Lock()
-        self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._share = Share(most)
+        self._own: deque[_Job] = deque()
+        self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
         self._scheduled = False
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def submit(self, job: Callable[[], T], *, always: bool = False) -> Future[T]:
+    def submit(self, job: Callable[[], T], *, peer: str | None = None) -> Future[T]:
         """Add a job; its future can be cancelled until it runs.
 
         Args:
             job: the work.
-            always: take it even if the queue is full.
+            peer: who asks; None for the server itself, whose jobs are always taken.
 
         Raises:
-            QueueFull: too many jobs wait.
+            QueueFull: too many jobs wait, or too many of this peer.
         """
         future: Future[T] = Future()
         with self._lock:
-            if len(self._waiting) >= self._most and not always:
-                self._forget_cancelled()
-                if len(self._waiting) >= self._most:
-                    raise QueueFull
-            self._waiting.append((future, job))
+            if peer is None:
+                self._own.append((future, job))
+            else:
+                if not self._share.take(peer):
+                    self._forget_cancelled()
+                    if not self._share.take(peer):
+                        raise QueueFull
+                self._waiting.setdefault(peer, deque()).append((future, job))
             self._schedule()
         return future
 
     def _forget_cancelled(self) -> None:
-        self._waiting = deque(item for item in self._waiting if not item[0].cancelled())
+        for peer, jobs in list(self._waiting.items()):
+            kept = deque(job for job in jobs if not job[0].cancelled())
+            self._share.give_back(peer, len(jobs) - len(kept))
+            self._waiting[peer] = kept
+            if not kept:
+                del self._waiting[peer]
 
     def _schedule(self) -> None:
         """Ask for one turn, if there is work and no turn was asked for."""
-        if self._waiting and not self._scheduled:
+        if (self._own or self._waiting) and not self._scheduled:
             self._scheduled = True
             self._ask(self._turn)
+
+    def _next(self) -> _Job | None:
+        if self._own:
+            return self._own.popleft()
+        if not self._waiting:
+            return None
+        peer, jobs = self._waiting.popitem(last=False)
+        job = jobs.popleft()
+        self._share.give_back(peer)
+        if jobs:
+            self._waiting[peer] = jobs  # behind the other peers
+        return job
 
     def _turn(self) -> None:
         """Do one job, then ask for the next turn behind those of the other queues."""
         with self._lock:
-            job = None
-            while self._waiting and job is None:
-                future, work = self._waiting.popleft()
-                if future.set_running_or_notify_cancel():
-                    job = work
+            job = self._next()
+            while job is not None and not job[0].set_running_or_notify_cancel():
+                job = self._next()
         if job is not None:
+            future, work = job
             try:
-                future.set_result(job())
+                future.set_result(work())
             except BaseException as error:  # noqa: BLE001 - whoever waits for the future gets it
                 future.set_exception(error)
         with self._lock:

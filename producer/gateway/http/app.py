@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Protocol
 
 import orjson
 
 from calmstream.common.errors import Reason
+from calmstream.common.http.answer import Answer, Headers
+from calmstream.common.http.sending import Send, send_answer
 from calmstream.producer.gateway.durable.entries import Entry
 from calmstream.producer.gateway.durable.plan_spool import Outcome, Result
 from calmstream.producer.gateway.http.app_keys import EVERYBODY, AppKey, AppKeys
 from calmstream.producer.gateway.http.cors import Origins
 from calmstream.producer.gateway.http.plans import Offered
-from calmstream.producer.gateway.http.problems import Answer, Headers, Problem, problem
+from calmstream.producer.gateway.http.problems import Problem, problem
 from calmstream.producer.gateway.http.read_reports import (
     JSON,
     JSON_LINES,
@@ -32,7 +34,6 @@ _JSON_HEADERS: Headers = ((b"content-type", JSON), (b"cache-control", b"no-store
 _IMMUTABLE = b"public, max-age=86400, immutable"
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Stopped(Exception):  # noqa: N818 - it is an outcome, not a defect
@@ -50,7 +51,7 @@ class Refused(Exception):  # noqa: N818 - it is an outcome, not a defect
 class AppObserver(Protocol):
     """Receives what became of requests, never anything of the sender."""
 
-    def answered(self, reason: Problem | None) -> None:
+    def answered(self, reason: str | None) -> None:
         """A request was answered; with the reason of the problem, if there was one."""
 
     def judged(self, offered: Offered, results: Mapping[Result, int]) -> None:
@@ -81,21 +82,12 @@ class State(Protocol):
         """Make reports durable."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """See `GatewaySettings`."""
-
-    max_requests: int
-    body_bytes: int
-    buffer_bytes: int
-
-
 class GatewayApp:
     """The ASGI application.
 
     Args:
         state: see :class:`State`.
-        limits: of what is in progress at once.
+        body_bytes: largest body of a request.
         origins: whose pages may send.
         observer: receives what became of requests.
         failed: receives an error that is a defect, to log its kind and place.
@@ -104,22 +96,20 @@ class GatewayApp:
     def __init__(
         self,
         state: State,
-        limits: Limits,
+        body_bytes: int,
         origins: Origins,
         observer: AppObserver,
         failed: Callable[[Exception], None],
     ) -> None:
         self._state = state
-        self._limits = limits
+        self._body_bytes = body_bytes
         self._origins = origins
         self._observer = observer
         self._failed = failed
-        self._requests = self._held = 0
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        self._requests += 1
         try:
             answer = await self._answer(scope, headers, receive)
         except Refused as refused:
@@ -129,20 +119,13 @@ class GatewayApp:
         except Exception as error:  # noqa: BLE001 - one request's defect is not another's
             self._failed(error)
             answer = problem(Problem.INTERNAL)
-        finally:
-            self._requests -= 1
         self._observer.answered(answer.problem)
         extra = self._origins.headers(headers.get(b"origin"))
-        length = (b"content-length", str(len(answer.body)).encode())
-        head = [*answer.headers, *extra, *(() if answer.status in {204, 304} else (length,))]
-        await send({"type": "http.response.start", "status": answer.status, "headers": head})
-        await send({"type": "http.response.body", "body": answer.body})
+        await send_answer(send, replace(answer, headers=answer.headers + extra))
 
     async def _answer(
         self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes], receive: Receive
     ) -> Answer:
-        if self._requests > self._limits.max_requests:
-            raise Refused(problem(Problem.BUSY))
         method, path = scope["method"], scope["path"]
         digest, _, rest = path.removeprefix(f"{PLANS}/").partition("/")
         if path == PLANS:
@@ -188,13 +171,6 @@ class GatewayApp:
         key = self._checked(offered, headers, media_type)
         body = await self._body(headers, receive)
         try:
-            return await self._judge(offered, key, body, media_type)
-        finally:
-            self._held -= len(body)
-
-    async def _judge(self, offered: Offered, key: AppKey, body: bytes, media_type: bytes) -> Answer:
-        """Spool what is good of a body, and answer for each report."""
-        try:
             lines = read_reports(offered.plan, key.number, body, media_type)
         except TooManyReports:
             raise Refused(
@@ -232,29 +208,17 @@ class GatewayApp:
         return key
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        """Read the body; the caller subtracts its length from what is held."""
         stated = headers.get(b"content-length", b"0")
-        if len(stated) > 12 or int(stated) > self._limits.body_bytes:
-            raise Refused(_too_large(self._limits.body_bytes))
+        if len(stated) > 12 or int(stated) > self._body_bytes:
+            raise Refused(_too_large(self._body_bytes))
         body, more = bytearray(), True
-        try:
-            while more:
-                message = await receive()
-                part = _part(message)
-                more = message.get("more_body", False)
-                self._held += len(part)
-                body += part
-                self._check_size(len(body))
-        except BaseException:
-            self._held -= len(body)
-            raise
+        while more:
+            message = await receive()
+            body += _part(message)
+            more = message.get("more_body", False)
+            if len(body) > self._body_bytes:
+                raise Refused(_too_large(self._body_bytes))
         return bytes(body)
-
-    def _check_size(self, size: int) -> None:
-        if size > self._limits.body_bytes:
-            raise Refused(_too_large(self._limits.body_bytes))
-        if self._held > self._limits.buffer_bytes:
-            raise Refused(problem(Problem.BUSY))
 
     def _seconds_left(self, offered: Offered) -> int:
         """Return the seconds until the present window ends: then quotas begin anew."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from calmstream.common.errors import InvalidInput
-from calmstream.producer.gateway.http.problems import Answer, Headers
+from calmstream.common.http.answer import Answer, Headers
 
 PREFLIGHT_SECONDS = 86_400
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")

@@ -19,17 +19,17 @@ import structlog
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Sink
-from calmstream.common import http_server
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import CalmstreamError, InvalidInput
-from calmstream.common.http_server import defect, keep_quiet, listen
+from calmstream.common.http.connection import Connections, Limits
+from calmstream.common.http.server import HttpServer, defect, event_loop, listen
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.entries import Entry
 from calmstream.producer.gateway.durable.period_log import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import Result
 from calmstream.producer.gateway.durable.spool import Spool, locked
 from calmstream.producer.gateway.encoding import EncodedBatch
-from calmstream.producer.gateway.http.app import GatewayApp, Limits
+from calmstream.producer.gateway.http.app import GatewayApp
 from calmstream.producer.gateway.http.app_keys import AppKeys
 from calmstream.producer.gateway.http.committer import Committer, Work
 from calmstream.producer.gateway.http.cors import Origins
@@ -37,7 +37,6 @@ from calmstream.producer.gateway.http.delivery import Delivery
 from calmstream.producer.gateway.http.files import WatchedKeys
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.plans import Offered, PlanDirectory
-from calmstream.producer.gateway.http.protocol import Connections, limited
 from calmstream.producer.gateway.http.settings import GatewaySettings
 from calmstream.producer.gateway.totals import Accounts
 
@@ -45,7 +44,6 @@ FILES_SECONDS = 2.0
 STUCK_SECONDS = 10.0
 """A thread that has not turned for so long hangs; the role is not alive some time later."""
 
-OTHER_FILES = 1024
 _TURN_SECONDS = 0.2
 
 
@@ -139,11 +137,12 @@ class Gateway:
         Raises:
             FatalError: the spool is in use or damaged.
         """
-        with contextlib.closing(self._socket), locked(self._around.spool):
-            keep_quiet()
-            _allow_files(self._settings.max_connections)
-            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-                runner.run(self._run(stop))
+        with (
+            contextlib.closing(self._socket),
+            locked(self._around.spool),
+            asyncio.Runner(loop_factory=event_loop) as runner,
+        ):
+            runner.run(self._run(stop))
 
     # What the application asks for; see producer.gateway.http.app.State.
 
@@ -241,27 +240,33 @@ class Gateway:
     async def _serve(self, stop: threading.Event) -> None:
         """Answer requests until the end."""
         settings = self._settings
-        connections = Connections(settings.max_connections, settings.request_seconds)
-        limits = Limits(settings.max_requests, settings.body_bytes, settings.buffer_bytes)
-        app = GatewayApp(self, limits, self._origins, self._metrics, self._note)
-        server = http_server.server(
-            app,
-            limited(connections),
+        limits = Limits(
+            connections=settings.max_connections,
+            requests=settings.max_requests,
+            body_bytes=settings.body_bytes,
+            buffer_bytes=settings.buffer_bytes,
+            request_seconds=settings.request_seconds,
             idle_seconds=settings.idle_seconds,
+        )
+        connections = Connections(limits, self._metrics.answered)
+        app = GatewayApp(self, settings.body_bytes, self._origins, self._metrics, self._note)
+        server = HttpServer(
+            app,
+            self._socket,
+            connections,
             graceful_seconds=max(round(settings.stop_seconds / 2), 1),
             date_header=False,
         )
         await self._refresh()
-        sweeping = asyncio.create_task(connections.sweep())
-        serving = asyncio.create_task(server.serve(sockets=[self._socket]))
+        serving = asyncio.create_task(server.run())
         self._log.info("serving reports", host=settings.host, port=self.port)
         try:
             await self._watch(stop, serving, connections)
         finally:
-            self._stopping = server.should_exit = True
+            self._stopping = True
+            server.stop()
             self.health.not_ready("draining")
             await asyncio.wait([serving])
-            sweeping.cancel()
         serving.result()
 
     async def _watch(
@@ -276,7 +281,7 @@ class Gateway:
                 self.health.turned()
             self._say_ready()
             batches = self._delivery.waiting
-            self._metrics.turned(len(connections.open), connections.cut - cut, batches)
+            self._metrics.turned(len(connections), connections.cut - cut, batches)
             cut = connections.cut
             if self._clock.monotonic() - refreshed >= FILES_SECONDS:
                 await self._refresh()
@@ -347,24 +352,3 @@ class Gateway:
     def _note(self, error: BaseException | None) -> None:
         """Log a defect: its kind and place, nothing of the request."""
         self._log.error("defect", **defect(error))
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        import uvloop
-    except ModuleNotFoundError:  # not made for every system
-        return asyncio.new_event_loop
-    return uvloop.new_event_loop
-
-
-def _allow_files(connections: int) -> None:
-    """Raise the soft limit of open files, as far as that is allowed."""
-    try:
-        import resource
-    except ModuleNotFoundError:  # not on every system
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        possible = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, possible), hard))

@@ -205,7 +205,7 @@ class GatewayMetrics:
             self._waiting.labels(_label(plan))
         return self._by_plan[plan.digest]
 
-    def answered(self, reason: Problem | None) -> None:
+    def answered(self, reason: str | None) -> None:
         """See `AppObserver`."""
         self._requests.inc()
         if reason is not None:

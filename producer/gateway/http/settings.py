@@ -24,12 +24,12 @@ class GatewaySettings(Settings):
         origins: web origins whose pages may send, separated by spaces; ``*`` for all.
         batch_size, linger, min_batch, small: see `Batcher`.
         name_keys: whether batches say in a Kafka header which application key they came with.
-        max_connections: open at once; further ones are closed.
-        max_requests: in progress at once; further ones get 503.
+        max_connections: open at once; further ones replace idle ones of the same client or get 503.
+        max_requests: whole ones without an answer; further ones get 503.
         body_bytes: largest body of a request.
-        buffer_bytes: of the bodies of all requests in progress; further ones get 503. It bounds
-            what one frame of the spool can hold.
-        request_seconds: time for a request to arrive as a whole, and for its answer to leave.
+        buffer_bytes: of the bodies of all requests in progress; further ones of more than 4 KiB get
+            503. It bounds what one frame of the spool can hold.
+        request_seconds: time for a request to arrive as a whole.
         idle_seconds: after which a connection without a request is closed.
         stop_seconds: a stopped gateway has ended within this time.
     """
@@ -45,7 +45,7 @@ class GatewaySettings(Settings):
     max_connections: int = bounded(4096, ge=1, le=100_000)
     max_requests: int = bounded(2048, ge=1, le=100_000)
     body_bytes: int = bounded(4 << 20, ge=1024, le=64 << 20)
-    buffer_bytes: int = bounded(64 << 20, ge=1 << 20, le=192 << 20)
+    buffer_bytes: int = bounded(32 << 20, ge=1 << 20, le=192 << 20)
     request_seconds: float = bounded(10.0, gt=0, le=600)
     idle_seconds: float = bounded(30.0, gt=0, le=3600)
     stop_seconds: float = bounded(20.0, gt=0, le=600)

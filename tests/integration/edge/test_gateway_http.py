@@ -316,52 +316,6 @@ def test_pages_of_other_origins_get_no_permission(gateway: Running, first: int) 
     assert "access-control-allow-origin" not in gateway.report(b"{", origin="null").headers
 
 
-def test_requests_beyond_the_limit_are_sent_away(tmp_path: Path) -> None:
-    with running(tmp_path, max_requests=1) as gateway:
-        head = f"POST {gateway.path}/reports HTTP/1.1\r\nhost: x\r\ncontent-type: {JSON_LINES}\r\n"
-        with socket.create_connection(("127.0.0.1", gateway.gateway.port), SECONDS) as one:
-            one.sendall(f"{head}content-length: 10\r\n\r\n".encode())
-
-            def busy() -> bool:
-                reply = gateway.report(line(gateway.plan, 1))
-                return reply.status == 503
-
-            until("the only place is taken", busy)
-            reply = gateway.report(line(gateway.plan, 1))
-            assert (reply.reason, reply.headers["retry-after"]) == ("busy", "1")
-        until("it is free again", lambda: gateway.report(line(gateway.plan, 1)).status == 202)
-
-
-def test_connections_beyond_the_limit_are_closed(tmp_path: Path) -> None:
-    with running(tmp_path, max_connections=1) as gateway:
-        with socket.create_connection(("127.0.0.1", gateway.gateway.port), SECONDS):
-            until(
-                "the connection is open",
-                lambda: gateway.metric("calmstream_gateway_connections") == 1,
-            )
-            answer = gateway.raw(b"")
-            assert b" 503 " in answer.split(b"\r\n")[0]
-            assert b'"busy"' in answer
-        until("it is closed", lambda: gateway.metric("calmstream_gateway_connections") == 0)
-        assert gateway.ask("GET", "/v1/plans").status == 200
-
-
-def test_bodies_beyond_the_memory_are_sent_away(tmp_path: Path) -> None:
-    with running(tmp_path, body_bytes=1 << 20, buffer_bytes=1 << 20) as gateway:
-        head = f"POST {gateway.path}/reports HTTP/1.1\r\nhost: x\r\ncontent-type: {JSON_LINES}\r\n"
-        large = f"{head}content-length: 1000000\r\n\r\n".encode() + b" " * 999_000
-
-        def full() -> bool:
-            """Fill the memory and ask: either the filling request is sent away, or this one."""
-            with socket.create_connection(("127.0.0.1", gateway.gateway.port), SECONDS) as one:
-                one.sendall(large)
-                time.sleep(0.2)
-                return gateway.report(line(gateway.plan, 1) + b" " * 100_000).status == 503
-
-        until("the memory is full", full)
-        until("it is free again", lambda: gateway.report(line(gateway.plan, 1)).status == 202)
-
-
 def keys_file(path: Path, *keys: tuple[int, str, int | None]) -> Path:
     entries = [
         {"number": number, "sha256": hashlib.sha256(key.encode()).hexdigest(), "per_window": quota}

@@ -76,7 +76,7 @@ def test_a_port_in_use_is_one_line() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(InvalidInput, match=f"cannot serve on 127.0.0.1:{port}"):
+        with pytest.raises(InvalidInput, match=f"cannot serve metrics on 127.0.0.1:{port}"):
             serve(CollectorRegistry(), "127.0.0.1", port)
     with pytest.raises(InvalidInput, match="--http-port"):
         serve(CollectorRegistry(), "127.0.0.1", 70_000)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import threading
-import time
 import urllib.error
 import urllib.request
 from typing import Any
@@ -13,9 +11,10 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
+from calmstream.cli import main
 from calmstream.common.clock import ManualClock
-from calmstream.consumer.runtime import health
-from calmstream.consumer.runtime.health import HealthServer, RoleHealth, health_app
+from calmstream.common.http.server import Request, ThreadServer
+from calmstream.consumer.runtime.health import RoleHealth, health_app
 
 SECONDS = 60.0
 """How long a client waits for the server, which may get no processor for a while."""
@@ -32,9 +31,8 @@ def roles(clock: ManualClock) -> list[RoleHealth]:
 
 
 def ask(app: Any, path: str) -> tuple[int, str]:
-    status = []
-    parts = app({"PATH_INFO": path, "REQUEST_METHOD": "GET"}, lambda s, _h: status.append(s))
-    return int(status[0].split()[0]), b"".join(parts).decode()
+    answer = app(Request("GET", path, {}))
+    return answer.status, answer.body.decode()
 
 
 def test_live_while_the_loops_turn(clock: ManualClock, roles: list[RoleHealth]) -> None:
@@ -72,7 +70,7 @@ def test_ready_when_every_role_is(roles: list[RoleHealth]) -> None:
 def test_served_over_http_on_loopback(roles: list[RoleHealth]) -> None:
     registry = CollectorRegistry()
     Counter("calmstream_test_total", "a test", registry=registry).inc(3)
-    server = HealthServer(health_app(registry, roles), "127.0.0.1", 0)
+    server = ThreadServer(health_app(registry, roles), "127.0.0.1", 0, "tests")
     base = f"http://127.0.0.1:{server.port}"
     try:
         with urllib.request.urlopen(f"{base}/metrics", timeout=SECONDS) as answer:
@@ -87,124 +85,39 @@ def test_served_over_http_on_loopback(roles: list[RoleHealth]) -> None:
         server.close()
 
 
-SILENT = [b"", b"\x16\x03\x01\x02\x00", b"GET /livez HTTP/1.1\r\nHost: x\r\n", b"GET"]
-"""What a client sends before it says no more: nothing, a TLS greeting, half a request."""
-
-
-def read_to_the_end(client: socket.socket) -> None:
-    """Read until the server closes the connection.
-
-    It closes with a reset where it has not read everything. Its time for a request is short here,
-    so that on a busy machine it may have ended before the client has sent anything.
-    """
-    with contextlib.suppress(ConnectionError):
-        while client.recv(1 << 12):
-            pass
-
-
-def serving() -> int:
-    """Return the threads that serve a connection."""
-    return sum("process_request_thread" in thread.name for thread in threading.enumerate())
-
-
-def wait_until_none_serves() -> None:
-    deadline = time.monotonic() + SECONDS
-    while serving():
-        assert time.monotonic() < deadline, "a thread still serves a silent client"
-        time.sleep(0.01)
-
-
-@pytest.fixture
-def server(roles: list[RoleHealth], monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(health, "REQUEST_SECONDS", 0.3)
-    made = HealthServer(health_app(CollectorRegistry(), roles), "127.0.0.1", 0)
-    yield made
-    made.close()
-
-
-@pytest.mark.parametrize("sent", SILENT)
-def test_a_silent_client_leaves_no_traceback_and_no_thread(
-    server: HealthServer, sent: bytes, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as client:
-        client.sendall(sent)
-        read_to_the_end(client)
-        wait_until_none_serves()
-    assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("sent", [b"\x00\xff rubbish \r\n\r\n", b"\r\n" * 3, b"x" * 70_000])
-def test_garbage_leaves_no_traceback(
-    server: HealthServer, sent: bytes, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as client:
-        with contextlib.suppress(OSError):  # the server has closed the connection before
-            client.sendall(sent)
-            client.shutdown(socket.SHUT_WR)
-        read_to_the_end(client)
-        wait_until_none_serves()
-    assert capfd.readouterr() == ("", "")
-
-
-def test_a_client_that_resets_leaves_no_traceback(
-    server: HealthServer, capfd: pytest.CaptureFixture[str]
-) -> None:
-    linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # closing sends a reset
-    for sent in (b"GET /livez", b"GET /metrics HTTP/1.0\r\n\r\n"):
-        client = socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS)
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-        client.sendall(sent)
-        client.close()
-    # The server takes connections in their order: after this answer it has taken the two above.
-    base = f"http://127.0.0.1:{server.port}"
-    with pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(f"{base}/other", timeout=SECONDS)
-    wait_until_none_serves()
-    assert capfd.readouterr() == ("", "")
-
-
-def test_a_request_that_trickles_in_has_one_deadline(server: HealthServer) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as client:
-        client.settimeout(0.02)
-        give_up = time.monotonic() + SECONDS
-        closed = False
-        while not closed:
-            assert time.monotonic() < give_up, "the connection stays open for ever"
-            try:
-                client.sendall(b"G")
-                closed = client.recv(1) == b""
-            except TimeoutError:
-                continue
-            except OSError:
-                closed = True
-    wait_until_none_serves()
-
-
-def test_an_answer_that_the_client_does_not_read_leaves_no_traceback_and_no_thread(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(health, "REQUEST_SECONDS", 0.3)
-
-    def large(_: Any, start_response: Any) -> list[bytes]:
-        start_response("200 OK", [("Content-Type", "text/plain")])
-        return [b"x" * (64 << 20)]
-
-    server = HealthServer(large, "127.0.0.1", 0)
+@pytest.mark.parametrize("host", ["::", "::1", "0.0.0.0", "127.0.0.1", "localhost"])
+def test_every_address_is_taken(roles: list[RoleHealth], host: str) -> None:
+    if ":" in host and not has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    server = ThreadServer(health_app(CollectorRegistry(), roles), host, 0, "tests")
     try:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as client:
-            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            time.sleep(0.1)
-            wait_until_none_serves()
+        for at in {"::": ["127.0.0.1", "[::1]"], "::1": ["[::1]"]}.get(host, ["127.0.0.1"]):
+            with urllib.request.urlopen(f"http://{at}:{server.port}/livez", timeout=SECONDS) as one:
+                assert one.status == 200
+        argv = ["health", "--http-port", str(server.port)]
+        assert main_with(argv, CALMSTREAM_HTTP_HOST=host) == 0
     finally:
         server.close()
-    assert capfd.readouterr() == ("", "")
 
 
-def test_a_defect_of_the_application_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
-    server = HealthServer(lambda *_: 1 // 0, "127.0.0.1", 0)  # type: ignore[arg-type,return-value]
+def has_ipv6() -> bool:
+    with contextlib.suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
+        return True
+    return False
+
+
+def main_with(argv: list[str], **variables: str) -> int:
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in variables.items():
+            patched.setenv(name, value)
+        return main(argv)
+
+
+def test_a_defect_of_the_application_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    server = ThreadServer(lambda _: 1 // 0, "127.0.0.1", 0, "tests")  # type: ignore[arg-type,return-value]
     try:
         with pytest.raises(urllib.error.HTTPError, match="500"):
             urllib.request.urlopen(f"http://127.0.0.1:{server.port}/", timeout=SECONDS)
     finally:
         server.close()
-    assert "ZeroDivisionError" in capfd.readouterr().err
+    assert "ZeroDivisionError" in capsys.readouterr().out

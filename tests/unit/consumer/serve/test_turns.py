@@ -47,13 +47,13 @@ def test_a_full_queue_takes_nothing_but_what_must_be_done() -> None:
     queue, began = turns.queue(2), threading.Event()
     first = queue.submit(lambda: (began.set(), gate.wait(DEADLINE)))
     assert began.wait(DEADLINE)
-    waiting = [queue.submit(lambda: 1) for _ in range(2)]
+    waiting = [queue.submit(lambda: 1, peer="a") for _ in range(2)]
     with pytest.raises(QueueFull):
-        queue.submit(lambda: 2)
-    must = queue.submit(lambda: 3, always=True)
+        queue.submit(lambda: 2, peer="a")
+    must = queue.submit(lambda: 3)
     assert waiting[0].cancel()
     assert waiting[1].cancel()
-    last = queue.submit(lambda: 4)  # cancelled jobs make room
+    last = queue.submit(lambda: 4, peer="a")  # cancelled jobs make room
     gate.set()
     assert first.result(DEADLINE)
     assert (must.result(DEADLINE), last.result(DEADLINE)) == (3, 4)
@@ -67,4 +67,23 @@ def test_an_error_belongs_to_its_job() -> None:
     with pytest.raises(ZeroDivisionError):
         bad.result(DEADLINE)
     assert good.result(DEADLINE) == 5
+    turns.close()
+
+
+def test_peers_take_turns_and_the_server_comes_first() -> None:
+    turns, gate, done = Turns(1), threading.Event(), []
+    queue, began = turns.queue(100), threading.Event()
+    queue.submit(lambda: (began.set(), gate.wait(DEADLINE)))
+    assert began.wait(DEADLINE)
+    futures = [
+        queue.submit(lambda n=n: done.append(("many", n)), peer="many")  # type: ignore[misc]
+        for n in range(50)
+    ]
+    futures.append(queue.submit(lambda: done.append(("one", 0)), peer="one"))
+    futures.append(queue.submit(lambda: done.append(("server", 0))))
+    gate.set()
+    for future in futures:
+        future.result(DEADLINE)
+    assert done[:3] == [("server", 0), ("many", 0), ("one", 0)]
+    assert done[3:] == [("many", n) for n in range(1, 50)]
     turns.close()

@@ -1,0 +1,1 @@
+"""HTTP for all roles: connections with limits, shares of peers, and problem documents."""

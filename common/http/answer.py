@@ -1,0 +1,95 @@
+"""Complete answers, and problem documents (RFC 9457) with a reason from a closed list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+
+PROBLEM_TYPE = "urn:calmstream:problem:"
+MEDIA_TYPE = b"application/problem+json"
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What all problems of one reason have in common.
+
+    Attributes:
+        status: of HTTP.
+        title: one sentence for people.
+        retry_after: seconds; 0 where the same request will not be fulfilled later.
+        closes: whether the connection is closed, because a part of the request may be unread.
+        headers: further ones.
+    """
+
+    status: int
+    title: str
+    retry_after: int = 0
+    closes: bool = False
+    headers: Headers = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A complete answer; ``problem`` is the reason where it is not a success."""
+
+    status: int
+    body: bytes = b""
+    headers: Headers = ()
+    problem: str | None = None
+
+    def head(self) -> list[tuple[bytes, bytes]]:
+        """Return all headers."""
+        if self.status in {204, 304}:
+            return list(self.headers)
+        return [*self.headers, (b"content-length", str(len(self.body)).encode())]
+
+    def raw(self) -> bytes:
+        """Return the answer as it stands on a connection that is closed after it."""
+        lines = [f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}".encode()]
+        lines += [name + b": " + value for name, value in self.head()]
+        return b"\r\n".join([*lines, b"", self.body])
+
+
+def problem(
+    kinds: Mapping[Any, Kind],
+    reason: str,
+    detail: str = "",
+    *,
+    retry_after: int | None = None,
+    headers: Headers = (),
+    **members: Any,
+) -> Answer:
+    """Return the answer with a problem document; ``detail`` holds nothing of the request."""
+    kind = kinds[reason]
+    document = {
+        "type": f"{PROBLEM_TYPE}{reason}",
+        "title": kind.title,
+        "status": kind.status,
+        "reason": str(reason),
+    }
+    if detail:
+        document["detail"] = detail
+    fixed: Headers = ((b"content-type", MEDIA_TYPE), (b"cache-control", b"no-store"))
+    headers = fixed + headers + kind.headers
+    seconds = kind.retry_after if retry_after is None else retry_after
+    if seconds:
+        headers += ((b"retry-after", str(seconds).encode()),)
+    if kind.closes:
+        headers += ((b"connection", b"close"),)
+    return Answer(kind.status, orjson.dumps(document | members), headers, str(reason))
+
+
+NOT_HTTP, HEAD_TOO_LARGE, TOO_LARGE, BUSY = "not_http", "head_too_large", "too_large", "busy"
+CONNECTION_KINDS: Mapping[str, Kind] = {
+    NOT_HTTP: Kind(400, "The request is not HTTP.", closes=True),
+    HEAD_TOO_LARGE: Kind(431, "The headers are too large.", closes=True),
+    TOO_LARGE: Kind(413, "The body is too large.", closes=True),
+    BUSY: Kind(503, "Too many requests are in progress.", 1, closes=True),
+}
+"""Problems that a connection finds before any application sees the request."""

@@ -1,0 +1,202 @@
+"""Servers: their sockets, their library, their log, and defects."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+import uvicorn
+
+from calmstream.common.errors import FatalError
+from calmstream.common.http.answer import Answer
+from calmstream.common.http.connection import Connections, Limits
+from calmstream.common.http.sending import send_answer
+
+_BACKLOG = 1024
+_SOCKET_BYTES = 64 << 10
+"""Of the system's buffers of one connection, in each direction."""
+
+_GRACEFUL_SECONDS = 3
+_OTHER_FILES = 1024
+
+
+def listen(host: str, port: int, what: str) -> socket.socket:
+    """Return a listening socket of any address: IPv4, IPv6, a name, or ``::`` for both families.
+
+    Raises:
+        FatalError: the address cannot be bound; the message says that ``what`` is not served.
+    """
+    try:
+        found = socket.getaddrinfo(
+            host or None, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, address = found[0][0], str(found[0][4][0])
+        both = host == "::" and socket.has_dualstack_ipv6()
+        listening = socket.create_server(
+            (address, port), family=family, backlog=_BACKLOG, dualstack_ipv6=both
+        )
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            listening.setsockopt(socket.SOL_SOCKET, option, _SOCKET_BYTES)
+    except (OSError, OverflowError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise FatalError(f"cannot serve {what} on {host}:{port}: {why}") from None
+    return listening
+
+
+def as_host(address: str) -> str:
+    """Return an address as it stands in a URL or a ``Host`` header."""
+    return f"[{address}]" if ":" in address else address
+
+
+def anywhere(address: str) -> bool:
+    """Whether a server on this address listens on all addresses of the machine."""
+    return address in {"0.0.0.0", "::", ""}  # noqa: S104 - compared with, not bound to
+
+
+class HttpServer:
+    """A server on one socket, in an event loop. It says nothing about itself and trusts no proxy.
+
+    Args:
+        app: of the ASGI interface.
+        listening: the socket; the caller closes it.
+        connections: with their limits.
+        graceful_seconds: for the answers on their way, when it stops.
+        date_header: whether answers have the time.
+    """
+
+    def __init__(
+        self,
+        app: Callable[..., Any],
+        listening: socket.socket,
+        connections: Connections,
+        *,
+        graceful_seconds: int = _GRACEFUL_SECONDS,
+        date_header: bool = True,
+    ) -> None:
+        keep_quiet()
+        _allow_files(connections.limits.connections)
+        self._listening = listening
+        self._connections = connections
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                http=connections.protocol(),
+                interface="asgi3",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                date_header=date_header,
+                timeout_keep_alive=max(round(connections.limits.idle_seconds), 1),
+                timeout_graceful_shutdown=graceful_seconds,
+            )
+        )
+
+    async def run(self) -> None:
+        """Serve until :meth:`stop`."""
+        sweeping = asyncio.create_task(self._connections.sweep())
+        try:
+            await self._server.serve(sockets=[self._listening])
+        finally:
+            sweeping.cancel()
+
+    def stop(self) -> None:
+        """End :meth:`run`; safe from any thread."""
+        self._server.should_exit = True
+
+
+class Request:
+    """A request without a body, as a :data:`Handler` sees it."""
+
+    def __init__(self, method: str, path: str, headers: Mapping[bytes, bytes]) -> None:
+        self.method, self.path = method, path
+        self._headers = headers
+
+    def header(self, name: str) -> str:
+        """Return a header, or an empty text."""
+        return self._headers.get(name.encode(), b"").decode("latin-1")
+
+
+Handler = Callable[[Request], Answer]
+
+
+class ThreadServer:
+    """Serves a handler on threads of its own.
+
+    Raises:
+        FatalError: the address cannot be bound.
+    """
+
+    def __init__(self, handler: Handler, host: str, port: int, what: str) -> None:
+        self._handler = handler
+        self._listening = listen(host, port, what)
+        self.port: int = self._listening.getsockname()[1]
+        self._server = HttpServer(self._app, self._listening, Connections(Limits()))
+        self._thread = threading.Thread(target=self._run, name="calmstream-http", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.stop()
+        self._thread.join(_GRACEFUL_SECONDS + 2)
+        self._listening.close()
+
+    def _run(self) -> None:
+        with asyncio.Runner() as runner:
+            runner.run(self._server.run())
+
+    async def _app(self, scope: Any, _receive: Any, send: Any) -> None:
+        request = Request(scope["method"], scope["path"], dict(scope["headers"]))
+        try:
+            answer = await asyncio.to_thread(self._handler, request)
+        except Exception as error:  # noqa: BLE001 - one request's defect is not another's
+            structlog.get_logger("calmstream.http").error("defect", **defect(error))
+            answer = Answer(500, b"defect\n", ((b"content-type", b"text/plain"),))
+        await send_answer(send, answer)
+
+
+def event_loop() -> asyncio.AbstractEventLoop:
+    """Return a new event loop, a fast one where there is one."""
+    try:
+        import uvloop
+    except ModuleNotFoundError:  # not made for every system
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def keep_quiet() -> None:
+    """Let the server's library log nothing: some of its lines name clients."""
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers = [logging.NullHandler()]
+        logger.propagate = False
+        logger.setLevel(logging.CRITICAL)
+
+
+def defect(error: BaseException | None) -> dict[str, str]:
+    """Return the fields of a line of the log about a defect: kind and place, no data."""
+    trace = None if error is None else error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f"{trace.tb_frame.f_code.co_name}:{trace.tb_lineno}"
+    return {"kind": type(error).__name__, "place": place}
+
+
+def _allow_files(connections: int) -> None:
+    """Raise the soft limit of open files, as far as that is allowed."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # not on every system
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        possible = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, possible), hard))
