@@ -12,10 +12,9 @@ w-event, and the last report under the other plan is older than the longer of th
 other plan count. This can count too much, never too little: at worst a device does not report for
 some time.
 
-Plans of version 2 cannot raise that bound afterwards. The ledger keeps the ``lineage_epsilon`` of
-every plan of version 2 under which the device has reported. The smallest of them applies to every
-later plan of the lineage, whatever that plan states, as long as the ledger exists. A plan of
-version 1 leaves no bound: after it, only the bound of the present plan applies.
+No plan can raise that bound afterwards. The ledger keeps the ``lineage_epsilon`` of every plan
+under which the device has reported. The smallest of them applies to every later plan of the
+lineage, whatever that plan states.
 
 Signed and unsigned plans have separate ledgers, so that an unsigned plan that names the lineage of
 a signed one cannot use up its epsilon. If a plan has a field ``continues``, the loss under the
@@ -52,8 +51,7 @@ class Spent:
         reports: number of reports so far, at least 1.
         epsilon: privacy loss of each report, decimal string.
         horizon: duration of the plan's w windows in seconds; 0 under the guarantee ``once``.
-        bound: the plan's ``lineage_epsilon``, decimal string, if it applies to later plans; empty
-            for plans of version 1 and for entries of ledgers of version 1.
+        bound: the plan's ``lineage_epsilon``, decimal string, which applies to later plans.
     """
 
     window: int
@@ -61,7 +59,7 @@ class Spent:
     reports: int
     epsilon: str
     horizon: int
-    bound: str = ""
+    bound: str
 
     def __post_init__(self) -> None:
         if self.reports < 1 or self.horizon < 0 or self.window < 0:
@@ -108,12 +106,7 @@ class DeviceState:
     def entries(self, plan: Plan, *, signed: bool) -> Entries:
         """Return the entries of a plan's lineage and of the lineages that the plan continues.
 
-        Entries of the plan's own lineage have plan digests as keys. Entries of the other lineages
-        have longer keys, so that the same digest can occur in several lineages.
-
-        Args:
-            plan: the plan to report under.
-            signed: whether the plan is signed.
+        Keys are plan digests, and longer for other lineages: a digest can occur in several.
         """
         continued = {
             f"{lineage}/{kept}/{digest}": spent
@@ -126,17 +119,13 @@ class DeviceState:
     def spend(self, plan: Plan, window: int, *, root: str = "", now: int = 0) -> DeviceState:
         """Return the state after one more report.
 
-        Args:
-            plan: the plan of the report.
-            window: number of the report's window.
-            root: root key of the plan's certificate; empty for an unsigned plan.
-            now: time of the device's clock, seconds since the epoch.
+        ``root`` is empty for an unsigned plan; ``now`` is the clock in seconds since the epoch.
         """
         entries = self.under(plan.lineage, signed=bool(root))
         before = entries.get(plan.digest)
         reports = 1 + (before.reports if before else 0)
         ends = plan.window_end(window) // 1000
-        spent = Spent(window, ends, reports, plan.epsilon, horizon(plan), bound(plan))
+        spent = Spent(window, ends, reports, plan.epsilon, horizon(plan), plan.lineage_epsilon)
         changed = {plan.lineage: {**entries, plan.digest: spent}}
         totals = self.totals.add(ends, plan.epsilon, root, now, self.policy)
         if root:
@@ -151,36 +140,19 @@ def horizon(plan: Plan) -> int:
     return plan.guarantee.windows * plan.window
 
 
-def bound(plan: Plan) -> str:
-    """Return the bound that a plan leaves for later plans of its lineage; empty if it leaves none.
-
-    Plans of version 1 leave none: later plans of the lineage may state a larger one.
-    """
-    return plan.lineage_epsilon if plan.version > 1 else ""
-
-
 def allowance(plan: Plan, bounds: Iterable[str]) -> Decimal:
     """Return the maximum epsilon that a device may spend under the lineage with a further report.
 
-    Args:
-        plan: the plan of the further report.
-        bounds: the bounds of the plans under which the device has reported; empty ones are ignored.
+    ``bounds`` are those of the plans under which the device has reported.
     """
-    return min(map(Decimal, (plan.lineage_epsilon, *filter(None, bounds))))
+    return min(map(Decimal, (plan.lineage_epsilon, *bounds)))
 
 
 def counts(plan: Plan, window: int, ends: Any, other: int) -> Any:
-    """Return whether the reports under another plan count for a further report.
+    """Return whether the reports under another plan count for a report in a window of this one.
 
-    Args:
-        plan: the plan of the further report.
-        window: number of its window.
-        ends: end of the last window reported on under the other plan, in seconds since the epoch;
-            a number or an array.
-        other: the other plan's horizon, in seconds.
-
-    Returns:
-        True or False, or an array of the same shape as ``ends``.
+    ``ends`` is the end of the last window reported on under the other plan in seconds, a number or
+    an array, as the result is; ``other`` is that plan's horizon.
     """
     own = horizon(plan)
     if FOREVER in (own, other):
@@ -189,14 +161,7 @@ def counts(plan: Plan, window: int, ends: Any, other: int) -> Any:
 
 
 def status(plan: Plan, slot: int, entries: Entries, now: int) -> Status:
-    """Return whether a device may report, or why not.
-
-    Args:
-        plan: the plan to report under.
-        slot: the device's slot under the plan; see `device.assignment`.
-        entries: what the device has spent under the plan's lineage.
-        now: present time in milliseconds since the epoch.
-    """
+    """Return whether a device with a slot and these entries may report now, or why not."""
     window, w = plan.window_at(now), plan.guarantee.windows
     if window < 0:
         return Status.NOT_STARTED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
@@ -15,12 +15,10 @@ from calmstream.estimators.randomness import parse_epsilon
 from calmstream.producer.device.assignment import SECRET_BYTES
 from calmstream.producer.device.history import Sent
 from calmstream.producer.device.ledger import DeviceState, Entries, Spent
-from calmstream.producer.device.policy import Policy, total
+from calmstream.producer.device.policy import Policy
 from calmstream.producer.device.totals import Recent, Totals
 
-STORE_VERSION = 3
-"""Version that is written. Older versions can be read, too. Entries of version 1 have no ``bound``;
-version 2 has no signed plans, totals, policy and history."""
+STORE_VERSION = 1
 
 
 def to_bytes(state: DeviceState) -> bytes:
@@ -61,15 +59,11 @@ def _state(document: Mapping[str, Any]) -> DeviceState:
     secret = bytes.fromhex(document["secret"])
     if len(secret) != SECRET_BYTES:
         raise ValueError(f"its secret does not have {SECRET_BYTES} bytes")
-    version = document["version"]
-    lineages = _lineages(document["lineages"], _spent_1 if version == 1 else _spent)
-    if version < STORE_VERSION:
-        return DeviceState(secret, lineages, totals=_totals_before_3(lineages))
     policy = document["policy"]
     return DeviceState(
         secret,
-        lineages,
-        _lineages(document["signed"], _spent),
+        _lineages(document["lineages"]),
+        _lineages(document["signed"]),
         _totals(document),
         None if policy is None else Policy.from_json(policy),
         _of(bool, document["withdrawn"]),
@@ -85,11 +79,9 @@ def _entries_json(lineages: Mapping[str, Entries]) -> dict[str, Any]:
     }
 
 
-def _lineages(
-    document: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Spent]
-) -> dict[str, Entries]:
+def _lineages(document: Mapping[str, Any]) -> dict[str, Entries]:
     return {
-        lineage: {digest: read(entry) for digest, entry in entries.items()}
+        lineage: {digest: _spent(entry) for digest, entry in entries.items()}
         for lineage, entries in document.items()
     }
 
@@ -101,21 +93,6 @@ def _totals(document: Mapping[str, Any]) -> Totals:
     )
     spent_in_all = {root: _amount(text) for root, text in document["ever"].items()}
     return Totals(_of(int, document["mark"]), recent, spent_in_all)
-
-
-def _totals_before_3(lineages: Mapping[str, Entries]) -> Totals:
-    """Return the totals of a store of version 1 or 2, computed from its entries.
-
-    An entry states only the end of the last window that was reported on. All reports of the entry
-    get this time, so each of them expires when it should, or later.
-    """
-    spent = [entry for entries in lineages.values() for entry in entries.values()]
-    recent = sorted(
-        (Recent(s.ends, f"{s.total:f}", "") for s in spent), key=lambda r: r.counts_from
-    )
-    if not recent:
-        return Totals()
-    return Totals(0, tuple(recent), {"": f"{total([s.total for s in spent]):f}"})
 
 
 T = TypeVar("T")
@@ -143,27 +120,18 @@ def _document(raw: bytes) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - every bad file is a ValueError
     version = document.get("version")
-    if type(version) is not int or not 1 <= version <= STORE_VERSION:
-        raise ValueError(f"its version is not 1 to {STORE_VERSION}")
+    if type(version) is not int or version != STORE_VERSION:
+        raise ValueError(f"its version is not {STORE_VERSION}")
     return document
 
 
-def _spent_1(entry: Mapping[str, Any]) -> Spent:
-    """Decode an entry of version 1, which has no bound."""
-    if "bound" in entry:
-        raise TypeError("version 1 has no bounds")
-    return _spent({**entry, "bound": ""})
-
-
 def _spent(entry: Mapping[str, Any]) -> Spent:
-    bound = entry["bound"]
     spent = Spent(**entry)
     numbers = (spent.window, spent.ends, spent.reports, spent.horizon)
     if any(type(number) is not int for number in numbers):
         raise TypeError("numbers are integers")
     parse_epsilon(spent.epsilon)
-    if bound != "":
-        parse_epsilon(bound)
+    parse_epsilon(spent.bound)
     return spent
 
 

@@ -156,7 +156,7 @@ def _write(path: Path, lock: int, state: DeviceState, generation: int) -> Device
 
 
 def _last_generation(lock: int) -> int:
-    """Return the number in the lock file; 0 if there is none, as in files of older versions."""
+    """Return the number in the lock file; 0 if there is none yet."""
     os.lseek(lock, 0, os.SEEK_SET)
     match = re.fullmatch(rb"([0-9]{20})\n", os.read(lock, 64))
     return int(match[1]) if match else 0

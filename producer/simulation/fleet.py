@@ -24,10 +24,9 @@ from calmstream.common.files import exclusive, read_if_there, real_path, write_d
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness, SystemRandomness
 from calmstream.producer.device.assignment import SECRET_BYTES
-from calmstream.producer.device.ledger import allowance, bound, counts, horizon
+from calmstream.producer.device.ledger import allowance, counts, horizon
 
-FLEET_VERSION = 2
-"""Version that is written. Version 1 can be read too; its accounts have no ``bound``."""
+FLEET_VERSION = 1
 
 Mask = NDArray[np.bool_]
 
@@ -42,7 +41,7 @@ class Account:
         window: length of the plan's windows in seconds.
         horizon: duration of the plan's w windows in seconds; 0 under the guarantee ``once``.
         bound: the plan's ``lineage_epsilon``, which applies to later plans for the devices that
-            have reported; empty for plans of version 1.
+            have reported.
         last: number of the last window that each device reported on, shape (n,), int64;
             meaningless if ``reports`` is 0.
         reports: number of reports of each device so far, shape (n,), int64.
@@ -165,7 +164,7 @@ class Fleet:
                 plan.start,
                 plan.window,
                 horizon(plan),
-                bound(plan),
+                plan.lineage_epsilon,
                 blank,
                 blank.copy(),
             )
@@ -240,21 +239,20 @@ def _from_bytes(raw: bytes, path: Path) -> Fleet:
 
 
 def _fleet(arrays: Any) -> Fleet:
-    version = int(arrays["version"])
-    if not 1 <= version <= FLEET_VERSION:
+    if int(arrays["version"]) != FLEET_VERSION:
         raise ValueError("written by another version")
     secrets = arrays["secrets"]
     digests = [name.removesuffix(".spent") for name in arrays.files if name.endswith(".spent")]
-    accounts = {digest: _account(arrays, digest, version) for digest in digests}
+    accounts = {digest: _account(arrays, digest) for digest in digests}
     shapes = {account.last.shape for account in accounts.values()}
     if secrets.shape[1:] != (SECRET_BYTES,) or shapes - {(len(secrets),)}:
         raise ValueError("arrays of different lengths")
     return Fleet(str(arrays["lineage"]), secrets, accounts)
 
 
-def _account(arrays: Any, digest: str, version: int) -> Account:
+def _account(arrays: Any, digest: str) -> Account:
     epsilon = str(arrays[f"{digest}.epsilon"])
     start, window, duration = (int(x) for x in arrays[f"{digest}.times"])
-    plan_bound = str(arrays[f"{digest}.bound"]) if version > 1 else ""
+    plan_bound = str(arrays[f"{digest}.bound"])
     last, reports = arrays[f"{digest}.spent"]
     return Account(epsilon, start, window, duration, plan_bound, last, reports)

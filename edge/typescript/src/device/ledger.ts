@@ -16,7 +16,7 @@ export interface Spent {
   readonly epsilon: string;
   /** Seconds that the plan's w windows last; 0 where the plan asks once. */
   readonly horizon: number;
-  /** The plan's lineage epsilon where it binds later plans; otherwise empty. */
+  /** The plan's lineage epsilon, which binds later plans. */
   readonly bound: string;
 }
 
@@ -71,7 +71,7 @@ export function spend(state: DeviceState, plan: Plan, window: number, root: stri
   const entries = under(of, plan.lineage);
   const before = Object.hasOwn(entries, plan.digest) ? entries[plan.digest]!.reports : 0;
   const ends = plan.start + (window + 1) * plan.window;
-  const bound = plan.version > 1 ? plan.lineageEpsilon : "";
+  const bound = plan.lineageEpsilon;
   const spent: Spent = { window, ends, reports: before + 1, epsilon: plan.epsilon, horizon: horizon(plan), bound };
   const changed = { ...of, [plan.lineage]: { ...entries, [plan.digest]: spent } };
   const totals = added(state.totals, ends, plan.epsilon, root, now, state.policy);
@@ -103,8 +103,7 @@ export function standingInLineage(plan: Plan, slot: number, entries: Entries, no
 
 /** Most that a device may spend under the lineage when this plan asks. */
 function allowance(plan: Plan, entries: Entries): Decimal {
-  const bounds = Object.values(entries).filter(({ bound }) => bound);
-  return least(decimal(plan.lineageEpsilon), ...bounds.map(({ bound }) => decimal(bound)));
+  return least(decimal(plan.lineageEpsilon), ...Object.values(entries).map(({ bound }) => decimal(bound)));
 }
 
 /** What counts of the reports under the other plans of the lineage. */

@@ -16,13 +16,10 @@ import pytest
 
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.common.files import exclusive, real_path
-from calmstream.producer.device.ledger import DeviceState, Spent, status
-from calmstream.producer.device.policy import Policy
+from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.device.state_json import from_bytes, to_bytes
-from calmstream.producer.device.status import Status
 from calmstream.producer.device.store import DeviceStore, FileStore, MemoryStore
-from calmstream.producer.device.totals import Recent
-from tests.support.producer import LINEAGE, START, make_plan, unsigned_reporter
+from tests.support.producer import START, make_plan, unsigned_reporter
 
 PLAN = make_plan()
 Again = Callable[[], DeviceStore]
@@ -108,69 +105,11 @@ def test_bytes_round_trip() -> None:
     assert from_bytes(to_bytes(state)) == state
 
 
-WRITTEN_BY_VERSION_1 = (
-    b'{"lineages":{"00112233445566778899aabbccddeeff":{"0b99761f6ecdadedac691e710732b15db8b44d43537'
-    b'7057c9ab60eb372150655":{"ends":1700000020,"epsilon":"1","horizon":0,"reports":1,"window":1}}},'
-    b'"secret":"000102030405060708090a0b0c0d0e0f","sha256":"0dcd6aebd8cb94dfffdf837b6c2d8438de681d9'
-    b'0436d5b1fc14a4288a9912933","version":1}'
-)
-
-
-WRITTEN_BY_VERSION_2 = (
-    b'{"lineages":{"00112233445566778899aabbccddeeff":{"0b99761f6ecdadedac691e710732b15db8b44d43537'
-    b'7057c9ab60eb372150655":{"bound":"1","ends":1700000020,"epsilon":"1","horizon":0,"reports":1,"'
-    b'window":1}},"ffffffffffffffffffffffffffffffff":{"39d0bc2967f030fcaf7442ab2758c13aa3a2365ed873'
-    b'e3ee5175148724e0a6a9":{"bound":"0.7","ends":1700000060,"epsilon":"0.7","horizon":30,"reports"'
-    b':2,"window":5}}},"secret":"000102030405060708090a0b0c0d0e0f","sha256":"955ab823232c20ff911762'
-    b'68eee7a6ae59c2f4259434260088b6f7c980812c04","version":2}'
-)
-
-
 def resealed(raw: bytes, **changes: object) -> bytes:
     """Return a store's file with other fields and a checksum that matches them."""
     document = {k: v for k, v in orjson.loads(raw).items() if k != "sha256"} | changes
     summed = hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
     return orjson.dumps(document | {"sha256": summed})
-
-
-def test_an_old_file_keeps_what_it_spent(tmp_path: Path) -> None:
-    path = tmp_path / "device.json"
-    path.write_bytes(WRITTEN_BY_VERSION_1)
-    state = FileStore(path).read()
-    assert state.secret == bytes(range(16))
-    [(digest, spent)] = state.under(LINEAGE).items()
-    assert spent == Spent(window=1, ends=START + 20, reports=1, epsilon="1", horizon=0, bound="")
-    child = make_plan(name="child", lineage_epsilon="2")
-    assert status(child, 0, state.under(LINEAGE), START * 1000) is Status.READY
-    FileStore(path).update(lambda old: old.spend(child, 2))
-    assert orjson.loads(path.read_bytes())["version"] == 3
-    after = FileStore(path).read().under(LINEAGE)
-    assert after[digest] == spent
-    assert after[child.digest].bound == "2"
-
-
-@pytest.mark.parametrize(
-    ("raw", "recent", "ever"),
-    [
-        (WRITTEN_BY_VERSION_1, [Recent(START + 20, "1", "")], "1"),
-        (WRITTEN_BY_VERSION_2, [Recent(START + 20, "1", ""), Recent(START + 60, "1.4", "")], "2.4"),
-    ],
-)
-def test_what_an_old_file_spent_counts_in_the_totals(
-    tmp_path: Path, raw: bytes, recent: list[Recent], ever: str
-) -> None:
-    path = tmp_path / "device.json"
-    path.write_bytes(raw)
-    totals = FileStore(path).read().totals
-    assert (list(totals.recent), dict(totals.spent_in_all)) == (recent, {"": ever})
-    policy = Policy(span_epsilon=ever, ever_epsilon="100")
-    reporter = unsigned_reporter(
-        make_plan(lineage="1" * 32, epsilon="0.001"),
-        FileStore(path), clock=lambda: START * 1000, policy=policy,
-    )  # fmt: skip
-    assert reporter.status() is Status.SPAN_EPSILON
-    assert reporter.report({}) is None
-    assert FileStore(path).read().totals == totals
 
 
 def test_an_older_copy_and_a_deleted_file_are_noticed(tmp_path: Path) -> None:
@@ -179,10 +118,9 @@ def test_an_older_copy_and_a_deleted_file_are_noticed(tmp_path: Path) -> None:
     copy = path.read_bytes()
     FileStore(path).update(lambda state: state.spend(PLAN, 1))
     latest = path.read_bytes()
-    for old in (copy, WRITTEN_BY_VERSION_2):
-        path.write_bytes(old)
-        with pytest.raises(FatalError, match="older copy"):
-            FileStore(path).read()
+    path.write_bytes(copy)
+    with pytest.raises(FatalError, match="older copy"):
+        FileStore(path).read()
     path.unlink()
     with pytest.raises(FatalError, match="is gone"):
         FileStore(path).read()
@@ -225,13 +163,12 @@ def damaged() -> list[bytes]:
         whole[: len(whole) // 2],
         whole.replace(b'"window":1', b'"window":2'),
         whole.replace(b"000102", b"ff0102"),
-        whole.replace(b'"version":3', b'"version":1'),
-        whole.replace(b'"version":3', b'"version":4'),
-        whole.replace(b'"version":3', b'"version":true'),
-        resealed(whole, version=1),
-        resealed(WRITTEN_BY_VERSION_1, version=2),
-        resealed(WRITTEN_BY_VERSION_1, version=3),
-        resealed(whole, version=4),
+        whole.replace(b'"version":1', b'"version":2'),
+        whole.replace(b'"version":1', b'"version":true'),
+        resealed(whole, version=0),
+        resealed(whole, version=2),
+        resealed(whole, version=True),
+        resealed(whole, lineages={"a": {"b": {"window": 1}}}),
         resealed(whole, recent=[[1, 2, ""]]),
         resealed(whole, ever={"": "-1"}),
         resealed(whole, mark="0"),
