@@ -42,11 +42,11 @@ for (const file of result.outputFiles) {
   }
   const name = named("page", ending, file.contents);
   await writeFile(join(assets, name), file.contents);
-  html = html.replace(`{{${ending}}}`, `/assets/${name}`);
+  html = html.replace(`{{${ending}}}`, `assets/${name}`);
   console.log(`${name}: ${file.contents.length} bytes, ${gzipSync(file.contents, { level: 9 }).length} gzipped`);
 }
 const latin = (await readdir(assets)).find((name) => name.startsWith("inter-latin"));
-await writeFile(join(assets, "index.html"), html.replace("{{font}}", `/assets/${latin}`));
+await writeFile(join(assets, "index.html"), html.replace("{{font}}", `assets/${latin}`));
 await writeFile(join(assets, "licenses.txt"), await licences());
 
 /** The licences of everything that the files hold. */

@@ -124,6 +124,10 @@ class RowCodec:
             for mechanism in plan.mechanisms
         ]
 
+    def unused(self, group: int) -> int:
+        """Return how much shorter a row of this group is than the longest of the plan."""
+        return max(form.size for form in self._forms) - self._forms[group].size
+
     def pack(self, group: int, row: Row) -> bytes:
         """Return the bytes of a row."""
         return self._forms[group].pack(row[0], *row[1])

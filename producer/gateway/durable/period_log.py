@@ -82,13 +82,17 @@ class PeriodLog:
         self._file = file
         self._ids = IdSet()
         self._by_key: Counter[int] = Counter()
+        self._unused = 0
         self._outcomes: deque[Settled] = deque()
         self.unsettled: dict[bytes, SealedBatch] = {}
 
     @property
     def size(self) -> int:
-        """Length of the file."""
-        return self._file.size
+        """Length that the file would have if all reports had the longest form of the plan.
+
+        The exact length would show of which group the latest report is.
+        """
+        return self._file.size + self._unused
 
     def recover(self) -> Iterator[tuple[int, int, Numbered]]:
         """Read the file again; yield key, group and report of what has not left yet.
@@ -120,8 +124,7 @@ class PeriodLog:
         self._write(entries.reports(self._codec, accepted))
         first = len(self._ids)
         for entry in accepted:
-            self._ids.add(entry.report_id)
-            self._by_key[entry.key] += 1
+            self._note(entry)
         return [Numbered(first + i, entry.row) for i, entry in enumerate(accepted)]
 
     def seal(
@@ -208,8 +211,7 @@ class PeriodLog:
     def _apply(self, entry: Stored, offset: int, rows: dict[int, StoredReport]) -> None:
         if isinstance(entry, StoredReport):
             rows[len(self._ids)] = entry
-            self._ids.add(entry.report_id)
-            self._by_key[entry.key] += 1
+            self._note(entry)
         elif isinstance(entry, Left):
             for number in entry.numbers:
                 rows.pop(number, None)
@@ -219,6 +221,11 @@ class PeriodLog:
             self.unsettled.pop(entry.batch_id, None)
         else:
             assert isinstance(entry, Dropped)  # counted by the process that dropped them
+
+    def _note(self, report: Entry | StoredReport) -> None:
+        self._ids.add(report.report_id)
+        self._by_key[report.key] += 1
+        self._unused += self._codec.unused(report.group)
 
     def _batch(self, entry: StoredBatch, offset: int) -> SealedBatch:
         batch = SealedBatch(

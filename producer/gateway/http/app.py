@@ -228,7 +228,8 @@ class GatewayApp:
 
 
 def _document(offered: Offered, headers: Mapping[bytes, bytes]) -> Answer:
-    fixed: Headers = ((b"etag", offered.etag), (b"cache-control", _IMMUTABLE))
+    cache = _IMMUTABLE if offered.fixed else b"no-cache"
+    fixed: Headers = ((b"etag", offered.etag), (b"cache-control", cache))
     known = {tag.strip() for tag in headers.get(b"if-none-match", b"").split(b",")}
     if known & {offered.etag, b"W/" + offered.etag, b"*"}:
         return Answer(304, b"", fixed)

@@ -88,7 +88,7 @@ SPOOL_BYTES = MetricDefinition(
     "gauge",
     "bytes",
     (),
-    "Length of the spool's files; a window's file is deleted when the window is over.",
+    "Most bytes of the spool's files; a window's file is deleted when the window is over.",
     "Compare with the disk: when it is full, reports are refused with 503 and none is lost.",
 )
 SPOOL_FULL = MetricDefinition(

@@ -19,7 +19,9 @@ class Offered:
 
     Attributes:
         plan: as read.
-        document: the bytes of its file: an envelope, or an unsigned plan.
+        document: the envelope as it stands in its file, or the plan's own bytes, whose digest
+            is the plan's.
+        fixed: whether the document can never change; an envelope may be signed again.
         etag: of these bytes, as HTTP writes it.
         over: when its last window ends, milliseconds since the epoch.
     """
@@ -28,12 +30,15 @@ class Offered:
     document: bytes
     etag: bytes
     over: int
+    fixed: bool
 
     @classmethod
-    def of(cls, plan: Plan, document: bytes) -> Offered:
-        """Return a plan with what follows from its file."""
+    def of(cls, plan: Plan, envelope: bytes | None = None) -> Offered:
+        """Return a plan, signed or not."""
+        document = plan.to_bytes() if envelope is None else envelope
         etag = f'"{hashlib.sha256(document).hexdigest()[:32]}"'.encode()
-        return cls(plan, document, etag, plan.window_end(plan.windows - 1))
+        over = plan.window_end(plan.windows - 1)
+        return cls(plan, document, etag, over, envelope is None)
 
 
 class PlanDirectory:
@@ -52,8 +57,8 @@ class PlanDirectory:
 
     def __init__(self, directory: Path, roots: Collection[str], *, allow_unsigned: bool) -> None:
         def read(document: bytes) -> Offered:
-            plan = read_any_plan(document, roots, allow_unsigned=allow_unsigned).plan
-            return Offered.of(plan, document)
+            found = read_any_plan(document, roots, allow_unsigned=allow_unsigned)
+            return Offered.of(found.plan, None if found.statement is None else document)
 
         self._folder = WatchedFolder(
             directory,

@@ -10,6 +10,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,12 @@ import pytest
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.transport import Sink
 from calmstream.common.errors import RecoverableError
+from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.http.metrics import RESULTS
 from calmstream.producer.gateway.http.problems import Problem
+from calmstream.producer.signed import issue, keys
+from calmstream.producer.signed.certificate import Statement
+from calmstream.producer.signed.lineage import signed_lineage
 from tests.support.gateway.running import (
     JSON_LINES,
     SECONDS,
@@ -26,6 +31,7 @@ from tests.support.gateway.running import (
     Running,
     headers_by_value,
     line,
+    present_plan,
     received,
     running,
     until,
@@ -75,6 +81,62 @@ def test_plans_are_listed_and_cached(gateway: Running) -> None:
     assert (again.status, again.body) == (304, b"")
     head = gateway.ask("HEAD", gateway.path)
     assert (head.status, head.body) == (200, b"")
+
+
+def test_what_is_served_is_what_the_digest_is_of(tmp_path: Path) -> None:
+    with running(tmp_path) as gateway:
+        indented = json.dumps(json.loads(gateway.plan.to_bytes()), indent=2).encode()
+        other = counting_plan(start=gateway.plan.start, windows=200)
+        (tmp_path / "plans" / "plan.json").write_bytes(indented)
+        (tmp_path / "plans" / "other.json").write_bytes(other.to_bytes())
+        until("both are read", lambda: len(gateway.ask("GET", "/v1/plans").json["plans"]) == 2)
+        for one in gateway.ask("GET", "/v1/plans").json["plans"]:
+            document = gateway.ask("GET", f"/v1/plans/{one['digest']}").body
+            assert hashlib.sha256(document).hexdigest() == one["digest"]
+
+
+def test_a_plan_that_is_signed_again_replaces_the_former_certificate(tmp_path: Path) -> None:
+    signed, root = signed_envelopes(present_plan(), 2)
+    plans = tmp_path / "plans"
+    plans.mkdir()
+    with running(tmp_path, roots=(root,)) as gateway:
+        (plans / "plan.json").write_bytes(signed[0])
+        listed = until_listed(gateway)
+        first = gateway.ask("GET", f"/v1/plans/{listed}")
+        assert first.body == signed[0]
+        assert first.headers["cache-control"] == "no-cache", "it may be signed again"
+        (plans / "plan.json").write_bytes(signed[1])
+
+        def again() -> Reply:
+            etag = first.headers["etag"]
+            return gateway.ask("GET", f"/v1/plans/{listed}", if_none_match=etag)
+
+        until("the new certificate is served", lambda: again().body == signed[1])
+
+
+def until_listed(gateway: Running) -> str:
+    """Return the digest of the plan that is not the fixture's, once it is offered."""
+
+    def others() -> list[str]:
+        digests = [one["digest"] for one in gateway.ask("GET", "/v1/plans").json["plans"]]
+        return [digest for digest in digests if digest != gateway.plan.digest]
+
+    until("the signed plan is offered", lambda: bool(others()))
+    return others()[0]
+
+
+def signed_envelopes(plan: Plan, number: int) -> tuple[list[bytes], str]:
+    """Return one plan, signed with as many signing keys, and the root key."""
+    root = keys.new_private_key()
+    lineage = signed_lineage(keys.public_key(root), plan.name)
+    raw = replace(plan, lineage=lineage, lineage_name=plan.name).to_bytes()
+    now, envelopes = int(time.time()), []
+    for _ in range(number):
+        signing = keys.new_private_key()
+        public = keys.public_key(root), keys.public_key(signing)
+        statement = Statement(*public, plan.owner, now - 86_400, now + 86_400)
+        envelopes.append(issue.seal(signing, issue.certify(root, statement), raw).to_bytes())
+    return envelopes, keys.public_key(root)
 
 
 def test_a_report_is_acknowledged_and_sent(gateway: Running, first: int) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,6 +63,38 @@ def test_answers_are_as_described(
     found = case.call(timeout=SECONDS)
     assert found.status_code == 200, found.text
     case.validate_response(found, checks=CHECKS)
+
+
+def test_a_client_can_be_generated(serving: Serving, tmp_path: Path) -> None:
+    pytest.importorskip("openapi_python_client")
+    (tmp_path / "openapi.json").write_bytes(serving.client.get("/openapi.json").content)
+    (tmp_path / "config.yaml").write_text("post_hooks: []\nproject_name_override: client\n")
+    tool = [sys.executable, "-m", "openapi_python_client", "generate", "--path", "openapi.json"]
+    done = subprocess.run(
+        [*tool, "--config", "config.yaml", "--fail-on-warning"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    script = (
+        "from calmstream_client import Client\n"
+        "from calmstream_client.api.default import tables_v1_plans_name_tables_get as tables\n"
+        "import sys\n"
+        "found = tables.sync('none', client=Client(base_url=sys.argv[1]), attributes=['a'])\n"
+        "print(type(found).__name__, found.reason)\n"
+    ).replace("calmstream_client", next(tmp_path.glob("client/*/api")).parent.name)
+    asked = subprocess.run(
+        [sys.executable, "-c", script, serving.address],
+        cwd=tmp_path / "client",
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert asked.stdout.split() == ["ProblemDocument", "unknown_plan"], asked.stderr
 
 
 @pytest.mark.slow

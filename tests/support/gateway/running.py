@@ -191,6 +191,7 @@ def running(
     broker: InProcessBroker | None = None,
     connect: Callable[[], Sink] | None = None,
     app_keys: Path | None = None,
+    roots: tuple[str, ...] = (),
     **settings: Any,
 ) -> Iterator[Running]:
     """Run a gateway in a thread; the spool is ``directory/spool``."""
@@ -204,7 +205,7 @@ def running(
     around = Surroundings(
         spool=directory / "spool",
         plans=plans,
-        roots=(),
+        roots=roots,
         allow_unsigned=True,
         app_keys=app_keys,
         connect=connect or broker.sink,

@@ -61,7 +61,7 @@ test("addresses within the page lead back to themselves", () => {
 
 test("names with commas are parameters of their own", () => {
   const question = { attributes: ["a,b", "c"], windows: "total", minus: "", group: "", given: ["c"] };
-  const found = new URL(address(path("p/1", "tables"), questionWords(question)), "http://server");
+  const found = new URL(address(path("p/1", "tables"), questionWords(question)), "http://server/");
   assert.equal(found.pathname, "/v1/plans/p%2F1/tables");
   assert.deepEqual(found.searchParams.getAll("attributes"), ["a,b", "c"]);
   assert.deepEqual([...found.searchParams.keys()], ["attributes", "attributes", "windows", "given"]);
@@ -74,7 +74,7 @@ test("snippets quote what they hold", () => {
     /history\.difference\(\["it's", "say \\"x\\""\], "0\.\.6", "7", group="a=b\|c", given=\["it's"\]\)/,
   );
   assert.match(
-    curl("http://h", "p", { ...question, attributes: ["it's"] }, true),
+    curl("http://h/", "p", { ...question, attributes: ["it's"] }, true),
     /^curl -H "Authorization: Bearer \$TOKEN" 'http:\/\/h\/v1\/plans\/p\/tables\?attributes=it%27s/,
   );
 });

@@ -20,7 +20,7 @@ STANDARDS = ("http://www.w3.org/",)
 def test_the_page_names_its_files_and_all_of_them_are_served() -> None:
     files = PageFiles()
     assert files.index is not None
-    named = set(re.findall(r'"/assets/([^"]+)"', files.index.body.decode()))
+    named = set(re.findall(r'"assets/([^"]+)"', files.index.body.decode()))
     assert named
     for name in named:
         assert files.asset(name) is not None

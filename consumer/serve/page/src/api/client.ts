@@ -24,7 +24,8 @@ export class Problem extends Error {
   }
 }
 
-const PLANS = "/v1/plans";
+/** Relative to the page: a proxy may serve both below a path of its own. */
+const PLANS = "v1/plans";
 /** Seconds until a server that did not answer is asked again. */
 const SILENT_RETRY = 5;
 /** Longest wait for an answer. A server says after 20 seconds, by default, that an answer takes longer. */
@@ -124,7 +125,7 @@ function silent(): Problem {
 }
 
 export function path(plan: string, part = ""): string {
-  return `/v1/plans/${encodeURIComponent(plan)}${part && `/${part}`}`;
+  return `${PLANS}/${encodeURIComponent(plan)}${part && `/${part}`}`;
 }
 
 export function address(where: string, words: Words): string {

@@ -14,7 +14,7 @@ export function Code({ question }: { question: Question }) {
       <h2>Take it with you</h2>
       <Files question={question} />
       <Snippet title="Python" text={python(question)} />
-      <Snippet title="curl" text={curl(location.origin, plan.name, question, client.token !== "")} />
+      <Snippet title="curl" text={curl(new URL(".", location.href).href, plan.name, question, client.token !== "")} />
     </section>
   );
 }

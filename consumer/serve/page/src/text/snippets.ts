@@ -20,8 +20,9 @@ with History(plan, "localhost:9092") as history:
 print(answer.labels, answer.table, answer.stderr)`;
 }
 
-export function curl(origin: string, plan: string, question: Question, token: boolean): string {
-  const where = origin + address(path(plan, "tables"), questionWords(question));
+/** `base` ends with a slash. */
+export function curl(base: string, plan: string, question: Question, token: boolean): string {
+  const where = base + address(path(plan, "tables"), questionWords(question));
   return `curl ${token ? '-H "Authorization: Bearer $TOKEN" ' : ""}${shell(where)}`;
 }
 
