@@ -86,10 +86,7 @@ class TopicNames:
 
     @property
     def counts(self) -> str:
-        """The name of the counts topic, where the publisher keeps the counters of final windows.
-
-        A plan of an earlier release may lack the topic; then no counts are kept.
-        """
+        """The name of the counts topic, where the publisher keeps the counters of final windows."""
         return f"{self.output_prefix}.counts"
 
     @property
@@ -143,30 +140,6 @@ class TopicNames:
             TopicSpec(self.counts, 1, compacted),
             TopicSpec(self.dead_letters, 1, dead_letters),
         ]
-
-    def verify(self, found: Mapping[str, TopicInfo]) -> None:
-        """Check that all topics exist with the partitions and settings that correctness needs.
-
-        Args:
-            found: the descriptions of the existing topics, by name. Only the counts topic may be
-                missing.
-
-        Raises:
-            FatalError: the first difference between the expected and the existing topics.
-        """
-        needed = [spec for spec in self.specs(0) if spec.name != self.counts]
-        _verify(needed, found, _ALWAYS_CHECKED, "calmstream topics")
-        if self.counts in found:
-            self.verify_counts(found[self.counts])
-
-    def verify_counts(self, found: TopicInfo) -> None:
-        """Check the counts topic as :meth:`verify` checks the others.
-
-        Raises:
-            FatalError: the first difference.
-        """
-        spec = next(spec for spec in self.specs(0) if spec.name == self.counts)
-        _verify([spec], {self.counts: found}, _ALWAYS_CHECKED, "calmstream topics")
 
 
 @dataclass(frozen=True, slots=True)

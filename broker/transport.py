@@ -277,13 +277,13 @@ class Topics(Protocol):
     def create(self, specs: Sequence[TopicSpec]) -> list[str]:
         """Create the topics that do not exist; return their names."""
 
-    def describe(self, names: Sequence[str]) -> dict[str, TopicInfo]:
-        """Return the topics among ``names`` that exist, with their settings."""
+    def describe(
+        self, names: Sequence[str], settings: Collection[str] | None = None
+    ) -> dict[str, TopicInfo]:
+        """Return the topics among ``names`` that exist.
 
-    def ids(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the ids of the topics among ``names`` that exist, as in :class:`TopicInfo`.
-
-        This costs much less than :meth:`describe`, because settings are not read.
+        ``settings`` names the settings that are read; None means all. Without any the call costs
+        much less, and needs no permission to read settings.
         """
 
     def delete(self, names: Sequence[str]) -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_facts import faults, required_retention_ms
 from calmstream.broker.transport import Broker
-from calmstream.consumer.runtime.topic_checks import (
-    find_counts,
-    required_retention_ms,
-    verify_topics,
-)
+from calmstream.common.errors import FatalError
 from calmstream.estimators.plan import Plan
 
 _WEEK_MS = 7 * 86_400_000
@@ -26,8 +23,11 @@ def ensure_topics(broker: Broker, plan: Plan, names: TopicNames) -> list[str]:
     topics = broker.topics()
     try:
         created = topics.create(names.specs(retention))
-        verify_topics(plan, names, topics)
-        find_counts(names, topics)
+        used = [spec.name for spec in names.specs(0)]
+        found = topics.describe(used)
+        fault = next(faults(plan, names, found, used), None)
     finally:
         topics.close()
+    if fault is not None:
+        raise FatalError(fault.text)
     return created

@@ -33,9 +33,8 @@ class InProcessBroker:
     Attributes:
         faults: the faults that sends meet; none unless a test plans them.
 
-    Further methods for tests: :meth:`compact`, :meth:`apply_retention`, :meth:`stall`,
-    :meth:`release`, :meth:`append_batch`, :meth:`records`, :meth:`generation`, :meth:`committed`,
-    and ``expire()`` of its group readers, which expels the member.
+    Further methods are for tests: those after :meth:`close`, and ``expire()`` of its group readers,
+    which expels the member.
     """
 
     def __init__(
@@ -76,6 +75,11 @@ class InProcessBroker:
     def close(self) -> None:
         """Close all clients. The records stay; new clients can read them."""
         self._open.close()
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Add empty partitions to a topic, up to this number."""
+        with self._cluster.monitor:
+            self._cluster.grow(topic, partitions)
 
     def compact(self, topic: str, *, active: int = 1, tombstones: bool = False) -> None:
         """Clean a compacted topic now.

@@ -96,6 +96,15 @@ class Cluster:
             log.set_rules(rules)
         self._topics[name] = _Topic(replace(info, settings=changed), logs)
 
+    def grow(self, name: str, partitions: int) -> None:
+        """Add empty partitions to a topic, up to this number."""
+        logs = self.logs(name)
+        info = self._topics[name].info
+        rules = log_rules(info.settings)
+        added = [PartitionLog(Partition(name, n), rules) for n in range(len(logs), partitions)]
+        self._topics[name] = _Topic(replace(info, partitions=partitions), (*logs, *added))
+        self.monitor.notify()
+
     def delete(self, name: str) -> None:
         """Delete the topic and its records if it exists."""
         if self._topics.pop(name, None) is not None:

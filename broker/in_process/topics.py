@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from calmstream.broker.in_process.cluster import Cluster
 from calmstream.broker.transport import Partition, TopicInfo, TopicSpec
@@ -19,14 +20,18 @@ class InProcessTopics:
         with self._cluster.monitor:
             return [spec.name for spec in specs if self._cluster.create(spec)]
 
-    def describe(self, names: Sequence[str]) -> dict[str, TopicInfo]:
+    def describe(
+        self, names: Sequence[str], settings: Collection[str] | None = None
+    ) -> dict[str, TopicInfo]:
         """Return the topics among ``names`` that exist."""
         with self._cluster.monitor:
-            return self._cluster.describe(names)
-
-    def ids(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the ids of the topics among ``names`` that exist."""
-        return {name: info.id for name, info in self.describe(names).items()}
+            found = self._cluster.describe(names)
+        if settings is None:
+            return found
+        return {
+            name: replace(info, settings={k: v for k, v in info.settings.items() if k in settings})
+            for name, info in found.items()
+        }
 
     def delete(self, names: Sequence[str]) -> None:
         """Delete the topics among ``names`` that exist."""

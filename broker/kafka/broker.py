@@ -10,8 +10,8 @@ from kafka import errors as kafka_errors
 
 from calmstream.broker.kafka.access import grant, limit_rate
 from calmstream.broker.kafka.client_repairs import repair_admin
+from calmstream.broker.kafka.client_repairs.client_version import check_client_version
 from calmstream.broker.kafka.client_repairs.failed_starts import close_failed_start
-from calmstream.broker.kafka.client_repairs.private_names import check_private_names
 from calmstream.broker.kafka.group_reader import KafkaGroupReader, new_member
 from calmstream.broker.kafka.limits import Limits, milliseconds
 from calmstream.broker.kafka.readers import KafkaReader, new_consumer
@@ -51,7 +51,7 @@ def connect(bootstrap: str, security: Security | None = None, **limits: Any) -> 
         FatalError: the broker refuses this client, or the installed Kafka client is of a version
             that calmstream does not work with.
     """
-    check_private_names()
+    check_client_version()
     servers = _servers(bootstrap)
     try:
         bounds = Limits(**limits)

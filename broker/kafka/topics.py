@@ -57,28 +57,30 @@ class KafkaTopics:
             self._admin.wait_for_topics(list(wanted), timeout_ms=milliseconds(self._seconds))
         return created
 
-    def describe(self, names: Sequence[str]) -> dict[str, TopicInfo]:
-        """Return the topics among ``names`` that exist, with all their settings."""
+    def describe(
+        self, names: Sequence[str], settings: Collection[str] | None = None
+    ) -> dict[str, TopicInfo]:
+        """Return the topics among ``names`` that exist, with the named settings, or all."""
         found = self._metadata(names)
-        if not found:
-            return {}
-        resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in found]
-        with translated(f"describing {_few(found)}"):
-            response = self._admin.describe_configs(resources, config_filter="all")
-        settings = response.get("topic", {})
+        values = self._settings(found, settings) if found and settings != () else {}
         return {
             name: TopicInfo(
-                name,
-                str(topic["topic_id"]),
-                len(topic["partitions"]),
-                {key: item["value"] or "" for key, item in settings.get(name, {}).items()},
+                name, str(topic["topic_id"]), len(topic["partitions"]), values.get(name, {})
             )
             for name, topic in found.items()
         }
 
-    def ids(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the ids of the topics among ``names`` that exist, in one request."""
-        return {name: str(topic["topic_id"]) for name, topic in self._metadata(names).items()}
+    def _settings(
+        self, names: Collection[str], wanted: Collection[str] | None
+    ) -> dict[str, dict[str, str]]:
+        keys = None if wanted is None else dict.fromkeys(wanted, "")
+        resources = [ConfigResource(ConfigResourceType.TOPIC, name, keys) for name in names]
+        with translated(f"describing {_few(names)}"):
+            response = self._admin.describe_configs(resources, config_filter="all")
+        return {
+            name: {key: item["value"] or "" for key, item in items.items()}
+            for name, items in response.get("topic", {}).items()
+        }
 
     def delete(self, names: Sequence[str]) -> None:
         """Delete the topics among ``names`` that exist; wait until they are gone."""

@@ -109,7 +109,6 @@ class _OpenTopics:
         self._topics = topics
         self.create = topics.create
         self.describe = topics.describe
-        self.ids = topics.ids
         self.delete = topics.delete
         self.log_starts = topics.log_starts
         self.log_ends = topics.log_ends

@@ -17,7 +17,6 @@ from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, ForeignRecord, Reason
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.runtime.read_topics import read_whole
-from calmstream.consumer.runtime.topic_checks import find_counts
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire import counts, snapshot, state
 from calmstream.estimators.wire.changes import is_changes_key
@@ -156,7 +155,7 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
     """
     topics, reader = broker.topics(), broker.reader()
     try:
-        wanted = [spec.name for spec in names.specs(0) if spec.name != names.counts]
+        wanted = [spec.name for spec in names.specs(0)]
         described = topics.describe(wanted)
         missing = sorted(set(wanted) - described.keys())
         if missing:
@@ -246,8 +245,6 @@ def _kept(
     plan: Plan, names: TopicNames, topics: Topics, reader: Reader, clock: Clock
 ) -> set[int] | None:
     """Return the windows with counts of every group; None if there is no counts topic."""
-    if find_counts(names, topics) is None:
-        return None
     found: dict[int, set[int]] = {}
     foreign = ForeignRecordCounter(structlog.get_logger("calmstream.inspect").warning)
     for record in read_whole(reader, topics, [Partition(names.counts, 0)], clock):

@@ -14,7 +14,6 @@ from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError
 from calmstream.consumer.operations.inspect import newest_states
 from calmstream.consumer.read.kept import KeptCounts
-from calmstream.consumer.runtime.topic_checks import find_counts
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 
@@ -57,7 +56,7 @@ def counted(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Coun
     topics = broker.topics()
     try:
         found = None
-        if find_counts(names, topics) is not None:
+        if topics.describe([names.counts], ()):
             found = _kept(plan, broker, names, clock)
         return found or _of_states(plan, broker, topics, names, clock)
     finally:

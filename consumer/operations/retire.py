@@ -14,7 +14,6 @@ from calmstream.common.errors import FatalError, ForeignRecord, RecoverableError
 from calmstream.consumer.publish.completeness import Completeness
 from calmstream.consumer.runtime.foreign_records import key_of
 from calmstream.consumer.runtime.health import RoleHealth
-from calmstream.consumer.runtime.topic_checks import find_counts
 from calmstream.consumer.subscribe.assembler import SnapshotAssembler
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.changes import decode_changes, is_changes_key
@@ -62,7 +61,7 @@ def delete_topics(topics: Topics, names: TopicNames, *, counts: bool = False) ->
 class FinalsWaiter:
     """A role that ends when every window up to a given one has a complete final and total.
 
-    A final is complete with its counts, if the plan has a counts topic. The role runs in the same
+    A final is complete with its counts. The role runs in the same
     process as a tally worker and a publisher, and waits for their work. Tests of change are not
     needed: it waits a limited time for those of the last window.
 
@@ -149,16 +148,13 @@ class FinalsWaiter:
         self.health.turned()
 
     def _begin(self, topics: Topics, reader: Reader) -> Completeness:
-        """Assign the reader to the start of both topics, or of one if there are no counts."""
-        counts = find_counts(self._names, topics) is not None
-        if not counts:
-            self._tests_seconds = 0.0
-        read = [self._names.snapshots, *([self._names.counts] if counts else [])]
-        starts = topics.log_starts([Partition(topic, 0) for topic in read])
+        """Assign the reader to the start of both topics."""
+        read = [Partition(topic, 0) for topic in (self._names.snapshots, self._names.counts)]
+        starts = topics.log_starts(read)
         reader.assign(starts)
         for where, offset in starts.items():
             reader.seek(where, offset)
-        return Completeness(self._plan, counts=counts)
+        return Completeness(self._plan)
 
     def _read(self, record: Record, complete: Completeness) -> None:
         key = key_of(record)

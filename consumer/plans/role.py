@@ -10,7 +10,7 @@ import structlog
 
 from calmstream.broker.shared.broker import PlanBroker, SharedBroker
 from calmstream.common.clock import Clock
-from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.errors import BrokerUnreachable, FatalError, RecoverableError
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.consumer.metrics.registry import Metrics, plan_label
 from calmstream.consumer.plans.lanes import Lanes
@@ -231,7 +231,8 @@ class PlansRole:
             FatalError: there was no poll for a session: the writes of every plan would fail.
             BaseException: the error is no fault of a plan, for example a lack of memory.
         """
-        if isinstance(error, MemoryError) or not isinstance(error, Exception):
+        whole = isinstance(error, (MemoryError, BrokerUnreachable))
+        if whole or not isinstance(error, Exception):
             raise error
         seconds = self._clock.monotonic() - self._shared.group.polled_at
         if seconds > self._session_seconds:
@@ -315,5 +316,7 @@ class PlansRole:
         self.health.note_plans(verdicts)
         if starting:
             self.health.not_ready(f"starting {starting} of {len(verdicts)} plans")
+        elif verdicts and not any(verdict.well for verdict in verdicts.values()):
+            self.health.not_ready(f"none of {len(verdicts)} plans is served")
         else:
             self.health.ready()

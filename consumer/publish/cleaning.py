@@ -15,7 +15,6 @@ from calmstream.common.errors import FatalError
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.follower import TopicFollower
 from calmstream.consumer.publish.set_writer import KeyedRecord, SetWriter
-from calmstream.consumer.runtime.topic_checks import find_counts
 from calmstream.estimators.wire.snapshot import Kind, parse_key
 from calmstream.estimators.wire.state import closed_key
 
@@ -41,7 +40,7 @@ class Cleaner:
         writer: SetWriter,
         clock: Clock,
         config: PublisherConfig,
-        counts: TopicInfo | None,
+        counts: TopicInfo,
     ) -> None:
         self._names = names
         self._follower = follower
@@ -82,9 +81,7 @@ class Cleaner:
         Raises:
             FatalError: the counts topic was deleted, and possibly created again.
         """
-        if self._counts is None:
-            return
-        now = find_counts(self._names, self._topics)
+        now = self._topics.describe([self._names.counts], ()).get(self._names.counts)
         if now is None or now.id != self._counts.id:
             raise FatalError(
                 f"topic {self._names.counts} was deleted while it was in use; closed records stay; "

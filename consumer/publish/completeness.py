@@ -28,16 +28,12 @@ class Completeness:
 
     Args:
         plan: whose sets.
-        counts: whether there is a counts topic. Without one, a final needs no counts; but what the
-            counts that it names can be computed from again may not be deleted.
     """
 
-    def __init__(self, plan: Plan, *, counts: bool) -> None:
+    def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._counts = counts
         self._kept: dict[int, dict[int, Revision]] = {}
         self._waiting: dict[int, Revision] = {}
-        self._unread: set[int] = set()
         self._complete: dict[Kind, set[int]] = {Kind.FINAL: set(), Kind.TOTAL: set()}
 
     def read_counts(self, key: bytes, value: bytes | None) -> tuple[CountsHeader, Closed | None]:
@@ -56,9 +52,7 @@ class Completeness:
 
     def found(self, manifest: Manifest) -> Closed | None:
         """Note a final or total that was assembled; return it if it is complete now."""
-        if manifest.kind is Kind.TOTAL or not (manifest.counts and self._counts):
-            if manifest.kind is Kind.FINAL and manifest.counts:
-                self._unread.add(manifest.window)
+        if manifest.kind is Kind.TOTAL or not manifest.counts:
             return self._done(Closed(manifest.window, manifest.kind))
         self._waiting[manifest.window] = manifest.revision
         return self._settle(manifest.window)
@@ -73,7 +67,7 @@ class Completeness:
 
     def may_delete(self, window: int) -> bool:
         """Return whether final and total are complete, and all counts that they name were read."""
-        return self.both(window) and window not in self._unread
+        return self.both(window)
 
     def count(self, kind: Kind) -> int:
         """Return the number of windows whose final or total is complete."""
@@ -81,7 +75,7 @@ class Completeness:
 
     def without_counts(self) -> list[int]:
         """Return windows whose final was read while counts that it names were not, ascending."""
-        return sorted(self._unread.union(self._waiting))
+        return sorted(self._waiting)
 
     def _settle(self, window: int) -> Closed | None:
         kept = self._kept.get(window, {})

@@ -27,7 +27,6 @@ class TopicFollower:
         reader: a reader that only this object uses.
         topics: the administrator, which fetches log starts and ends.
         foreign: counts the records that are skipped because calmstream did not write them.
-        counts: whether there is a counts topic.
         tests: whether finals are tested for changes.
         found: called with each final and total that was assembled.
         completed: called with each final and total that is complete, before the counts of its
@@ -51,7 +50,6 @@ class TopicFollower:
         topics: Topics,
         *,
         foreign: ForeignRecordCounter,
-        counts: bool,
         tests: bool,
         found: Callable[[Snapshot], None],
         completed: Callable[[Closed], None],
@@ -59,10 +57,10 @@ class TopicFollower:
     ) -> None:
         self._plan = plan
         self._changed = changed
-        self.untested = UntestedCounts(plan, on=counts and tests)
+        self.untested = UntestedCounts(plan, on=tests)
         self.merger = StateMerger(plan)
         self.assembler = SnapshotAssembler(plan.digest)
-        self.completeness = Completeness(plan, counts=counts)
+        self.completeness = Completeness(plan)
         self.early_keys: dict[int, set[bytes]] = {}
         self.foreign = foreign
         self._reader = reader
@@ -76,8 +74,7 @@ class TopicFollower:
         # What is published is read first: counts of windows that are already published need not be
         # kept when the state topic is read. Each topic is read alone, because the client waits for
         # records of partitions that have none before it fetches again from the others.
-        published = [[self._snapshots], *([[self._counts]] if counts else [])]
-        self._unread: list[list[Partition]] = [*published, state]
+        self._unread: list[list[Partition]] = [[self._snapshots], [self._counts], state]
         self._positions: dict[Partition, int] = {}
         self._end_check: EndCheck | None = None
 

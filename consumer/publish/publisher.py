@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 
 from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_facts import verify_topics
+from calmstream.broker.topic_watch import TopicWatch
 from calmstream.broker.transport import Broker, Partition, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
@@ -15,8 +17,6 @@ from calmstream.consumer.publish.estimate_job import EstimateRunner
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
-from calmstream.consumer.runtime.topic_checks import find_counts, verify_topics
-from calmstream.consumer.runtime.topic_watch import TopicWatch
 from calmstream.estimators.plan import Plan
 
 # Pause after a failed round.
@@ -156,6 +156,7 @@ class Publisher:
             self._busy = self._session.step(0.0 if self._busy else self._config.poll_seconds)
         self._last_turn = self._clock.monotonic()
         self.health.turned()
+        self.health.watched(self._watch)
         if self.ready:
             self.health.ready()
         else:
@@ -174,14 +175,19 @@ class Publisher:
         topics = self._broker.topics()
         try:
             found = verify_topics(self._plan, self._names, topics)
-            counts = find_counts(self._names, topics)
         except BaseException:
             topics.close()
             raise
         self._topics = topics
-        if counts is not None:
-            found[counts.name] = counts
-        self._watch = TopicWatch(topics, found, self._clock, self._config.topic_check_seconds)
+        self._watch = TopicWatch(
+            self._plan,
+            self._names,
+            topics,
+            found,
+            self._clock,
+            every_seconds=self._config.topic_check_seconds,
+            retry_seconds=self._config.retry_seconds,
+        )
         self._member.subscribe([self._names.state])
         self._prepared = True
 

@@ -28,16 +28,9 @@ from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.publish.schedule import Schedule
 from calmstream.consumer.publish.set_writer import KeyedRecord, SetWriter
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
-from calmstream.consumer.runtime.topic_checks import find_counts
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
-
-NO_COUNTS = (
-    "there is no counts topic that may be used: finals are published, but calmstream query will "
-    "not know their windows; run calmstream topics and calmstream acl, then start again"
-)
-"""Logged where a plan of an earlier release has no counts topic, or no permission for it."""
 
 
 class PublishingSession:
@@ -77,16 +70,12 @@ class PublishingSession:
         with ExitStack() as undo:
             self._topics = broker.topics()
             undo.callback(self._topics.close)
-            found = find_counts(names, self._topics)
-            self._counts = found is not None
-            if not self._counts:
-                log.warning(NO_COUNTS, topic=names.counts)
+            counts = self._topics.describe([names.counts], ())[names.counts]
             self._reader = broker.reader()
             undo.callback(self._reader.close)
             self._sink = broker.sink()
             undo.callback(self._sink.close, 0.0)
-            kept = (names.counts,) if self._counts else ()
-            self._sink.prepare((names.snapshots, names.state, *kept))
+            self._sink.prepare((names.snapshots, names.state, names.counts))
             undo.pop_all()
         self._writer = SetWriter(self._sink, names.snapshots, clock, config.send_seconds)
         self.follower = TopicFollower(
@@ -95,7 +84,6 @@ class PublishingSession:
             self._reader,
             self._topics,
             foreign=ForeignRecordCounter(log.warning, self._measures.foreign),
-            counts=self._counts,
             tests=config.test_changes,
             found=self._found,
             completed=self._completed,
@@ -103,7 +91,7 @@ class PublishingSession:
         )
         self.schedule = Schedule(plan, self.follower, clock, config, self._measures, log)
         self._cleaner = Cleaner(
-            names, self.follower, self._topics, self._writer, clock, config, found
+            names, self.follower, self._topics, self._writer, clock, config, counts
         )
         self._tests = ChangeTests(
             plan,
@@ -177,7 +165,7 @@ class PublishingSession:
 
     def _counts_of(self, merged: MergedWindow) -> list[KeyedRecord]:
         """Return the records of the counts topic that belong to a set; none but for a final."""
-        if merged.kind is not Kind.FINAL or not self._counts:
+        if merged.kind is not Kind.FINAL:
             return []
         total = self.follower.merger.total(merged.window)
         return list(count_records(self._plan, merged, total))

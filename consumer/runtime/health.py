@@ -14,7 +14,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -25,6 +25,10 @@ from calmstream.common.http.server import Handler, Request
 
 DEFAULT_SILENCE_SECONDS = 60.0
 """A loop that has not run for this long is not alive; every round takes a few seconds at most."""
+
+AWAY_SECONDS = 25.0
+"""A role is not ready when its last answer from a broker is older; the broker is asked every ten
+seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,17 @@ class Verdict:
 
     well: bool
     detail: str
+
+
+class Watch(Protocol):
+    """What the health needs of a watch, see `TopicWatch`."""
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with the topics; empty while all is right."""
+
+    def silent_seconds(self) -> float:
+        """Return the age of the last answer from a broker while requests fail; 0 otherwise."""
 
 
 class RoleHealth:
@@ -59,6 +74,8 @@ class RoleHealth:
         self._turned = clock.monotonic()
         self._stuck = ""
         self._not_ready = "starting"
+        self._fault = ""
+        self._silent: Callable[[], float] = lambda: 0.0
         self._plans: Mapping[str, Verdict] = {}
 
     def turned(self) -> None:
@@ -80,6 +97,17 @@ class RoleHealth:
         """Note why the role cannot work now, in words such as "starting" or "restoring"."""
         with self._lock:
             self._not_ready = why
+
+    def watched(self, watch: Watch) -> None:
+        """Note what a watch of the broker and its topics has found."""
+        with self._lock:
+            self._fault, self._silent = watch.fault, watch.silent_seconds
+
+    @property
+    def silent_seconds(self) -> float:
+        """The age of the last answer from a broker while requests fail; 0 otherwise."""
+        with self._lock:
+            return self._silent()
 
     def note_plans(self, verdicts: Mapping[str, Verdict]) -> None:
         """Note the state of each plan, for a role of many plans; no verdict of the role changes."""
@@ -104,7 +132,10 @@ class RoleHealth:
     def readiness(self) -> Verdict:
         """Return whether the role does its work."""
         with self._lock:
-            return Verdict(not self._not_ready, self._not_ready or "ready")
+            silent = self._silent()
+            away = f"no broker has answered for {silent:.0f} s" if silent > AWAY_SECONDS else ""
+            why = self._not_ready or self._fault or away
+            return Verdict(not why, why or "ready")
 
 
 def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> Handler:

@@ -67,9 +67,9 @@ class PostgresTarget:
     def check_plan(self, plan: Plan) -> None:
         """See the protocol; PostgreSQL cannot store the character U+0000."""
         for attribute in plan.domain.attributes:
-            if any("\0" in text for text in (attribute.name, *attribute.labels, attribute.unit)):
+            if any("\0" in label for label in attribute.labels):
                 raise InvalidInput(
-                    f"--to: PostgreSQL cannot store the character U+0000 in the name or a label of "
+                    f"--to: PostgreSQL cannot store the character U+0000 in a label of "
                     f"attribute {attribute.name!r}; use duckdb:FILE or parquet:DIR"
                 )
 

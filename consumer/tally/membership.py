@@ -51,12 +51,16 @@ class Membership:
         reader: a member of the consumer group; :meth:`join` subscribes it.
         clock: measures the session time and the retry time.
         config: settings of the worker.
+        partitions: number of partitions of each topic that are counted; others are ignored.
     """
 
-    def __init__(self, reader: GroupReader, clock: Clock, config: TallyConfig) -> None:
+    def __init__(
+        self, reader: GroupReader, clock: Clock, config: TallyConfig, partitions: int
+    ) -> None:
         self._reader = reader
         self._clock = clock
         self._config = config
+        self._partitions = partitions
         self._active: set[Partition] = set()
         self._gone: set[Partition] = set()
         self._revoked: set[Partition] = set()
@@ -199,6 +203,7 @@ class Membership:
             return
         self._gone |= changes.gone
         self._revoked = (self._revoked | changes.revoked) - changes.lost
-        self._added = (self._added - changes.gone) | changes.added
+        added = {p for p in changes.added if p.number < self._partitions}
+        self._added = (self._added - changes.gone) | added
         self._active -= changed
         self._backlog = [c for c in self._backlog if c.partition not in changed]

@@ -9,10 +9,10 @@ import threading
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from calmstream.broker.topic_facts import verify_topics
+from calmstream.broker.topic_watch import TopicWatch
 from calmstream.broker.transport import Broker, Reader, Sink, TopicInfo, Topics
 from calmstream.consumer.metrics import tally as m
-from calmstream.consumer.runtime.topic_checks import verify_topics
-from calmstream.consumer.runtime.topic_watch import TopicWatch
 from calmstream.consumer.tally.assignment import AssignedPartitions, AssignmentHandler
 from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.counting import BackPressure, RecordCounter
@@ -102,7 +102,7 @@ def open_clients(context: WorkerContext, broker: Broker, retries: Retries) -> Cl
     with ExitStack() as undo:
         topics = broker.topics()
         undo.callback(topics.close)
-        found = retries.call("the broker", lambda: verify_topics(plan, names, topics))
+        found = retries.call("the broker", lambda: verify_topics(plan, names, topics, used))
         reader = broker.reader()
         undo.callback(reader.close)
         sink = broker.sink()
@@ -113,9 +113,9 @@ def open_clients(context: WorkerContext, broker: Broker, retries: Retries) -> Cl
         member = broker.group_reader(
             f"{names.output_prefix}.tally", member=context.config.member or None
         )
-        membership = Membership(member, context.clock, context.config)
+        membership = Membership(member, context.clock, context.config, plan.partitions)
         undo.pop_all()
-    return Clients(topics, reader, sink, membership, {name: found[name] for name in used})
+    return Clients(topics, reader, sink, membership, found)
 
 
 def start_worker(context: WorkerContext, broker: Broker, stop: threading.Event) -> RunningWorker:
@@ -180,7 +180,15 @@ def _connect_parts(
         checkpointer=checkpointer,
         back_pressure=BackPressure(context, outbox, membership),
         ticker=ticker,
-        topic_watch=TopicWatch(clients.topics, clients.found, clock, config.topic_check_seconds),
+        topic_watch=TopicWatch(
+            context.plan,
+            context.names,
+            clients.topics,
+            clients.found,
+            clock,
+            every_seconds=config.topic_check_seconds,
+            retry_seconds=config.retry_seconds,
+        ),
         observers=observers,
         liveness=Liveness(context, assigned, membership, observers),
         keep_alive=keep_alive,

@@ -133,6 +133,7 @@ class TallyWorker:
         if context.clock.monotonic() >= self._checkpoint_at:
             self.checkpoint()
         running.topic_watch.turn()
+        self.health.watched(running.topic_watch)
         assigned = running.assigned
         running.observers.ends.turn(assigned.folds.keys() | assigned.awaiting_restore)
         ticks = running.ticker.turn(assigned.folds, running.liveness.at_end)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from calmstream.broker.partitioner import partition_of
 from calmstream.common.errors import InvalidInput, RecoverableError
 from calmstream.estimators.central.wire import BATCH_ID_BYTES, MAX_BATCH_RECORDS, encode_batches
 
@@ -70,14 +71,14 @@ def submit(
     sent = 0
     try:
         for records, body in encode_batches(plan, users, columns, batch_size):
-            _send(sink, names.raw, body)
+            _send(sink, names, body)
             sent += records
     finally:
         sink.close(SEND_SECONDS)
     return sent
 
 
-def _send(sink: Sink, topic: str, body: bytes) -> None:
+def _send(sink: Sink, names: CentralNames, body: bytes) -> None:
     """Send one batch.
 
     A second copy does no harm, because only one record of each user counts in a window.
@@ -87,7 +88,8 @@ def _send(sink: Sink, topic: str, body: bytes) -> None:
     key = os.urandom(BATCH_ID_BYTES)
     for attempt in range(ATTEMPTS):
         try:
-            sink.send(topic, key, body).wait(SEND_SECONDS)
+            partition = partition_of(key, names.partitions)
+            sink.send(names.raw, key, body, partition=partition).wait(SEND_SECONDS)
         except RecoverableError:
             if attempt == ATTEMPTS - 1:
                 raise

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from calmstream.broker.names import TopicNames
+from calmstream.broker.partitioner import partition_of
 from calmstream.broker.transport import Delivery, Sink
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
@@ -225,6 +226,8 @@ class BatchSender:
                 self._names.reports(encoded.group),
                 encoded.batch_id,
                 encoded.value,
+                # Of the plan, not of the topic: nobody counts a partition that was added to it.
+                partition=partition_of(encoded.batch_id, self._names.partitions),
                 headers=encoded.headers,
             )
         except FatalError as error:

@@ -134,6 +134,13 @@ class NativeKafka:
         self._signal(signal.SIGTERM)
         self._await_end(timeout)
 
+    def move(self) -> None:
+        """Stop the broker and start it at another port, with the same data."""
+        self.stop()
+        self._port = free_port()
+        self.bootstrap = f"127.0.0.1:{self._port}"
+        self.start()
+
     def kill(self) -> None:
         """Kill the broker (SIGKILL), as a crash does."""
         self._signal(signal.SIGKILL)

@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -342,8 +343,10 @@ def test_describe_returns_partitions_and_settings_of_existing_topics(bench: Benc
     assert settings.items() <= described[name].settings.items()
     assert described[name].settings["cleanup.policy"] == "delete"
     assert topics.describe([]) == {}
-    assert topics.ids([name, missing]) == {name: described[name].id}
-    assert topics.ids([]) == {}
+    some = topics.describe([name, missing], ("max.message.bytes",))
+    assert some[name].settings == {"max.message.bytes": "12345"}
+    none = topics.describe([name, missing], ())
+    assert none == {name: replace(described[name], settings={})}
 
 
 def test_a_wrong_setting_or_count_is_refused(bench: Bench) -> None:

@@ -5,8 +5,7 @@ and the repair. For each module, a test ``test_without_the_repair_...`` in
 ``tests/unit/broker/client_repairs`` shows the fault of the client. When this test fails after an
 update of the client, the fault is gone: delete the module, its line here and its test.
 
-`client_repairs.private_names` lists the private names and checks at the start
-that the installed client has them.
+`client_version` refuses another version of the client.
 """
 
 from __future__ import annotations

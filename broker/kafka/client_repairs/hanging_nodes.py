@@ -6,11 +6,14 @@ Fault: for a request that any broker can answer, kafka-python prefers a node wit
 request. Working nodes usually have one (a consumer almost always waits for a fetch), so the client
 prefers the node whose connection it has just closed after a timeout. A second fault: a node that
 was down when the client listed the brokers stays unknown until the list is renewed, which takes
-minutes.
+minutes. A third one: once the client has a list of brokers, it never uses the bootstrap addresses
+again.
 Effect: the client sends requests for metadata, group coordinators and producer ids to the broker
 that does not answer. Each request lasts until it times out, although other brokers would answer.
+Where all brokers have moved to other addresses, it never finds them again.
 Repair: the choice of the node is replaced. A node that does not answer is chosen only if there is
-no other, and a request to an unknown node makes the client renew the list at once.
+no other, and a request to an unknown node makes the client renew the list at once. While all listed
+nodes fail, the bootstrap addresses are tried too; their names are resolved at each attempt.
 """
 
 from __future__ import annotations
@@ -48,7 +51,10 @@ class NodeChoice:
 
     def best(self) -> object | None:
         """Return the node for the next request, or None if no node can be used now."""
-        nodes = [broker.node_id for broker in self._manager.cluster.brokers()]
+        cluster = self._manager.cluster
+        nodes = [broker.node_id for broker in cluster.brokers()]
+        if nodes and all(self._failing(node) for node in nodes):
+            nodes += [broker.node_id for broker in cluster.bootstrap_brokers()]
         random.shuffle(nodes)
         return min(filter(self._open, nodes), key=self._rank, default=None)
 
@@ -75,25 +81,30 @@ class NodeChoice:
         if isinstance(error, (kafka_errors.RequestTimedOutError, kafka_errors.KafkaTimeoutError)):
             self._hanging.add(node)
 
+    def _failing(self, node: object) -> bool:
+        """Return whether the last attempt to connect to a node failed, or the node hangs."""
+        return node in self._hanging or node in self._manager._backoff
+
     def _open(self, node: object) -> bool:
         """Return whether the node can be used now: not paused, no delay before connecting."""
         connection = self._manager._conns.get(node)
         paused = connection is not None and connection.paused
         return not paused and not self._manager.connection_delay(node) > 0
 
-    def _rank(self, node: object) -> tuple[bool, bool, bool, int]:
+    def _rank(self, node: object) -> tuple[bool, bool, int, bool, int]:
         """Return the sort key of a node; the smallest is the best choice.
 
-        In order of weight: hangs, has an overdue request, has no connection, number of pending
-        requests.
+        In order of weight: hangs, has an overdue request, number of failed attempts to connect, has
+        no connection, number of pending requests.
         """
         connection = self._manager._conns.get(node)
+        failures = self._manager._backoff.get(node, (0,))[0]
         if connection is None:
-            return node in self._hanging, False, True, 0
+            return node in self._hanging, False, failures, True, 0
         oldest = next(iter(connection.in_flight_requests), None)
         overdue = oldest is not None and self._now() - oldest[2] > _OVERDUE_SECONDS
         waiting = len(connection.in_flight_requests)
-        return node in self._hanging, overdue, not connection.connected, waiting
+        return node in self._hanging, overdue, failures, not connection.connected, waiting
 
 
 def avoid_hanging_nodes(client: Any) -> None:

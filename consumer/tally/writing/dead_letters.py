@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_facts import MAX_DEAD_LETTER_BYTES
 from calmstream.broker.transport import Record
 from calmstream.common.errors import Rejection
-from calmstream.consumer.runtime.topic_checks import MAX_DEAD_LETTER_BYTES
 from calmstream.consumer.tally.folding.fold import Outcome
 from calmstream.consumer.tally.writing.outbox import Outbox, Write
 from calmstream.estimators.plan import Plan

@@ -13,7 +13,7 @@ from kafka.net.manager import KafkaConnectionManager
 
 from calmstream.broker.kafka.client_repairs.hanging_nodes import NodeChoice, avoid_hanging_nodes
 
-WELL, OTHER = 1, 2
+WELL, OTHER, BOOTSTRAP = 1, 2, 9
 TRIES = 64  # the choice among equals is random: one wrong in two shows at 1e-19
 
 
@@ -47,6 +47,7 @@ class Manager:
 
     nodes: tuple[int, ...] = (WELL, OTHER)
     backoff: dict[int, float] = field(default_factory=dict)
+    _backoff: dict[int, tuple[int, float, float]] = field(default_factory=dict)
     _conns: dict[int, Connection] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -55,6 +56,9 @@ class Manager:
 
     def brokers(self) -> list[Node]:
         return [Node(node) for node in self.nodes]
+
+    def bootstrap_brokers(self) -> list[Node]:
+        return [Node(BOOTSTRAP)]
 
     def connection_delay(self, node: int) -> float:
         return self.backoff.get(node, 0.0)
@@ -69,7 +73,7 @@ class Manager:
         """Do nothing: no connection was refused."""
 
     def get_connection(self, node: int, **_: Any) -> Connection:
-        if node not in self.nodes:
+        if node not in (*self.nodes, BOOTSTRAP):
             raise kafka_errors.UnknownBrokerIdError(node)
         if node not in self._conns:
             self._conns[node] = Connection()
@@ -112,6 +116,21 @@ def test_without_the_repair_the_client_prefers_a_node_without_a_connection(bench
     assert bench.chosen() == {WELL}
 
 
+def test_the_bootstrap_addresses_are_tried_while_all_nodes_fail(bench: Bench) -> None:
+    bench.manager._backoff[WELL] = (1, 0.0, 0.0)
+    assert bench.chosen() == {OTHER}, "one node does not fail"
+    bench.manager._backoff[OTHER] = (1, 0.0, 0.0)
+    assert bench.chosen() == {BOOTSTRAP}
+    bench.manager._backoff[BOOTSTRAP] = (2, 0.0, 0.0)
+    assert bench.chosen() == {WELL, OTHER}, "the one that failed least often"
+
+
+def test_without_the_repair_the_client_never_uses_a_bootstrap_address_again(bench: Bench) -> None:
+    bench.manager._backoff = {WELL: (1, 0.0, 0.0), OTHER: (1, 0.0, 0.0)}
+    theirs = KafkaConnectionManager.least_loaded_node
+    assert BOOTSTRAP not in {theirs(bench.manager) for _ in range(TRIES)}, "the fault is gone"
+
+
 def test_equal_nodes_are_chosen_in_turn_and_idle_ones_before_busy_ones(bench: Bench) -> None:
     assert bench.chosen() == {WELL, OTHER}
     bench.connect(WELL).greet()
@@ -144,12 +163,13 @@ def test_a_node_with_an_overdue_answer_is_not_chosen(bench: Bench) -> None:
 
 
 def test_a_hanging_node_is_chosen_where_there_is_no_other(bench: Bench) -> None:
-    for node in (WELL, OTHER):
+    for node in (WELL, OTHER, BOOTSTRAP):
         bench.connect(node)
         bench.time_out(node)
-    assert bench.chosen() == {WELL, OTHER}
+    assert bench.chosen() == {WELL, OTHER, BOOTSTRAP}
     bench.manager.backoff[WELL] = 0.5
-    assert bench.chosen() == {OTHER}
+    assert bench.chosen() == {OTHER, BOOTSTRAP}
+    bench.manager.backoff[BOOTSTRAP] = 0.5
     bench.connect(OTHER).paused.add("throttle")
     assert bench.chosen() == {None}
 

@@ -79,4 +79,5 @@ def test_windows_with_kept_counts_are_shown() -> None:
     found = inspect(stage.plan, stage.broker, stage.names, stage.clock)
     assert (found.windows.final, found.windows.kept) == (4, 4)
     stage.topics.delete([stage.names.counts])
-    assert inspect(stage.plan, stage.broker, stage.names, stage.clock).windows.kept is None
+    with pytest.raises(FatalError, match="counts does not exist"):
+        inspect(stage.plan, stage.broker, stage.names, stage.clock)

@@ -144,16 +144,3 @@ def test_without_tests_the_wait_ends_with_a_warning() -> None:
     with capture_logs() as logs:
         waiter.run(threading.Event())
     assert [e["tested_through"] for e in logs if "tests of change" in e["event"]] == [-1]
-
-
-def test_without_a_counts_topic_no_tests_are_waited_for() -> None:
-    bench = Bench(published_plan(windows=1))
-    bench.topics.delete([bench.names.counts])
-    bench.close_all(1)
-    bench.put_all()
-    work(bench.publication())
-    waiter = FinalsWaiter(bench.plan, bench.broker, bench.names, bench.clock, 0, tests_seconds=60.0)
-    waiter.health.turned = lambda: bench.clock.advance(7)  # type: ignore[method-assign]
-    began = bench.clock.monotonic()
-    waiter.run(threading.Event())
-    assert bench.clock.monotonic() - began < 60

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from structlog.testing import capture_logs
 
 from calmstream.broker.transport import Partition, Record, TopicSpec
 from calmstream.common.errors import FatalError, RecoverableError
@@ -171,40 +170,6 @@ def test_a_running_publisher_deletes_nothing_after_its_counts_topic_is_lost(agai
         bench.topics.create(counts_spec(bench))
     work(bench.publication())
     assert raw(bench) == before
-
-
-def test_a_publisher_that_finds_no_counts_topic_keeps_what_finals_name() -> None:
-    bench = filled(trimmed=False)
-    work(bench.publication())
-    before = raw(bench)
-    bench.trim_inputs()
-    bench.topics.delete([bench.names.counts])
-    blind = bench.publication()
-    for _ in range(3):
-        work(blind)
-        bench.clock.advance(60)
-    assert len(bench.state_keys()) == 4 + 4
-    bench.topics.create(counts_spec(bench))
-    successor = bench.publication()
-    for _ in range(3):
-        work(successor)
-        bench.clock.advance(60)
-    assert raw(bench) == before
-    assert len(bench.state_keys()) == 4
-
-
-def test_without_a_counts_topic_finals_are_published_and_one_line_says_so() -> None:
-    bench = filled()
-    bench.topics.delete([bench.names.counts])
-    with capture_logs() as logs:
-        publisher = bench.publisher()
-        work(publisher)
-    assert [e["log_level"] for e in logs if "calmstream topics" in e["event"]] == ["warning"]
-    assert not any(s.manifest.counts for s in bench.shown())
-    assert publisher.finished
-    bench.clock.advance(60)
-    work(publisher)
-    assert len(bench.state_keys()) == 4
 
 
 def test_a_final_of_an_earlier_release_is_complete_as_it_was() -> None:

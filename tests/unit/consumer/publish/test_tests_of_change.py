@@ -191,27 +191,6 @@ def test_a_window_is_not_tested_before_the_counts_of_the_one_before_were_read() 
     assert raw_tests(one) == undisturbed(2)
 
 
-def test_a_window_after_a_final_without_counts_is_tested_against_all_before() -> None:
-    """A final of an earlier release names no counts, and its closed records are gone."""
-    one = unread(2)
-    counts = [spec for spec in one.names.specs(0) if spec.name == one.names.counts]
-    one.topics.delete([one.names.counts])
-    for log in one.logs:
-        one.put(log, log.closed(0))
-    work(one.publication())
-    assert one.kinds() == closed_kinds(1)
-    one.topics.create(counts)
-    for log in one.logs:
-        one.put(log, log.closed(1))
-    session = one.publication()
-    work(session)
-    assert session.finished
-    assert list(records_of(one)) == [1]
-    previous, earlier = records_of(one)[1].families
-    assert previous.reason == "the counts of the windows before are not kept"
-    assert earlier.tested == len(one.plan.marginals)
-
-
 def test_a_record_that_another_program_replaces_is_not_written_for_ever() -> None:
     one = bench(1)
     session = one.publication()

@@ -118,19 +118,6 @@ def test_running_totals_bridge_windows_that_are_not_kept() -> None:
             history.ask(["a0"], "1")
 
 
-def test_windows_published_without_counts_are_not_kept() -> None:
-    bench = Bench(published_plan(groups=3))
-    bench.close_all()
-    bench.put_all()
-    bench.topics.delete([bench.names.counts])
-    work(bench.publication())
-    bench.topics.create([s for s in bench.names.specs(0) if s.name == bench.names.counts])
-    with asking(bench) as history:
-        assert history.windows() == []
-        with pytest.raises(InvalidInput, match="window 0 is not kept: it was published without"):
-            history.ask(["a0"])
-
-
 def test_without_the_topic_the_remedy_is_named() -> None:
     bench = filled()
     bench.topics.delete([bench.names.counts])

@@ -79,7 +79,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def member(reader: ScriptedReader, clock: ManualClock) -> Membership:
-    membership = Membership(reader, clock, load(TallyConfig, retry_seconds=3.0, poll_seconds=0))
+    membership = Membership(reader, clock, load(TallyConfig, retry_seconds=3.0, poll_seconds=0), 2)
     membership.join(["reports"])
     return membership
 
@@ -175,7 +175,7 @@ def test_a_broker_that_does_not_answer_is_asked_again_until_the_budget_is_spent(
 
 
 def test_failed_polls_do_not_renew_the_session(reader: ScriptedReader, clock: ManualClock) -> None:
-    member = Membership(reader, clock, load(TallyConfig, session_seconds=10.0, poll_seconds=0))
+    member = Membership(reader, clock, load(TallyConfig, session_seconds=10.0, poll_seconds=0), 2)
     member.join(["reports"])
     member.poll()
     member.guard()

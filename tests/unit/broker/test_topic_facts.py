@@ -9,13 +9,9 @@ import pytest
 
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_facts import faults, required_retention_ms, verify_topics
 from calmstream.broker.transport import TopicSpec
 from calmstream.common.errors import FatalError
-from calmstream.consumer.runtime.topic_checks import (
-    find_counts,
-    required_retention_ms,
-    verify_topics,
-)
 from calmstream.estimators.plan import Plan
 from calmstream.topics import ensure_topics
 from tests.support.tally import names_of, small_plan
@@ -52,6 +48,7 @@ WRONG = [
     (NAMES.state, "cleanup.policy", "delete"),
     (NAMES.state, "max.message.bytes", "1000"),
     (NAMES.snapshots, "cleanup.policy", "delete"),
+    (NAMES.counts, "cleanup.policy", "delete"),
     (NAMES.dead_letters, "max.message.bytes", "16383"),
 ]
 
@@ -63,36 +60,28 @@ def test_a_wrong_setting_is_named_with_its_topic(topic: str, name: str, value: s
     assert "\n" not in str(stop.value)
 
 
-@pytest.mark.parametrize(
-    "topic", [spec.name for spec in NAMES.specs(0) if spec.name != NAMES.counts]
-)
+@pytest.mark.parametrize("topic", [spec.name for spec in NAMES.specs(0)])
 def test_a_missing_topic_is_named_with_the_remedy(topic: str) -> None:
     with pytest.raises(FatalError, match=f"topic {topic} does not exist; create it: calmstream"):
         made(PLAN, NAMES, lambda spec: None if spec.name == topic else spec)
 
 
-@pytest.mark.parametrize("topic", [NAMES.reports(0), NAMES.state, NAMES.snapshots])
-def test_another_number_of_partitions_is_refused(topic: str) -> None:
-    with pytest.raises(FatalError, match=f"topic {topic} has 3 partitions, the plan states"):
-        made(PLAN, NAMES, lambda s: replace(s, partitions=3) if s.name == topic else s)
+@pytest.mark.parametrize("topic", [NAMES.reports(0), NAMES.state])
+def test_too_few_partitions_are_refused(topic: str) -> None:
+    with pytest.raises(FatalError, match=f"topic {topic} has 1 partitions, the plan states 2"):
+        made(PLAN, NAMES, lambda s: replace(s, partitions=1) if s.name == topic else s)
 
 
-def test_the_counts_topic_may_be_missing_but_not_wrong() -> None:
-    made(PLAN, NAMES, lambda spec: None if spec.name == NAMES.counts else spec)
+def test_more_partitions_stop_the_collection_and_not_the_counting() -> None:
     broker = InProcessBroker()
     topics = broker.topics()
-    assert find_counts(NAMES, topics) is None
-    topics.create([TopicSpec(NAMES.counts, 1, {"cleanup.policy": "delete"})])
-    with pytest.raises(FatalError, match=r"counts has cleanup\.policy=delete, not compact"):
-        find_counts(NAMES, topics)
-
-
-def test_a_counts_topic_that_may_not_be_described_counts_as_missing() -> None:
-    class Refusing:
-        def describe(self, names: list[str]) -> None:
-            raise FatalError(f"looking up {names[0]}: not authorised")
-
-    assert find_counts(NAMES, Refusing()) is None  # type: ignore[arg-type]
+    topics.create(
+        [replace(spec, partitions=3) for spec in NAMES.specs(required_retention_ms(PLAN))]
+    )
+    found = verify_topics(PLAN, NAMES, topics)
+    assert all(not fault.stops for fault in faults(PLAN, NAMES, found, list(found)))
+    with pytest.raises(FatalError, match="3 partitions, the plan states 2"):
+        ensure_topics(broker, PLAN, NAMES)
 
 
 def test_the_command_creates_what_is_missing_once_and_verifies_the_rest() -> None:

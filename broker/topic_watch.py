@@ -1,0 +1,146 @@
+"""Watches the facts about a plan's topics, and whether a broker answers at all.
+
+The Kafka client shows neither. It repeats its requests for a deleted topic silently, reads on from
+a topic whose settings are wrong, and reads nothing while no broker answers.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping
+
+from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_facts import SETTINGS, faults
+from calmstream.broker.transport import TopicInfo, Topics
+from calmstream.common.clock import Clock
+from calmstream.common.errors import BrokerUnreachable, FatalError
+from calmstream.estimators.plan import Plan
+
+EVERY_SECONDS = 10.0
+"""Time between two checks, unless a role states another one."""
+
+
+class TopicWatch:
+    """Checks the topics of one plan regularly, on a thread of its own.
+
+    Args:
+        plan: the plan.
+        names: names of the plan's topics.
+        topics: an administrator that is safe for use from several threads; the caller closes it.
+        found: the descriptions of the topics that this role uses, when it started.
+        clock: measures the interval.
+        every_seconds: time between two checks. A fault is found after at most this time and the
+            duration of one request.
+        retry_seconds: longest time without an answer; None means that the caller looks at
+            :meth:`silent_seconds` itself.
+
+    Attributes:
+        fault: what is wrong and does not stop the counting; empty while all is right.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        names: TopicNames,
+        topics: Topics,
+        found: Mapping[str, TopicInfo],
+        clock: Clock,
+        *,
+        every_seconds: float = EVERY_SECONDS,
+        retry_seconds: float | None = None,
+    ) -> None:
+        self.fault = ""
+        self._plan = plan
+        self._names = names
+        self._topics = topics
+        self._ids = {name: info.id for name, info in found.items()}
+        self._clock = clock
+        self._every = every_seconds
+        self._retry_seconds = retry_seconds
+        self._answered = clock.monotonic()
+        self._failing_since: float | None = None
+        self._next = self._answered + every_seconds
+        self._check: threading.Thread | None = None
+        self._error = ""
+        self._judge(found)
+
+    def turn(self) -> None:
+        """Begin a check if one is due. Called often; never blocks.
+
+        Raises:
+            BrokerUnreachable: no check was answered for ``retry_seconds``.
+            FatalError: an earlier check found a fault that stops the plan; the message has the
+                remedy.
+        """
+        if self._error:
+            raise FatalError(self._error)
+        now = self._clock.monotonic()
+        failing = 0.0 if self._failing_since is None else now - self._failing_since
+        if self._retry_seconds is not None and failing >= self._retry_seconds:
+            raise BrokerUnreachable(
+                f"no broker has answered for {self.silent_seconds():.0f} s; start again"
+            )
+        if now >= self._next and (self._check is None or not self._check.is_alive()):
+            self._next = now + self._every
+            self._check = threading.Thread(target=self._look, name="topics", daemon=True)
+            self._check.start()
+
+    def silent_seconds(self) -> float:
+        """Return the age of the last answer from a broker while checks fail; 0 otherwise.
+
+        A process that was halted has missed no answer.
+        """
+        failing = self._failing_since is not None
+        return self._clock.monotonic() - self._answered if failing else 0.0
+
+    @property
+    def stopped_by(self) -> str:
+        """The fault that stops the plan; empty while there is none."""
+        return self._error
+
+    def _look(self) -> None:
+        try:
+            found = described(self._topics, self._ids)
+        except Exception:  # noqa: BLE001 - the age of the last answer shows it
+            if self._failing_since is None:
+                self._failing_since = self._clock.monotonic()
+            return
+        self._answered, self._failing_since = self._clock.monotonic(), None
+        self._error = self._error or self._changed(found)
+        if not self._error:
+            self._judge(found)
+
+    def _judge(self, found: Mapping[str, TopicInfo]) -> None:
+        wrong = list(faults(self._plan, self._names, found, self._ids))
+        self._error = next((fault.text for fault in wrong if fault.stops), "")
+        self.fault = next((fault.text for fault in wrong if not fault.stops), "")
+
+    def _changed(self, found: Mapping[str, TopicInfo]) -> str:
+        """Return which topic is another one than at the start, and the remedy."""
+        for name, known in self._ids.items():
+            if name not in found:
+                return (
+                    f"topic {name} was deleted while it was in use; if the plan was retired, stop "
+                    "this service; else create it again (calmstream topics) and count what is left "
+                    "into a new output namespace"
+                )
+            if found[name].id != known:
+                return (
+                    f"topic {name} was deleted and created again (id {found[name].id}, was "
+                    f"{known}); start again; if that is refused, count into a new output namespace"
+                )
+        return ""
+
+
+def described(topics: Topics, names: Collection[str]) -> dict[str, TopicInfo]:
+    """Describe topics with the settings that are checked, or without where these are forbidden.
+
+    Raises:
+        RecoverableError: the broker does not answer.
+        FatalError: the topics themselves may not be described.
+    """
+    wanted = sorted(names)
+    try:
+        return topics.describe(wanted, SETTINGS)
+    except FatalError:  # a reader of results may not read settings
+        return topics.describe(wanted, ())
