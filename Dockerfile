@@ -23,7 +23,7 @@ RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels 
     cd /opt/calmstream && ln -s lib/python3.*/site-packages/calmstream/data data
 
 # Run: no compiler, no pip, no root; to write there is /tmp, and a place for a volume.
-FROM ${PYTHON_IMAGE} AS run
+FROM ${PYTHON_IMAGE}
 RUN useradd --system --uid 10001 --no-create-home calmstream && \
     install --directory --owner 10001 /var/lib/calmstream
 ENV PATH=/opt/calmstream/bin:$PATH \
@@ -36,19 +36,4 @@ HEALTHCHECK --interval=15s --timeout=3s --start-period=60s --retries=3 \
 ENTRYPOINT ["calmstream"]
 CMD ["consume", "--plan", "/etc/calmstream/plan.json", "--role", "all"]
 
-# Workers, publishers, gateways, the command line.
-FROM run AS worker
 COPY --from=build /opt/calmstream /opt/calmstream
-
-# The same environment with what serve and sink need beside it: database drivers, Arrow, FastAPI.
-FROM build AS build-results
-COPY requirements-results.lock ./
-RUN /opt/build/bin/pip --python /opt/calmstream/bin/python install --no-cache-dir --require-hashes \
-        --requirement requirements-results.lock
-
-# docker build --target results: every command, serve and sink too; several times as large.
-FROM run AS results
-COPY --from=build-results /opt/calmstream /opt/calmstream
-
-# Without --target the image is the small one.
-FROM worker

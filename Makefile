@@ -20,10 +20,10 @@ $(VENV)/.service: pyproject.toml
 	@echo "making $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --quiet --editable '.[gateway]'
+	@$(BIN)/python -m pip install --quiet --quiet --editable '.[service]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.serve
+$(VENV)/.dev: $(VENV)/.service
 	@echo "adding the development tools (once)"
 	@$(BIN)/python -m pip install --quiet --group dev
 	@touch $@
@@ -31,12 +31,7 @@ $(VENV)/.dev: $(VENV)/.serve
 demo: $(VENV)/.service ## the whole pipeline on real data, about a minute, nothing to set up
 	@$(BIN)/calmstream demo
 
-$(VENV)/.serve: $(VENV)/.service
-	@echo "adding what the page of results needs (once)"
-	@$(BIN)/python -m pip install --quiet --quiet --editable '.[serve]'
-	@touch $@
-
-demo-serve: $(VENV)/.serve ## the demo with a page of its results, which stays open
+demo-serve: $(VENV)/.service ## the demo with a page of its results, which stays open
 	@$(BIN)/calmstream demo --serve $(ARGS)
 
 demo-web: $(VENV)/.service edge ## a page in a browser reports, the gateway takes it, tables appear (needs Node 20)
@@ -143,13 +138,9 @@ pgm: .venv-pgm/.ready ## against Private-PGM, in an environment of its own: hour
 
 lock: $(VENV)/.dev ## pin what the image installs and what builds it (requirements*.lock, with hashes)
 	@$(BIN)/python -m pip install --quiet pip-tools
-	@$(BIN)/pip-compile --quiet --extra gateway --generate-hashes --strip-extras \
+	@$(BIN)/pip-compile --quiet --extra service --generate-hashes --strip-extras \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 		--output-file requirements.lock pyproject.toml
-	@$(BIN)/pip-compile --quiet --extra gateway --extra serve --extra sink --constraint requirements.lock \
-		--generate-hashes --strip-extras \
-		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
-		--output-file requirements-results.lock pyproject.toml
 	@$(BIN)/pip-compile --quiet --only-build-deps --build-deps-for wheel --allow-unsafe \
 		--generate-hashes --strip-extras \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
@@ -159,9 +150,8 @@ audit: $(VENV)/.dev ## known vulnerabilities of what the image installs (asks a 
 	@$(BIN)/python -m pip install --quiet pip-audit
 	@$(BIN)/python deploy/audit.py
 
-image: ## the container images: calmstream:local, and calmstream-results:local with serve and sink (needs Docker)
+image: ## the container image, calmstream:local (needs Docker)
 	docker build --tag calmstream:local .
-	docker build --target results --tag calmstream-results:local .
 
 image-test: $(VENV)/.dev broker-jars ## build the image on a base made here, and run it as compose and the chart do (root, Docker, debootstrap)
 	@tests/containers/bases.sh bookworm

@@ -53,47 +53,29 @@ COMMANDS = (
 )
 
 
-EXTRAS: Mapping[str, frozenset[str]] = {
-    "arrow": frozenset(("pyarrow",)),
-    "signed": frozenset(("cryptography",)),
-    "service": frozenset(
-        (
-            "cramjam",
-            "crc32c",
-            "cryptography",
-            "kafka",
-            "prometheus_client",
-            "rich",
-            "structlog",
-        )
-    ),
-    "gateway": frozenset(("httptools", "uvicorn", "uvloop")),
-    "serve": frozenset(("fastapi", "httptools", "pyarrow", "pydantic", "uvicorn")),
-    "sink": frozenset(("duckdb", "psycopg")),
-}
-"""Modules by the extra of the distribution that installs them.
-
-If several extras have a module, the error message names that of the command, or else the first one.
-Devices need none of the modules, except those of ``signed`` for signed plans.
-"""
+SERVICE = frozenset(
+    (
+        *("cramjam", "crc32c", "duckdb", "fastapi", "httptools", "kafka", "prometheus_client"),
+        *("psycopg", "pyarrow", "pydantic", "rich", "structlog", "uvicorn", "uvloop"),
+    )
+)
+"""Modules that ``pip install calmstream`` leaves out: devices need none of them."""
 
 
 class MissingExtra(InvalidInput):
-    """A command needs packages that were not installed with calmstream.
+    """Something needs a module of the service, which was not installed with calmstream.
 
     Args:
         what: what the user wanted to run, such as ``calmstream plan``.
         module: the missing module.
-        extra: the extra that installs it.
     """
 
-    def __init__(self, what: str, module: str, extra: str) -> None:
+    def __init__(self, what: str, module: str) -> None:
         super().__init__(
             f"{what} needs the package {module}, which is not installed: "
-            f"pip install 'calmstream[{extra}]'"
+            "pip install 'calmstream[service]'"
         )
         self.module = module
-        self.extra = extra
 
 
 class Parser(argparse.ArgumentParser):
@@ -147,7 +129,7 @@ def parser(chosen: str | None = None) -> Parser:
         try:
             _module(name).add(commands)
         except MissingExtra as error:
-            top.missing = MissingExtra("the whole command line", error.module, error.extra)
+            top.missing = MissingExtra("the whole command line", error.module)
             commands.add_parser(name, help="needs a package that is not installed, see below")
     if top.missing is not None:
         top.epilog = str(top.missing)
@@ -167,16 +149,8 @@ def _module(command: str) -> ModuleType:
 
 
 def _missing(error: ModuleNotFoundError, what: str) -> MissingExtra | None:
-    """Return the error that names the extra of a missing module; None if no extra has it.
-
-    Args:
-        error: the error of the import.
-        what: what the user wanted to run, such as ``calmstream plan``.
-    """
-    module, own = error.name or "", what.rpartition(" ")[2]
-    named = sorted(EXTRAS, key=lambda name: name != own)  # the command's own extra first
-    extra = next((name for name in named if module in EXTRAS[name]), None)
-    return None if extra is None else MissingExtra(what, module, extra)
+    """Return the error that says how to install a missing module; None if it is another one."""
+    return MissingExtra(what, error.name) if error.name in SERVICE else None
 
 
 ONE_THREAD: Mapping[str, str] = dict.fromkeys(

@@ -6,7 +6,6 @@
 #
 #   deploy/check-image.sh [HOST:PORT]
 #
-# TARGET=results checks the image with serve and sink.
 # PYTHON names the interpreter (/usr/bin/python3); other users must be able to run it.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -29,9 +28,6 @@ pip=(/opt/build/bin/pip --quiet --disable-pip-version-check --no-cache-dir)
 into=(--python /opt/calmstream/bin/python)
 "${pip[@]}" install --require-hashes --requirement /opt/src/requirements-build.lock
 "${pip[@]}" "${into[@]}" install --require-hashes --requirement /opt/src/requirements.lock
-if [ "${TARGET:-}" = results ]; then
-    "${pip[@]}" "${into[@]}" install --require-hashes --requirement /opt/src/requirements-results.lock
-fi
 "${pip[@]}" wheel --no-deps --no-build-isolation --wheel-dir /opt/wheels /opt/src
 "${pip[@]}" "${into[@]}" install --no-deps /opt/wheels/*.whl
 rm -rf /opt/build /opt/wheels
@@ -46,10 +42,7 @@ cd /
 mount -t tmpfs -o mode=1777 tmpfs /tmp
 "${user[@]}" sh -c 'id -u; ! touch /opt/calmstream/x 2>/dev/null; ! touch /etc/x 2>/dev/null'
 "${user[@]}" calmstream --version
-if [ "${TARGET:-}" = results ]; then
-    "${user[@]}" python -c 'import duckdb, psycopg, pyarrow.parquet, fastapi'
-    "${user[@]}" calmstream sink --help >/dev/null
-fi
+"${user[@]}" python -c 'import duckdb, psycopg, pyarrow.parquet, fastapi'
 data=$("${user[@]}" python -c 'import calmstream.data as d; print(d.__path__[0])')/adult.csv.gz
 "${user[@]}" calmstream plan "$data" --columns sex,income --epsilon 2 --users 1000 --k 2 \
     --window 5s --grace 1s --skew 1s --lifetime 10m --name image-check --out /tmp/plan.json >/dev/null
@@ -66,9 +59,7 @@ trap 'kill -9 $service 2>/dev/null || true' EXIT
 "${user[@]}" calmstream produce "${where[@]}" --records "$data" --rate 3000 2>/dev/null
 "${user[@]}" CALMSTREAM_HTTP_PORT=19464 calmstream health && echo healthy
 "${user[@]}" calmstream export "${where[@]}" --kind final --marginal sex,income | head -3
-if [ "${TARGET:-}" = results ]; then
-    "${user[@]}" calmstream sink "${where[@]}" --to duckdb:/tmp/results.duckdb --once
-fi
+"${user[@]}" calmstream sink "${where[@]}" --to duckdb:/tmp/results.duckdb --once
 kill -TERM "$service"
 status=0
 wait "$service" || status=$?

@@ -109,7 +109,7 @@ def _writer(args: argparse.Namespace) -> Callable[[Iterable[Snapshot], Any], int
     except ModuleNotFoundError:
         raise InvalidInput(
             f"--format {args.format} needs the package pyarrow, which is not installed: "
-            "pip install 'calmstream[arrow]'"
+            "pip install 'calmstream[service]'"
         ) from None
     namespace = args.output_namespace or args.namespace
     formats = BINARY_STATISTICS if args.summaries else BINARY_FORMATS

@@ -80,7 +80,7 @@ def as_arrow(plan: Plan, answer: Answer) -> bytes:
     except ImportError:
         raise InvalidInput(
             "--format arrow needs the package pyarrow, which is not installed: "
-            "pip install 'calmstream[arrow]'"
+            "pip install 'calmstream[service]'"
         ) from None
     about = document(plan, answer)
     cells = {name: about.pop(name) for name in ("table", "stderr")}

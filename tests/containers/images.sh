@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Build images from local bases (bases.sh), where images cannot be pulled:
 #
-#   tests/containers/images.sh [calmstream] [results] [kafka] [prometheus] [tests-3.11] [tests-3.13]
+#   tests/containers/images.sh [calmstream] [kafka] [prometheus] [tests-3.11] [tests-3.13]
 #
-# calmstream:local and calmstream-results:local from the real Dockerfile, calmstream-kafka:8.1.0, calmstream-prometheus:local, and
+# calmstream:local from the real Dockerfile, calmstream-kafka:8.1.0, calmstream-prometheus:local, and
 # images that run the tests. By default all but the last two. BASE names another base.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -11,15 +11,12 @@ export DOCKER_BUILDKIT=0 # BuildKit would ask a registry for local names
 base=${BASE:-calmstream-base:3.11}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-[ "$#" -gt 0 ] || set -- calmstream results kafka prometheus
+[ "$#" -gt 0 ] || set -- calmstream kafka prometheus
 
 for image in "$@"; do
     case $image in
     calmstream)
-        docker build --build-arg "PYTHON_IMAGE=$base" --target worker --tag calmstream:local .
-        ;;
-    results)
-        docker build --build-arg "PYTHON_IMAGE=$base" --target results --tag calmstream-results:local .
+        docker build --build-arg "PYTHON_IMAGE=$base" --tag calmstream:local .
         ;;
     kafka)
         # testcontainers reads the tag as a version of the Confluent Platform; 8.1 holds Kafka 4.1.

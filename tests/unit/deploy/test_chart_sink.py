@@ -17,7 +17,7 @@ from tests.support.deploy import LOCAL, SINK, assert_confined, chart_values, che
 def test_the_sink_stands_beside_the_other_roles() -> None:
     assert set(SINK.workloads) == {*LOCAL.workloads, "sink"}
     assert "sink" not in LOCAL.workloads
-    assert SINK.container("sink")["image"].startswith("registry.example.org/calmstream-results:")
+    assert SINK.container("sink")["image"].startswith("registry.example.org/calmstream:")
 
 
 def test_the_command_line_takes_the_arguments() -> None:

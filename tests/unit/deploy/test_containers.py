@@ -22,14 +22,14 @@ def test_the_bases_of_both_stages_are_the_argument() -> None:
     stages = re.findall(r"^FROM (\S+)(?: AS (\S+))?$", text, re.MULTILINE)
     named = {name for _, name in stages}
     assert [base for base, _ in stages if base not in named] == ["${PYTHON_IMAGE}"] * 2
-    assert stages[-1] == ("worker", ""), "the default stays small"
+    assert [name for _, name in stages] == ["build", ""]
     assert "ARG PYTHON_IMAGE=python:3.12-slim\n" in text
 
 
 def test_everything_that_the_image_installs_or_builds_with_is_locked_by_hash() -> None:
     text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
     steps = [step for line in text.splitlines() for step in line.split("&&") if "bin/pip" in step]
-    assert len(steps) == 5
+    assert len(steps) == 4
     for step in steps:
         assert "--require-hashes" in step or "--no-deps" in step, step
     assert "--no-build-isolation" in text, "the backend of another version would be fetched"
@@ -38,19 +38,10 @@ def test_everything_that_the_image_installs_or_builds_with_is_locked_by_hash() -
     assert "--hash=sha256:" in lock
 
 
-def locked(name: str) -> dict[str, str]:
-    text = (ROOT / f"{name}.lock").read_text()
-    return dict(re.findall(r"^([\w.-]+)==(\S+) ", text, re.MULTILINE))
-
-
-def test_only_the_image_of_results_has_drivers() -> None:
-    worker, results = locked("requirements"), locked("requirements-results")
-    assert worker.items() <= results.items(), "a shared package has another version: make lock"
-    drivers = {"duckdb", "fastapi", "psycopg", "psycopg-binary", "pyarrow"}
-    assert drivers <= set(results)
-    assert not drivers & set(worker)
-    (copied,) = re.findall(r" AS worker\nCOPY --from=(\S+)", (ROOT / "Dockerfile").read_text())
-    assert copied == "build"
+def test_the_image_has_what_every_command_needs() -> None:
+    text = (ROOT / "requirements.lock").read_text()
+    locked = set(re.findall(r"^([\w.-]+)==", text, re.MULTILINE))
+    assert {"duckdb", "fastapi", "kafka-python", "psycopg", "psycopg-binary", "pyarrow"} <= locked
 
 
 def test_nothing_names_the_version_of_python_to_find_the_data() -> None:

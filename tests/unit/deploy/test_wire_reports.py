@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from calmstream.estimators.mechanisms import MECHANISMS
+from calmstream.estimators.mechanisms.registry import MECHANISMS
 from tests.support.examples import wire as wire_examples
 from tests.support.perturbing import Stream, perturb, uniform
 

@@ -72,7 +72,7 @@ def test_a_table_for_people_says_what_it_is_about() -> None:
 
 def test_arrow_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InvalidInput, match=r"pip install 'calmstream\[arrow\]'"):
+    with pytest.raises(InvalidInput, match=r"pip install 'calmstream\[service\]'"):
         as_arrow(PLAN, ANSWER)
 
 
