@@ -15,25 +15,15 @@ if TYPE_CHECKING:
     from calmstream.consumer.subscribe.subscribe import subscribe
     from calmstream.estimators.plan import Plan
     from calmstream.estimators.plan.document import read_plan
-    from calmstream.producer import (
-        Allotment,
-        DeviceStore,
-        FileStore,
-        MemoryStore,
-        PlanRefused,
-        Policy,
-        Refusal,
-        Report,
-        Reporter,
-        Sent,
-        Status,
-        history,
-        read_device_plan,
-        rejoin,
-        set_policy,
-        withdraw,
-    )
+    from calmstream.producer.device.control import history, rejoin, set_policy, withdraw
+    from calmstream.producer.device.history import Sent
+    from calmstream.producer.device.policy import Allotment, Policy, Status
+    from calmstream.producer.device.read_plan import read_device_plan
+    from calmstream.producer.device.report import Report
+    from calmstream.producer.device.reporter import Reporter
+    from calmstream.producer.device.store import DeviceStore, FileStore, MemoryStore
     from calmstream.producer.gateway.batcher import Batcher
+    from calmstream.producer.signed.refusal import PlanRefused, Refusal
 
 __all__ = [
     "Allotment",
@@ -62,24 +52,32 @@ __all__ = [
     "withdraw",
 ]
 
-_OTHERS = {
-    "Answer": "calmstream.consumer.read.answer",
-    "Batcher": "calmstream.producer.gateway.batcher",
-    "History": "calmstream.consumer.read.history",
-    "Plan": "calmstream.estimators.plan",
-    "Snapshot": "calmstream.consumer.subscribe.assembler",
-    "Table": "calmstream.consumer.subscribe.assembler",
-    "read_plan": "calmstream.estimators.plan.document",
-    "subscribe": "calmstream.consumer.subscribe.subscribe",
+_MODULES = {
+    "consumer.read.answer": ("Answer",),
+    "consumer.read.history": ("History",),
+    "consumer.subscribe.assembler": ("Snapshot", "Table"),
+    "consumer.subscribe.subscribe": ("subscribe",),
+    "estimators.plan": ("Plan",),
+    "estimators.plan.document": ("read_plan",),
+    "producer.device.control": ("history", "rejoin", "set_policy", "withdraw"),
+    "producer.device.history": ("Sent",),
+    "producer.device.policy": ("Allotment", "Policy", "Status"),
+    "producer.device.read_plan": ("read_device_plan",),
+    "producer.device.report": ("Report",),
+    "producer.device.reporter": ("Reporter",),
+    "producer.device.store": ("DeviceStore", "FileStore", "MemoryStore"),
+    "producer.gateway.batcher": ("Batcher",),
+    "producer.signed.refusal": ("PlanRefused", "Refusal"),
 }
-"""The modules of names that the package ``producer`` does not have."""
+
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used, so that a program loads only the side that it uses."""
-    if name not in __all__:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_OTHERS.get(name, "calmstream.producer")), name)
+    value = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
     globals()[name] = value
     return value
 

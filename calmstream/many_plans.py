@@ -42,7 +42,7 @@ from calmstream.consumer.sink.target import Target
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.planning import require_answers
-from calmstream.producer.device.acceptance import read_any_plan
+from calmstream.producer.device.read_plan import read_any_plan
 from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 from calmstream.topics import ensure_topics
 

@@ -15,7 +15,7 @@ from math import exp, sqrt
 
 import numpy as np
 
-from calmstream.estimators.mechanisms import best_oracle
+from calmstream.estimators.mechanisms.adaptive import best_oracle
 
 Floats = np.ndarray
 

@@ -30,12 +30,12 @@ from benchmarks.attacks.attack import (
     make_plan,
     names_of,
 )
+from calmstream import PlanRefused, Policy
 from calmstream.common.errors import CalmstreamError
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.view import View
-from calmstream.producer import PlanRefused, Policy
-from calmstream.producer.device.reporter import Report
+from calmstream.producer.device.report import Report
 from calmstream.producer.device.store import FileStore, MemoryStore
 from calmstream.producer.gateway.batcher import Batcher
 from tests.support.producer import unsigned_reporter

@@ -10,8 +10,8 @@ from benchmarks.changes.batch import Windows
 from benchmarks.populations import population
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.mechanisms import standard
 from calmstream.estimators.mechanisms.base import Floats
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.view import View

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.speed.rows import Row, best, processor_seconds
-from calmstream.estimators.mechanisms import standard
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.randomness import SystemRandomness
 
 REPORTS = 300_000

@@ -9,7 +9,7 @@ import orjson
 
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
-from calmstream.producer.device.acceptance import read_signed_plan
+from calmstream.producer.device.read_plan import read_signed_plan
 from calmstream.producer.signed import issue, keys
 from calmstream.producer.signed.certificate import Certificate, certificate_of, read_statement
 

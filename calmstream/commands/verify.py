@@ -18,8 +18,9 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators.plan.loss import Loss
 from calmstream.estimators.randomness import MAX_EPSILON
 from calmstream.planning import allowed_loss
-from calmstream.producer.device.acceptance import AcceptedPlan, read_signed_plan, standing
+from calmstream.producer.device.acceptance import AcceptedPlan, standing
 from calmstream.producer.device.policy import Policy
+from calmstream.producer.device.read_plan import read_signed_plan
 from calmstream.producer.signed.keys import read_public_keys
 from calmstream.producer.signed.refusal import PlanRefused
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.plan import Plan
-from calmstream.producer.signed.lineage import signed_lineage
+from calmstream.producer.signed.envelope import signed_lineage
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ import orjson
 from rich.filesize import decimal
 from rich.markup import escape
 
+from calmstream import read_device_plan
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.plan.central_statement import expected_statement
 from calmstream.estimators.plan.kept_size import kept_window_bytes
 from calmstream.estimators.plan.loss import Loss
 from calmstream.planning import allowed_loss, expectations, findable
-from calmstream.producer import read_device_plan
 from calmstream.terminal import Console
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.settings import GatewaySettings
 from calmstream.producer.signed import issue, keys
 from calmstream.producer.signed.certificate import Statement
-from calmstream.producer.signed.lineage import signed_lineage
+from calmstream.producer.signed.envelope import signed_lineage
 
 NAMESPACE = "demo-web"
 EPSILON = "2"

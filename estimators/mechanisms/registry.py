@@ -2,39 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.mechanisms.bloom_rr import BloomRR
-from calmstream.estimators.mechanisms.coefficient import HadamardCoefficient
-from calmstream.estimators.mechanisms.grr import GRR
-from calmstream.estimators.mechanisms.olh import OLH
-from calmstream.estimators.mechanisms.oue import OUE
-from calmstream.estimators.mechanisms.product_grr import ProductGRR
-from calmstream.estimators.mechanisms.response import HadamardResponse
-from calmstream.estimators.mechanisms.sketch import HadamardSketch
-from calmstream.estimators.mechanisms.subset import SubsetSelection
-from calmstream.estimators.mechanisms.sue import SUE
 
 if TYPE_CHECKING:
     from calmstream.estimators.mechanisms.base import Mechanism
 
-_KINDS: tuple[type[Mechanism], ...] = (
-    GRR,
-    OUE,
-    SUE,
-    OLH,
-    HadamardCoefficient,
-    HadamardResponse,
-    SubsetSelection,
-    HadamardSketch,
-    ProductGRR,
-    BloomRR,
-)
+_PLACES = {
+    "grr": "grr:GRR",
+    "oue": "oue:OUE",
+    "sue": "sue:SUE",
+    "olh": "olh:OLH",
+    "hadamard-coefficient": "coefficient:HadamardCoefficient",
+    "hadamard-response": "response:HadamardResponse",
+    "subset-selection": "subset:SubsetSelection",
+    "hadamard-sketch": "sketch:HadamardSketch",
+    "product-grr": "product_grr:ProductGRR",
+    "bloom-rr": "bloom_rr:BloomRR",
+}
+"""File and class of each mechanism."""
 
-MECHANISMS: Mapping[str, type[Mechanism]] = {kind.name: kind for kind in _KINDS}
+
+class _Mechanisms(Mapping[str, "type[Mechanism]"]):
+    """Imports a mechanism when it is first named: a device loads only those of its plans."""
+
+    def __getitem__(self, name: str) -> type[Mechanism]:
+        file, _, kind = _PLACES[name].partition(":")
+        return cast(
+            "type[Mechanism]",
+            getattr(import_module(f"calmstream.estimators.mechanisms.{file}"), kind),
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_PLACES)
+
+    def __len__(self) -> int:
+        return len(_PLACES)
+
+
+MECHANISMS: Mapping[str, type[Mechanism]] = _Mechanisms()
 """Every mechanism that a plan can name."""
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.mechanisms import adaptive
+from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.base import Covariance
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.methods.shared.calm_size import Size, algorithm_1

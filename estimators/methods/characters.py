@@ -13,7 +13,7 @@ from itertools import combinations, product
 from math import gcd, lcm
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from calmstream.estimators.mechanisms import best_oracle
+from calmstream.estimators.mechanisms.adaptive import best_oracle
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.methods.hadamard import design_restricted
 from calmstream.estimators.methods.shared.coefficient_model import (

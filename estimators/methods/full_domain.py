@@ -20,7 +20,8 @@ from calmstream.estimators.linear import (
     LinearModel,
     dense,
 )
-from calmstream.estimators.mechanisms import adaptive, spec, standard
+from calmstream.estimators.mechanisms.adaptive import adaptive
+from calmstream.estimators.mechanisms.registry import spec, standard
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import statistic

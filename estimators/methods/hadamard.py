@@ -12,7 +12,7 @@ from math import comb
 from typing import TYPE_CHECKING, ClassVar
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.mechanisms import standard
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.methods.shared.coefficient_model import (
     CoefficientModel,

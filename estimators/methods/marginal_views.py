@@ -26,8 +26,9 @@ from calmstream.estimators.linear import (
     dense,
     require_at_most,
 )
-from calmstream.estimators.mechanisms import adaptive, standard
+from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.base import Covariance
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic

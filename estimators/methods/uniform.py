@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from calmstream.estimators.marginal import uniform
-from calmstream.estimators.mechanisms import adaptive, spec
+from calmstream.estimators.mechanisms.adaptive import adaptive
+from calmstream.estimators.mechanisms.registry import spec
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.plan import Group

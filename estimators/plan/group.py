@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.mechanisms import build
 from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.view import View
 
 MAX_SHARE = 1 << 32

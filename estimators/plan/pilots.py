@@ -15,8 +15,8 @@ import numpy as np
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.mechanisms import build
 from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.plan.document import read_groups
 from calmstream.estimators.plan.group import Group
 from calmstream.estimators.plan.plan import Plan

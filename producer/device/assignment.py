@@ -20,12 +20,13 @@ import hmac
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.plan import Plan
+if TYPE_CHECKING:
+    from calmstream.estimators.plan import Plan
 
 SECRET_BYTES = 16
 """Size of a device's secret: 128 bits, too many to guess."""

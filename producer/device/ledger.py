@@ -27,15 +27,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calmstream.estimators.plan import Plan
 from calmstream.producer.device.history import Sent
-from calmstream.producer.device.policy import EXACT, Policy, total
-from calmstream.producer.device.status import Status
+from calmstream.producer.device.policy import EXACT, Policy, Status, total
 from calmstream.producer.device.totals import Totals
+
+if TYPE_CHECKING:
+    from calmstream.estimators.plan import Plan
 
 FOREVER = 0
 """Value of the horizon for a plan with the guarantee ``once``: its reports count for ever."""

@@ -1,11 +1,15 @@
 """Reads a plan on a device, which does not trust the plan's author.
 
-The constants of this module bound the cost of a plan for a device. The document is checked before
-it is parsed, and the work of one report before a mechanism is prepared. A device can make a report
-under every plan that this module accepts.
+A signed plan comes in an envelope, whose signatures are verified first. The constants of this
+module bound the cost of a plan for a device. The document is checked before it is parsed, and the
+work of one report before a mechanism is prepared. A device can make a report under every plan that
+this module accepts.
 """
 
 from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
 
 import numpy as np
 
@@ -13,7 +17,10 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.plan import MAX_GROUPS, Group, Plan
 from calmstream.estimators.plan.document import parse, plan_of
 from calmstream.estimators.wire.batch import MAX_BATCH_BYTES
+from calmstream.producer.device.acceptance import AcceptedPlan
 from calmstream.producer.device.encoding import FRAME_BYTES, HEAD_BYTES
+from calmstream.producer.signed.envelope import read_envelope, signed_lineage, verify
+from calmstream.producer.signed.refusal import PlanRefused, Refusal
 
 MAX_DEVICE_PLAN_BYTES = 8 << 20
 """Maximum size of a plan document; far above the size of plans that ``calmstream plan`` writes."""
@@ -52,15 +59,61 @@ MESSAGE_CHARACTERS = 300
 _OPENING, _CLOSING, _SEPARATING = b"[{", b"]}", b",:"
 
 
+def read_signed_plan(raw: bytes, roots: Collection[str] | None) -> AcceptedPlan:
+    """Verify an envelope and read its plan. The cost is bounded, whatever the bytes are.
+
+    This function checks neither dates nor the other limits of a policy; `acceptance.standing` does.
+
+    Args:
+        raw: the bytes of the envelope: a plan with its signature and certificate.
+        roots: trusted public root keys; None accepts the root that the envelope itself names.
+
+    Raises:
+        PlanRefused: the reason is ``MALFORMED``; or ``UNSIGNED`` if the bytes are a plan without an
+            envelope; or it concerns the certificate, the signatures, the plan or the lineage.
+    """
+    raw = bytes(raw)
+    try:
+        envelope = read_envelope(raw)
+    except ValueError as error:
+        raise _no_envelope(raw, error) from None
+    statement = verify(envelope, roots)
+    plan = _signed_plan(envelope.plan)
+    if plan.lineage != signed_lineage(statement.root, plan.lineage_name):
+        raise PlanRefused(
+            Refusal.WRONG_LINEAGE, "lineage does not follow from the root and lineage_name"
+        )
+    return AcceptedPlan(plan, statement)
+
+
+def read_any_plan(
+    given: Plan | bytes, roots: Collection[str], *, allow_unsigned: bool
+) -> AcceptedPlan:
+    """Read what an application gives to a reporter: an envelope or, if allowed, a plan.
+
+    Raises:
+        PlanRefused: as for :func:`read_signed_plan`.
+    """
+    if not isinstance(given, Plan):
+        try:
+            return read_signed_plan(given, roots)
+        except PlanRefused as refused:
+            if refused.reason is not Refusal.UNSIGNED or not allow_unsigned:
+                raise
+        given = read_device_plan(given)
+    if not allow_unsigned:
+        raise _unsigned()
+    return AcceptedPlan(given, None)
+
+
 def read_device_plan(raw: bytes) -> Plan:
     """Read a plan on a device.
 
     Cost: bounded by the constants of this module, whatever the bytes are.
 
     Raises:
-        PlanError: the reason is one of `read_plan`; or the document
-            is too large, is nested too deeply or has too many values; or a report would take too
-            much work.
+        PlanError: the reason is one of `read_plan`; or the document is too large, is nested too
+            deeply or has too many values; or a report would take too much work.
     """
     try:
         raw = bytes(raw)
@@ -133,3 +186,36 @@ def _short(text: str) -> str:
     if len(text) <= MESSAGE_CHARACTERS:
         return text
     return f"{text[: MESSAGE_CHARACTERS - 1]}…"
+
+
+def _signed_plan(raw: bytes) -> Plan:
+    """Read the plan from the bytes that were signed, and check the rules for signed plans."""
+    try:
+        plan = read_device_plan(raw)
+    except PlanError as error:
+        raise PlanRefused(Refusal.UNREADABLE_PLAN, str(error)) from None
+    if plan.version < 2 or not plan.lineage_name:
+        raise PlanRefused(
+            Refusal.UNREADABLE_PLAN, "a signed plan has version 2 and states lineage_name"
+        )
+    # The digest comes from the canonical form, so equal digests prove that the bytes are canonical.
+    # The plan keeps the digest for its reports; a second serialisation is not needed.
+    if plan.digest != hashlib.sha256(raw).hexdigest():
+        raise PlanRefused(Refusal.UNREADABLE_PLAN, "the plan is not in its canonical form")
+    return plan
+
+
+def _no_envelope(raw: bytes, error: ValueError) -> PlanRefused:
+    """Return why bytes that are not an envelope are refused: an unsigned plan, or not even that."""
+    try:
+        read_device_plan(raw)
+    except PlanError as second:
+        return PlanRefused(Refusal.MALFORMED, f"neither an envelope ({error}) nor a plan: {second}")
+    return _unsigned()
+
+
+def _unsigned() -> PlanRefused:
+    return PlanRefused(
+        Refusal.UNSIGNED,
+        "sign it (calmstream sign); demonstrations and tests say allow_unsigned=True",
+    )

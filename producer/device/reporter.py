@@ -6,22 +6,13 @@ The record is perturbed on the device, so that nobody else ever sees the true re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from calmstream.common.clock import wall_clock
-from calmstream.common.errors import FatalError, Rejection
-from calmstream.estimators.mechanisms.base import Reports
-from calmstream.estimators.plan import Plan
-from calmstream.estimators.randomness import Randomness, SystemRandomness, uniform_below
-from calmstream.estimators.wire.batch import decode_report
 from calmstream.producer.device import control
-from calmstream.producer.device.acceptance import read_any_plan, standing
-from calmstream.producer.device.assignment import Place, place
-from calmstream.producer.device.encoding import encode_reports
+from calmstream.producer.device.acceptance import standing
+from calmstream.producer.device.assignment import place
 from calmstream.producer.device.history import (
     Sent,
     appended,
@@ -30,52 +21,15 @@ from calmstream.producer.device.history import (
     value_fields,
 )
 from calmstream.producer.device.ledger import DeviceState, status
-from calmstream.producer.device.policy import Policy
-from calmstream.producer.device.status import Status
+from calmstream.producer.device.policy import Policy, Status
 from calmstream.producer.device.store import DeviceStore
 from calmstream.producer.device.totals import Remaining
 from calmstream.producer.signed.refusal import PlanRefused, Refusal
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Report:
-    """A perturbed report. It may be sent several times, always unchanged.
-
-    Attributes:
-        group: index of the device's group.
-        period: number of the report's window. A report states no exact time.
-        view: index of the device's view within the group: the attributes that it is about.
-        columns: the mechanism's columns, each with a first axis of length 1, read-only.
-    """
-
-    group: int
-    period: int
-    view: int
-    columns: Reports
-
-    def encode(self, plan: Plan) -> bytes:
-        """Return the report as a batch of one report, the form in which devices send it."""
-        view = np.array([self.view], np.int64)
-        return encode_reports(plan, self.group, self.period, view, self.columns)
-
-    @classmethod
-    def decode(cls, plan: Plan, raw: bytes) -> Report:
-        """Decode a report, for a gateway that receives reports from devices.
-
-        A `Batcher` of the same plan accepts every report that this
-        returns. A tally worker can reject it only because it is too late or too early.
-
-        Args:
-            plan: the plan that the report must follow, of any version.
-            raw: the bytes that a device sent; any bytes.
-
-        Raises:
-            Rejection: the bytes are not a report of this plan; the reason is the one that a worker
-                would give. There is no other error for any bytes.
-        """
-        group, batch = decode_report(plan, raw)
-        view = 0 if batch.view is None else int(batch.view[0])
-        return cls(group, batch.period, view, _frozen(batch.columns))
+if TYPE_CHECKING:
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.randomness import Randomness
+    from calmstream.producer.device.report import Report
 
 
 class Reporter:
@@ -110,7 +64,13 @@ class Reporter:
         policy: Policy | None = None,
         allow_unsigned: bool = False,
     ) -> None:
+        # The reader of plans, the mechanism of the plan and the encoding are loaded with a plan.
+        from calmstream.estimators.randomness import SystemRandomness
+        from calmstream.producer.device.read_plan import read_any_plan
+        from calmstream.producer.device.report import perturbed
+
         self._store = store
+        self._perturbed = perturbed
         self._randomness = randomness or SystemRandomness()
         self._clock = clock
         state = control.install(store, policy)
@@ -129,8 +89,7 @@ class Reporter:
     def status(self, now: int | None = None) -> Status:
         """Return whether :meth:`report` would report, or why not; the same for every record.
 
-        Args:
-            now: time in milliseconds since the epoch; None means the clock's time.
+        ``now``, here and below, is in milliseconds since the epoch; None means the clock's time.
 
         Raises:
             CalmstreamError: the store cannot be read.
@@ -142,9 +101,6 @@ class Reporter:
 
         The reason can be a change of the policy or the end of the certificate's validity.
 
-        Args:
-            now: time in milliseconds since the epoch; None means the clock's time.
-
         Raises:
             CalmstreamError: the store cannot be read.
         """
@@ -153,9 +109,6 @@ class Reporter:
 
     def remaining(self, now: int | None = None) -> Remaining:
         """Return the epsilon that the plan's operator can still spend under the policy.
-
-        Args:
-            now: time in milliseconds since the epoch; None means the clock's time.
 
         Raises:
             CalmstreamError: the store cannot be read.
@@ -200,14 +153,14 @@ class Reporter:
         if self._status(state, now) is not Status.READY:
             return None
         where = place(self._plan, state.secret)
-        report = self._checked(self._perturb(record, where, self._plan.window_at(now)))
+        window = self._plan.window_at(now)
+        report = self._perturbed(self._plan, where, record, window, self._randomness)
         return report if self._claim(report, state.secret, now) else None
 
     def _claim(self, report: Report, secret: bytes, now: int) -> bool:
-        """Write a report to the ledger and the history, durably.
+        """Write a report to the ledger and the history, durably; return whether that is allowed.
 
-        Returns:
-            False, without writing, if another thread or process has used up the permission since.
+        Another thread or process may have used up the permission since.
         """
         claimed = False
 
@@ -240,21 +193,6 @@ class Reporter:
         )
         return replace(after, history=appended(after.history, sent))
 
-    def _checked(self, report: Report) -> Report:
-        """Return the report if a gateway can read it.
-
-        Raises:
-            FatalError: a gateway cannot read it: a defect, or a plan that a device should refuse.
-        """
-        try:
-            Report.decode(self._plan, report.encode(self._plan))
-        except Rejection as error:
-            raise FatalError(
-                f"plan {self._plan.name}: no gateway reads a report of it ({error}); nothing was "
-                "reported: read plans with read_device_plan"
-            ) from None
-        return report
-
     def _status(self, state: DeviceState, now: int) -> Status:
         if state.withdrawn:
             return Status.WITHDRAWN
@@ -275,34 +213,7 @@ class Reporter:
     def _remaining(self, state: DeviceState, now: int) -> Remaining:
         return state.totals.remaining(_policy(state), self._accepted.root, now // 1000)
 
-    def _perturb(self, record: Mapping[str, object], where: Place, window: int) -> Report:
-        view = self._plan.groups[where.group].views[where.view]
-        codes = np.zeros((1, len(self._plan.domain)), np.uint16)
-        for j in view.attributes:
-            codes[0, j] = self._code(record, j)
-        inputs = view.inputs(codes, self._plan.domain)
-        columns = self._plan.mechanisms[where.group].perturb(inputs, self._randomness)
-        return Report(where.group, window, where.view, _frozen(columns))
-
-    def _code(self, record: Mapping[str, object], j: int) -> int:
-        """Return the code of attribute j; every record has one."""
-        attribute = self._plan.domain.attributes[j]
-        try:
-            code = self._plan.domain.code(j, record[attribute.field], self._randomness)
-        except Exception:  # noqa: BLE001 - the caller's mapping and labels can raise any error
-            code = attribute.other
-        if code is None:
-            return int(uniform_below(attribute.cardinality, 1, self._randomness)[0])
-        return code
-
 
 def _policy(state: DeviceState) -> Policy:
     """Return the stored policy, or the strict default if the store has none."""
     return state.policy or Policy()
-
-
-def _frozen(columns: Mapping[str, NDArray[Any]]) -> Reports:
-    """Make the arrays read-only."""
-    for column in columns.values():
-        column.flags.writeable = False
-    return columns

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import orjson
 
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators.randomness import parse_epsilon
 from calmstream.producer.device.assignment import SECRET_BYTES
 from calmstream.producer.device.history import Sent
 from calmstream.producer.device.ledger import DeviceState, Entries, Spent
@@ -130,8 +129,8 @@ def _spent(entry: Mapping[str, Any]) -> Spent:
     numbers = (spent.window, spent.ends, spent.reports, spent.horizon)
     if any(type(number) is not int for number in numbers):
         raise TypeError("numbers are integers")
-    parse_epsilon(spent.epsilon)
-    parse_epsilon(spent.bound)
+    _amount(spent.epsilon)
+    _amount(spent.bound)
     return spent
 
 

@@ -18,8 +18,7 @@ from itertools import chain
 from types import MappingProxyType
 
 # EXACT is decimal arithmetic without rounding.
-from calmstream.producer.device.policy import EXACT, Limits, Policy, total
-from calmstream.producer.device.status import Status
+from calmstream.producer.device.policy import EXACT, Limits, Policy, Status, total
 
 MAX_RECENT = 4096
 """Maximum number of entries for reports. If there are more, the older ones are joined in pairs, so

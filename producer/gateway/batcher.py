@@ -18,7 +18,7 @@ from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness, SystemRandomness
-from calmstream.producer.device.reporter import Report
+from calmstream.producer.device.report import Report
 from calmstream.producer.gateway.encoding import most_reports
 from calmstream.producer.gateway.open_batches import Moment, OpenBatches, ReadyReports, Selection
 from calmstream.producer.gateway.rows import Row, RowReader, batches_of_rows, in_parts

@@ -15,7 +15,7 @@ from calmstream.common.errors import Reason, Rejection
 from calmstream.estimators.mechanisms.base import Column
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import Batch, check_window
-from calmstream.producer.device.reporter import Report
+from calmstream.producer.device.report import Report
 from calmstream.producer.gateway.encoding import EncodedBatch, make_batch
 
 Row = tuple[int, tuple[int | bytes, ...]]

@@ -1,23 +1,37 @@
 """Envelopes: a plan, a certificate, and a signature by the certified key, in one JSON document.
 
+The lineage of a signed plan is computed from the operator's root key and a name, so that no other
+operator can issue plans of the same lineage.
+
 ``docs/signed-plans.md`` defines the format.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from calmstream.producer.signed.certificate import SIGNATURE_BYTES, Certificate, certificate_of
+from calmstream.producer.signed.certificate import (
+    SIGNATURE_BYTES,
+    Certificate,
+    Statement,
+    certificate_of,
+    read_statement,
+)
+from calmstream.producer.signed.keys import verifies
+from calmstream.producer.signed.refusal import PlanRefused, Refusal
 from calmstream.producer.signed.text import canonical, from_base64, to_base64
 
 VERSION = "signed-1"
 TAG = b"calmstream/plan/1\0"
 """Beginning of the signed message, so that a plan's signature is never valid for a message of
 another kind."""
+
+LINEAGE_TAG = b"calmstream/lineage/1"
 
 MAX_ENVELOPE_BYTES = 12 << 20
 """Maximum size of an envelope: a plan of 8 MiB in base64, certificate and signature fit into it."""
@@ -102,3 +116,42 @@ def _envelope(document: Any) -> Envelope:
     if len(signature) != SIGNATURE_BYTES:
         raise ValueError(f"signature: expected {SIGNATURE_BYTES} bytes")
     return Envelope(from_base64(texts[1]), certificate_of(document["certificate"]), signature)
+
+
+def verify(envelope: Envelope, roots: Collection[str] | None) -> Statement:
+    """Verify both signatures of an envelope; the dates and the plan are checked elsewhere.
+
+    Args:
+        envelope: the envelope, not verified yet.
+        roots: trusted public root keys. None trusts the envelope's own root; the result then proves
+            only that the signatures fit together.
+
+    Returns:
+        The statement of the certificate.
+
+    Raises:
+        PlanRefused: the reason is ``BAD_CERTIFICATE``, ``UNKNOWN_ROOT`` or ``BAD_SIGNATURE``.
+    """
+    certificate = envelope.certificate
+    try:
+        statement = read_statement(certificate.statement)
+    except ValueError as error:
+        raise PlanRefused(Refusal.BAD_CERTIFICATE, f"statement: {error}") from None
+    if roots is not None and statement.root not in roots:
+        raise PlanRefused(Refusal.UNKNOWN_ROOT, f"the root {statement.root} is not trusted here")
+    if not verifies(statement.root, certificate.signature, certificate.signed_bytes):
+        raise PlanRefused(Refusal.BAD_CERTIFICATE, "the root did not sign this certificate")
+    if not verifies(statement.key, envelope.signature, envelope.signed_bytes):
+        raise PlanRefused(Refusal.BAD_SIGNATURE, "the certified key did not sign this plan")
+    return statement
+
+
+def signed_lineage(root: str, name: str) -> str:
+    """Return the lineage of a root key and a plan's ``lineage_name``: 32 hexadecimal digits.
+
+    It is the first 16 bytes of the SHA-256 of three fields: a tag, the root key and the name. Each
+    field follows its length, which has 4 bytes in big-endian order.
+    """
+    fields = (LINEAGE_TAG, bytes.fromhex(root), name.encode())
+    framed = b"".join(len(field).to_bytes(4, "big") + field for field in fields)
+    return hashlib.sha256(framed).hexdigest()[:32]

@@ -1,25 +1,17 @@
-"""Ed25519 keys: creates and reads them, signs and verifies.
-
-The library ``cryptography`` is imported inside the functions, because devices without signed plans
-do not need it.
-"""
+"""Ed25519 keys: creates and reads them, signs and verifies."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from calmstream.common.errors import FatalError, InvalidInput
+from calmstream.common.errors import InvalidInput
 from calmstream.producer.signed.text import KEY
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 
 def new_private_key() -> bytes:
     """Return a new private key in PEM (PKCS #8, not encrypted)."""
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
     return Ed25519PrivateKey.generate().private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -28,10 +20,7 @@ def new_private_key() -> bytes:
 
 
 def public_key(private: bytes) -> str:
-    """Return the public key that belongs to a private key, as 64 hexadecimal digits.
-
-    Args:
-        private: the private key in PEM.
+    """Return the public key of a private key in PEM, as 64 hexadecimal digits.
 
     Raises:
         InvalidInput: ``private`` is not an Ed25519 key in PEM.
@@ -40,11 +29,7 @@ def public_key(private: bytes) -> str:
 
 
 def sign(private: bytes, message: bytes) -> bytes:
-    """Return the signature of a message, 64 bytes.
-
-    Args:
-        private: the private key in PEM.
-        message: the bytes to sign.
+    """Return the signature of a message by a private key in PEM, 64 bytes.
 
     Raises:
         InvalidInput: ``private`` is not an Ed25519 key in PEM.
@@ -53,24 +38,7 @@ def sign(private: bytes, message: bytes) -> bytes:
 
 
 def verifies(public: str, signature: bytes, message: bytes) -> bool:
-    """Return whether a key has made a signature of a message.
-
-    Args:
-        public: the public key, 64 hexadecimal digits; False for digits that are not a key.
-        signature: the signature, 64 bytes.
-        message: the signed bytes.
-
-    Raises:
-        FatalError: the library is not installed.
-    """
-    try:
-        from cryptography.exceptions import InvalidSignature
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-    except ModuleNotFoundError:
-        raise FatalError(
-            "signed plans need the package cryptography, which is not installed: "
-            "pip install 'calmstream[signed]'"
-        ) from None
+    """Return whether a public key of 64 hexadecimal digits has made a signature of a message."""
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(signature, message)
     except (InvalidSignature, ValueError):
@@ -95,10 +63,6 @@ def read_public_keys(text: str) -> tuple[str, ...]:
 
 def _private(pem: bytes) -> Ed25519PrivateKey:
     """Return the private key in PEM; InvalidInput if it is not one."""
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
     try:
         key = serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):

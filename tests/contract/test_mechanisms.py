@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.mechanisms import MECHANISMS, build, spec, standard
 from calmstream.estimators.mechanisms.base import MAX_CHANNEL_OUTPUTS
+from calmstream.estimators.mechanisms.registry import MECHANISMS, build, spec, standard
 from calmstream.estimators.randomness import SeededRandomness
 from tests.support.mechanisms import (
     EXAMPLES,

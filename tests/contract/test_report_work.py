@@ -13,8 +13,9 @@ import orjson
 import pytest
 
 from calmstream.estimators.draws import coins, coins_bytes
-from calmstream.estimators.mechanisms import Mechanism, bloom_filters, build, olh, sketch, standard
-from calmstream.estimators.mechanisms.base import Column
+from calmstream.estimators.mechanisms import bloom_filters, olh, sketch
+from calmstream.estimators.mechanisms.base import Column, Mechanism
+from calmstream.estimators.mechanisms.registry import build, standard
 from calmstream.estimators.randomness import SeededRandomness, uniform_below, uniform_bytes
 from calmstream.estimators.wire.batch import _encode_column
 from tests.support.mechanisms import EXAMPLES, example

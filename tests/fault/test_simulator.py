@@ -9,7 +9,7 @@ import structlog
 
 from calmstream.common.errors import PlanError
 from calmstream.consumer.tally.folding import chunk_admission, fold
-from calmstream.estimators.mechanisms import build
+from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.wire import joined
 from tests.fault.setting import generate, plan

@@ -17,7 +17,7 @@ from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.batch import MAX_BATCH_REPORTS, Batch, decode_batch
-from calmstream.producer.device.reporter import Report
+from calmstream.producer.device.report import Report
 from calmstream.producer.gateway.rows import RowReader
 from tests.support.attacks.fuzzing import changed, messages, plan_of
 from tests.support.tally import TOPIC_ID, at, record

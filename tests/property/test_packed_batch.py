@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from calmstream.common.errors import Reason, Rejection
 from calmstream.consumer.operations.retire import TICK_ONLY_BYTES
-from calmstream.estimators import mechanisms
 from calmstream.estimators.domain import Domain
+from calmstream.estimators.mechanisms import registry
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.view import View
@@ -69,7 +69,7 @@ def test_a_packed_batch_is_the_batch_that_json_gives(group: int, n: int) -> None
 @pytest.mark.parametrize("sizes", [(255,), (256,), (257,), (256, 256), (256, 257)])
 def test_an_integer_takes_the_fewest_bytes_that_hold_the_largest(sizes: tuple[int, ...]) -> None:
     cells = math.prod(sizes)
-    spec = mechanisms.spec(mechanisms.standard("grr", "1", cells))
+    spec = registry.spec(registry.standard("grr", "1", cells))
     domain = Domain.from_json(
         [{"name": str(j), "labels": [str(i) for i in range(n)]} for j, n in enumerate(sizes)]
     )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calmstream.estimators.mechanisms import MECHANISMS, build
+from calmstream.estimators.mechanisms.registry import MECHANISMS, build
 from tests.support import perturbing
 from tests.support.mechanisms import EXAMPLES
 

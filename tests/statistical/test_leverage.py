@@ -15,8 +15,8 @@ import pytest
 
 from calmstream.estimators import methods
 from calmstream.estimators.analysis.leverage import FORGED_SHARE, leverages
-from calmstream.estimators.mechanisms import MECHANISMS, standard
 from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.mechanisms.registry import MECHANISMS, standard
 from calmstream.estimators.methods.base import LinearAnswers, Model
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally

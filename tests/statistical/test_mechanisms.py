@@ -13,8 +13,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from calmstream.estimators.mechanisms import Mechanism, build, standard
+from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.mechanisms.hashing import buckets
+from calmstream.estimators.mechanisms.registry import build, standard
 from calmstream.estimators.mechanisms.support import SupportOracle, table_error
 from calmstream.estimators.randomness import Randomness, SeededRandomness, SystemRandomness
 from tests.support.mechanisms import (

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.mechanisms import Mechanism, build
-from calmstream.estimators.mechanisms.base import Column, Reports
+from calmstream.estimators.mechanisms.base import Column, Mechanism, Reports
+from calmstream.estimators.mechanisms.registry import build
 
 Array = NDArray[Any]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream import DeviceStore, Policy, Reporter
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Headers, Partition, Record
@@ -19,7 +20,6 @@ from calmstream.estimators.randomness import Randomness
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import decode_batch
-from calmstream.producer import DeviceStore, Policy, Reporter
 
 START = 1_700_000_000
 WINDOW = 10

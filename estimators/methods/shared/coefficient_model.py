@@ -21,8 +21,8 @@ from calmstream.estimators.linear import (
     even_counts,
     require_at_most,
 )
-from calmstream.estimators.mechanisms import build
 from calmstream.estimators.mechanisms.base import Covariance
+from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.methods.shared.coefficients import Evidence, Recovery, Structure
 from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.mechanisms import build, spec
+from calmstream.estimators.mechanisms.registry import build, spec
 from calmstream.estimators.plan import Group
 
 if TYPE_CHECKING:

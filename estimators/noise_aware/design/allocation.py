@@ -18,7 +18,7 @@ from typing import cast
 import numpy as np
 
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.mechanisms import best_oracle
+from calmstream.estimators.mechanisms.adaptive import best_oracle
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.noise_aware.arrays import Floats
 from calmstream.estimators.noise_aware.design.exchangeable import Scenario, variances

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from calmstream.common.watched_folder import Identity, WatchedFolder
 from calmstream.estimators.plan import Plan
-from calmstream.producer.device.acceptance import read_any_plan
+from calmstream.producer.device.read_plan import read_any_plan
 from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 
 

@@ -19,7 +19,7 @@ from calmstream.consumer.central.metrics import CentralMetrics
 from calmstream.consumer.central.subscribe import CentralRelease, subscribe_releases
 from calmstream.estimators.central.ledger import BudgetSpent
 from calmstream.estimators.central.plan import CentralPlan
-from calmstream.estimators.mechanisms import build
+from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.pages.central_watch import lines
 from calmstream.producer.central.submit import submit

@@ -23,7 +23,7 @@ from calmstream.producer.gateway.http.metrics import RESULTS
 from calmstream.producer.gateway.http.problems import Problem
 from calmstream.producer.signed import issue, keys
 from calmstream.producer.signed.certificate import Statement
-from calmstream.producer.signed.lineage import signed_lineage
+from calmstream.producer.signed.envelope import signed_lineage
 from tests.support.gateway.running import (
     JSON_LINES,
     SECONDS,

@@ -21,13 +21,13 @@ from typing import Any
 
 import pytest
 
+from calmstream import MemoryStore
 from calmstream.broker.kafka import connect
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Record
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import decode_batch
-from calmstream.producer import MemoryStore
 from tests.support.gateway.running import line
 from tests.support.gateway.spool_world import counting_plan
 from tests.support.logs import read_reports

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from calmstream import MemoryStore
 from calmstream.estimators.randomness import SeededRandomness
-from calmstream.producer import MemoryStore
 from calmstream.producer.gateway.batcher import Batcher
 from calmstream.producer.simulation.produce import produce
 from tests.support.producer import (

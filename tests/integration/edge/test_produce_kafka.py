@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from calmstream import MemoryStore
 from calmstream.broker.kafka import connect
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Record
 from calmstream.estimators.plan import Plan
-from calmstream.producer import MemoryStore
 from calmstream.producer.gateway.batcher import Batcher
 from calmstream.producer.simulation.produce import produce
 from tests.support.logs import read_reports

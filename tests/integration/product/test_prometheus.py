@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calmstream import MemoryStore
 from calmstream.broker.kafka import connect
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Sink
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import Batch, encode_batch
-from calmstream.producer import MemoryStore
 from tests.support.deploy import panels
 from tests.support.ports import free_port
 from tests.support.producer import unsigned_reporter

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from calmstream.estimators.mechanisms import MECHANISMS
+from calmstream.estimators.mechanisms.registry import MECHANISMS
 from tests.support.mechanisms import EXAMPLES, example, matrix, possible_codes
 from tests.support.typescript.cases import SPECS
 from tests.support.typescript.conformance import differences

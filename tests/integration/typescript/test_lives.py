@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from calmstream.producer import Status
+from calmstream import Status
 from tests.support.typescript.package import answers
 from tests.support.typescript.scenarios import lives
 

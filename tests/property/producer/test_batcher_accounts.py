@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from calmstream.common.clock import ManualClock
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError, Rejection
 from calmstream.estimators.wire.batch import decode_batch
-from calmstream.producer.device.reporter import Report
+from calmstream.producer.device.report import Report
 from calmstream.producer.gateway import rows, sender
 from calmstream.producer.gateway.batcher import Batcher, Small
 from calmstream.producer.gateway.encoding import EncodedBatch

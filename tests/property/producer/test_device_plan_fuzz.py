@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calmstream import MemoryStore, Report, read_device_plan
 from calmstream.common.errors import PlanError
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.wire.batch import decode_batch
-from calmstream.producer import MemoryStore, Report, read_device_plan
 from calmstream.producer.device.assignment import place
 from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.gateway.rows import RowReader

@@ -17,7 +17,7 @@ from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.producer.device.assignment import place, places
 from calmstream.producer.device.ledger import DeviceState, status
-from calmstream.producer.device.status import Status
+from calmstream.producer.device.policy import Status
 from calmstream.producer.device.store import from_bytes, to_bytes
 from calmstream.producer.simulation.fleet import Fleet, _from_bytes
 from tests.support.producer import LINEAGE, make_plan

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calmstream import MemoryStore
 from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.batch import decode_batch
-from calmstream.producer import MemoryStore
 from calmstream.producer.device.assignment import place, places
 from calmstream.producer.device.ledger import DeviceState, Spent
 from calmstream.producer.device.store import from_bytes, to_bytes

@@ -11,8 +11,8 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calmstream.producer import PlanRefused
-from calmstream.producer.device.acceptance import read_signed_plan
+from calmstream import PlanRefused
+from calmstream.producer.device.read_plan import read_signed_plan
 from calmstream.producer.signed.certificate import read_statement
 from tests.support.signed import Operator
 

@@ -10,8 +10,8 @@ import numpy as np
 import orjson
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators import mechanisms
 from calmstream.estimators.domain import Domain
+from calmstream.estimators.mechanisms import registry
 from calmstream.estimators.plan import PLAN_VERSION, Group, Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.view import View
@@ -31,7 +31,7 @@ _ODD: tuple[Any, ...] = (
 def _possible(name: str) -> bool:
     """Return whether the mechanism works with four cells."""
     try:
-        mechanisms.standard(name, "1", 4)
+        registry.standard(name, "1", 4)
     except PlanError:
         return False
     return True
@@ -44,10 +44,10 @@ def plan_of(version: int = PLAN_VERSION) -> Plan:
     batches may be packed.
     """
     views = ((0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3))
-    names = [name for name in sorted(mechanisms.MECHANISMS) if _possible(name)]
+    names = [name for name in sorted(registry.MECHANISMS) if _possible(name)]
     groups = []
     for place, name in enumerate(names):
-        spec = mechanisms.spec(mechanisms.standard(name, "1", 4))
+        spec = registry.spec(registry.standard(name, "1", 4))
         count = 2 if name == names[-1] else 1
         of_group = tuple(View(views[(place + i) % 6]) for i in range(count))
         groups.append(Group(spec, of_group, (1,) * len(of_group)))

@@ -7,8 +7,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from calmstream import MemoryStore, read_device_plan
 from calmstream.common.errors import PlanError
-from calmstream.producer import MemoryStore, read_device_plan
 from tests.support.producer import unsigned_reporter
 
 

@@ -16,9 +16,9 @@ from dataclasses import replace
 from typing import Any
 
 from calmstream.common.text import unseen
-from calmstream.producer.device.acceptance import read_signed_plan, standing
-from calmstream.producer.device.policy import DAY, Allotment, Policy
-from calmstream.producer.device.status import Status
+from calmstream.producer.device.acceptance import standing
+from calmstream.producer.device.policy import DAY, Allotment, Policy, Status
+from calmstream.producer.device.read_plan import read_signed_plan
 from calmstream.producer.device.totals import Totals
 from calmstream.producer.signed.issue import certify, seal
 from calmstream.producer.signed.refusal import PlanRefused

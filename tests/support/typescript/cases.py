@@ -17,8 +17,8 @@ import numpy as np
 
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.draws import _coin_table
-from calmstream.estimators.mechanisms import build
 from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.plan import Group, Guarantee, Plan
 from calmstream.estimators.view import View
 from calmstream.producer.device.assignment import place

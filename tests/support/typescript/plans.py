@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from calmstream import read_device_plan
 from calmstream.common.errors import PlanError
 from calmstream.estimators.plan import Plan
-from calmstream.producer import read_device_plan
 
 
 def verdict(raw: bytes) -> str:

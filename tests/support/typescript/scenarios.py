@@ -11,9 +11,7 @@ import random
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from calmstream.common.errors import InvalidInput
-from calmstream.estimators.plan import Guarantee
-from calmstream.producer import (
+from calmstream import (
     MemoryStore,
     PlanRefused,
     Policy,
@@ -22,6 +20,8 @@ from calmstream.producer import (
     set_policy,
     withdraw,
 )
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.plan import Guarantee
 from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.device.policy import Allotment
 from calmstream.producer.device.reporter import Reporter

@@ -16,7 +16,7 @@ from benchmarks.changes.table import page
 from benchmarks.study import Study
 from calmstream.estimators.changes import compare
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.mechanisms import standard
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group
 from calmstream.estimators.view import View
 

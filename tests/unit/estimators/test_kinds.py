@@ -15,7 +15,7 @@ from calmstream import estimators
 from calmstream.common.errors import DomainError
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import Choice, Number, Ordered, decimal_text
-from calmstream.estimators.mechanisms import build
+from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.randomness import SeededRandomness
 
 SCHEMA = Path(estimators.__file__).parent / "schemas/plan-2.schema.json"

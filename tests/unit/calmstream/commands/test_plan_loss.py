@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from calmstream import Policy
 from calmstream.cli import main
 from calmstream.estimators.plan.loss import YEAR
 from calmstream.planning import allowed_loss
-from calmstream.producer import Policy
 
 DOMAIN = [
     {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},

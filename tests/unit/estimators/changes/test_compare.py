@@ -18,7 +18,7 @@ from calmstream.estimators.changes.evidence import Evidence
 from calmstream.estimators.changes.fit import fit
 from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.mechanisms import build
+from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.view import View
 
 DOMAIN = Domain((Attribute("a", ("x", "y", "z")), Attribute("b", ("0", "1"))))

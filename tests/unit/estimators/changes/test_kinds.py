@@ -10,7 +10,7 @@ from calmstream.estimators.changes import Source, compare
 from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import CHOSEN, Choice, Number
-from calmstream.estimators.mechanisms import standard
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.view import View
 

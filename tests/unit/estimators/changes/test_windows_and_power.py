@@ -19,7 +19,7 @@ from calmstream.estimators.changes.power import (
 from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.changes.windows import mean_repeats, relation
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.mechanisms import build
+from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.planning import draft
 from calmstream.estimators.view import View

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calmstream.estimators.mechanisms import build
 from calmstream.estimators.mechanisms.bits import BLOCK_BYTES, FEW_BYTES, count_bits, random_rows
+from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.mechanisms.unary import replace_own
 from calmstream.estimators.randomness import SeededRandomness
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.mechanisms import bloom_filters, build
+from calmstream.estimators.mechanisms import bloom_filters
 from calmstream.estimators.mechanisms.bloom_filters import Facts, comparisons, facts, filter_rows
+from calmstream.estimators.mechanisms.registry import build
 
 
 def by_all_pairs(axis: int, cardinality: int, bits: int, hashes: int) -> Facts | None:

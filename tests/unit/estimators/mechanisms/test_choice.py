@@ -10,14 +10,8 @@ import numpy as np
 import pytest
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.mechanisms import (
-    MECHANISMS,
-    adaptive,
-    best_oracle,
-    build,
-    spec,
-    standard,
-)
+from calmstream.estimators.mechanisms.adaptive import adaptive, best_oracle
+from calmstream.estimators.mechanisms.registry import MECHANISMS, build, spec, standard
 from calmstream.estimators.mechanisms.subset import SubsetSelection
 from calmstream.estimators.mechanisms.support import MAX_CELLS, SupportOracle, table_error
 

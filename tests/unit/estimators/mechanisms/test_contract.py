@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calmstream.estimators.mechanisms import MECHANISMS, Mechanism, build
+from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.mechanisms.covariance import summed_into
 from calmstream.estimators.mechanisms.olh import OLH
+from calmstream.estimators.mechanisms.registry import MECHANISMS, build
 from calmstream.estimators.randomness import SeededRandomness
 from tests.support.mechanisms import EXAMPLES, HASHED, SPLIT, example, matrix, output_tallies
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from calmstream.estimators.mechanisms import build
 from calmstream.estimators.mechanisms.hashing import bucket_bounds, buckets, keys, mix
 from calmstream.estimators.mechanisms.olh import BLOCK
+from calmstream.estimators.mechanisms.registry import build
 
 MASK = 0xFFFFFFFF
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calmstream.estimators.mechanisms import build
+from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.methods.shared.pooled_variance import Pooled
 from calmstream.estimators.numerics.consistency import harmonise, projection, structure
 

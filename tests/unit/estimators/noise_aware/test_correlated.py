@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calmstream.estimators.mechanisms import best_oracle
+from calmstream.estimators.mechanisms.adaptive import best_oracle
 from calmstream.estimators.noise_aware.input import correlated
 from calmstream.estimators.noise_aware.input.correlated import LeastSquares, Near, ViewEstimate
 from calmstream.estimators.noise_aware.input.features import Features

@@ -8,7 +8,7 @@ from math import erf as exact_erf
 import numpy as np
 import pytest
 
-from calmstream.estimators.mechanisms import best_oracle
+from calmstream.estimators.mechanisms.adaptive import best_oracle
 from calmstream.estimators.noise_aware import priors
 from calmstream.estimators.noise_aware.design import allocation
 from calmstream.estimators.noise_aware.input import correlated

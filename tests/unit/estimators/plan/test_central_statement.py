@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.mechanisms import build
+from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.numerics.shuffling import central_epsilon, closed_form, divergence
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.central_statement import central_statement, expected_statement

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calmstream import MemoryStore
 from calmstream.common.errors import PlanError
 from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.plan.loss import YEAR, Loss, loss, loss_plan
-from calmstream.producer import MemoryStore
 from calmstream.producer.device.assignment import place
 from calmstream.producer.device.ledger import DeviceState
 from tests.support.producer import make_plan, unsigned_reporter

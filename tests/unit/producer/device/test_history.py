@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from calmstream.producer import (
+from calmstream import (
     FileStore,
     MemoryStore,
     Policy,

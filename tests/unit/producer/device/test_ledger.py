@@ -8,7 +8,7 @@ import pytest
 
 from calmstream.estimators.plan import Guarantee
 from calmstream.producer.device.ledger import DeviceState, Spent, spent_elsewhere, status
-from calmstream.producer.device.status import Status
+from calmstream.producer.device.policy import Status
 from tests.support.producer import START, WINDOW, make_plan
 
 NEW = DeviceState(bytes(16))

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from calmstream import DeviceStore, FileStore, MemoryStore, PlanRefused, Policy, Reporter
 from calmstream.common.errors import FatalError
 from calmstream.estimators.plan import Guarantee
-from calmstream.producer import DeviceStore, FileStore, MemoryStore, PlanRefused, Policy, Reporter
 from calmstream.producer.device.control import install
 from tests.support.producer import START
 from tests.support.signed import Operator

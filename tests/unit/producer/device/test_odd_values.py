@@ -9,12 +9,12 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from calmstream import MemoryStore
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import decode_batch
-from calmstream.producer import MemoryStore
 from tests.support.producer import START, make_plan, unsigned_reporter
 
 DOMAIN = Domain.from_dictionary(

@@ -12,11 +12,11 @@ import numpy as np
 import orjson
 import pytest
 
+from calmstream import MemoryStore, read_device_plan
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.plan.pilots import MAX_COUNTERS, read_earlier
-from calmstream.producer import MemoryStore, read_device_plan
 from calmstream.producer.device import read_plan as device_plan
 from calmstream.producer.device.read_plan import MAX_DEPTH
 from tests.support.attacks import hostile_plans

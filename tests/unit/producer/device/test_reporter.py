@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calmstream import FileStore, MemoryStore, Status
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.batch import decode_batch
-from calmstream.producer import FileStore, MemoryStore, Status
 from calmstream.producer.device.assignment import place
 from calmstream.producer.device.ledger import DeviceState
+from calmstream.producer.device.report import _code
 from tests.support.producer import START, WINDOW, FakeClock, make_plan, unsigned_reporter
 
 RECORD = {"colour": "red", "size": "xl", "flag": "1"}
@@ -187,9 +188,8 @@ def test_only_the_views_attributes_are_read(group: int, view: int, names: set[st
 
 def codes(name: str, label: object, tries: int = 300) -> set[int]:
     plan = make_plan()
-    reporter = unsigned_reporter(plan, MemoryStore(), SeededRandomness(1))
-    j = plan.domain.names.index(name)
-    return {reporter._code({name: label}, j) for _ in range(tries)}
+    randomness, j = SeededRandomness(1), plan.domain.names.index(name)
+    return {_code(plan, {name: label}, j, randomness) for _ in range(tries)}
 
 
 def test_unknown_labels_become_other_or_anything_legal() -> None:
@@ -220,9 +220,8 @@ def test_other_scalars_of_numpy_are_unknown_labels() -> None:
 
 
 def test_a_random_code_is_uniform() -> None:
-    plan = make_plan()
-    reporter = unsigned_reporter(plan, MemoryStore(), SeededRandomness(9))
-    counts = np.bincount([reporter._code({}, 1) for _ in range(4000)], minlength=4)
+    plan, randomness = make_plan(), SeededRandomness(9)
+    counts = np.bincount([_code(plan, {}, 1, randomness) for _ in range(4000)], minlength=4)
     assert ((counts - 1000) ** 2 / 1000).sum() < 31  # chi-square with 3 degrees, alpha 1e-6
 
 

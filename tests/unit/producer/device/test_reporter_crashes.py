@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from calmstream import FileStore, MemoryStore, Report, Reporter, Status
 from calmstream.common.errors import FatalError, Reason, RecoverableError, Rejection
-from calmstream.producer import FileStore, MemoryStore, Report, Reporter, Status
-from calmstream.producer.device import reporter
+from calmstream.producer.device import report
 from calmstream.producer.device.control import install
 from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.device.store import Change
@@ -85,7 +85,7 @@ def test_a_failure_or_death_before_the_claim_costs_no_report(
 ) -> None:
     for fault in (crash, lambda *_: 1 // 0):
         with monkeypatch.context() as patched:
-            patched.setattr(reporter, step, fault)
+            patched.setattr(report, step, fault)
             with pytest.raises((CrashError, ZeroDivisionError)):
                 device(tmp_path).report(RECORD)
     assert reports_after(tmp_path)
@@ -98,7 +98,7 @@ def test_a_report_that_no_gateway_reads_is_not_claimed(
         raise Rejection(Reason.OVERSIZED, "too large")
 
     with monkeypatch.context() as patched:
-        patched.setattr(reporter, "decode_report", refuse)
+        patched.setattr(report, "decode_report", refuse)
         with pytest.raises(FatalError, match=r"no gateway reads.*nothing was reported"):
             device(tmp_path).report(RECORD)
     assert reports_after(tmp_path)

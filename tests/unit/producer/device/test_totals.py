@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calmstream import Allotment, MemoryStore, Policy, Reporter, Status, set_policy
 from calmstream.common.errors import InvalidInput
-from calmstream.producer import Allotment, MemoryStore, Policy, Reporter, Status, set_policy
 from calmstream.producer.device.control import install
 from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.device.policy import DAY, amount

@@ -22,7 +22,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.limits import Limits
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.batch import decode_batch
-from calmstream.producer.device.reporter import Report
+from calmstream.producer.device.report import Report
 from calmstream.producer.gateway.batcher import Batcher
 from calmstream.producer.gateway.sender import Budget
 from calmstream.producer.gateway.spool import Spool

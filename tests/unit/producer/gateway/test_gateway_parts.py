@@ -10,10 +10,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from calmstream import MemoryStore
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import variables
 from calmstream.estimators.plan import Plan
-from calmstream.producer import MemoryStore
 from calmstream.producer.gateway.durable.entries import Entry, RowCodec
 from calmstream.producer.gateway.http.app_keys import read_app_keys
 from calmstream.producer.gateway.http.cors import Origins

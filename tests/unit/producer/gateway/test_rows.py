@@ -13,7 +13,7 @@ from calmstream.common.errors import Reason, Rejection
 from calmstream.estimators.mechanisms.base import Column
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.batch import decode_batch
-from calmstream.producer.device.reporter import Report
+from calmstream.producer.device.report import Report
 from calmstream.producer.gateway import rows
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.rows import Row, RowReader, batch_of_rows, batches_of_rows

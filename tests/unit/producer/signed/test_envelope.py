@@ -13,8 +13,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from calmstream.producer.signed.certificate import MAX_STATEMENT_BYTES, Statement, read_statement
-from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES, read_envelope
-from calmstream.producer.signed.lineage import signed_lineage
+from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES, read_envelope, signed_lineage
 from tests.support.signed import Operator
 
 OPERATOR = Operator()

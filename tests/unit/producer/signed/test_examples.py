@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from calmstream.producer import Refusal, Status
+from calmstream import Refusal, Status
 from calmstream.producer.signed.refusal import PlanRefused
 from tests.support.examples import signed as signed_examples
 

@@ -1,0 +1,106 @@
+"""The report: a record perturbed for one group, and its encoded form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calmstream.common.errors import FatalError, Rejection
+from calmstream.estimators.mechanisms.base import Reports
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.randomness import Randomness, uniform_below
+from calmstream.estimators.wire.batch import decode_report
+from calmstream.producer.device.assignment import Place
+from calmstream.producer.device.encoding import encode_reports
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """A perturbed report. It may be sent several times, always unchanged.
+
+    Attributes:
+        group: index of the device's group.
+        period: number of the report's window. A report states no exact time.
+        view: index of the device's view within the group: the attributes that it is about.
+        columns: the mechanism's columns, each with a first axis of length 1, read-only.
+    """
+
+    group: int
+    period: int
+    view: int
+    columns: Reports
+
+    def encode(self, plan: Plan) -> bytes:
+        """Return the report as a batch of one report, the form in which devices send it."""
+        view = np.array([self.view], np.int64)
+        return encode_reports(plan, self.group, self.period, view, self.columns)
+
+    @classmethod
+    def decode(cls, plan: Plan, raw: bytes) -> Report:
+        """Decode a report, for a gateway that receives reports from devices.
+
+        A `Batcher` of the same plan accepts every report that this returns. A tally worker can
+        reject it only because it is too late or too early.
+
+        Args:
+            plan: the plan that the report must follow.
+            raw: the bytes that a device sent; any bytes.
+
+        Raises:
+            Rejection: the bytes are not a report of this plan; the reason is the one that a worker
+                would give. There is no other error for any bytes.
+        """
+        group, batch = decode_report(plan, raw)
+        view = 0 if batch.view is None else int(batch.view[0])
+        return cls(group, batch.period, view, _frozen(batch.columns))
+
+
+def perturbed(
+    plan: Plan,
+    where: Place,
+    record: Mapping[str, object],
+    window: int,
+    randomness: Randomness,
+) -> Report:
+    """Return the report of a record, of which only the attributes of the device's view are read.
+
+    Raises:
+        FatalError: no gateway can read it: a defect, or a plan that a device should refuse.
+    """
+    view = plan.groups[where.group].views[where.view]
+    codes = np.zeros((1, len(plan.domain)), np.uint16)
+    for j in view.attributes:
+        codes[0, j] = _code(plan, record, j, randomness)
+    columns = plan.mechanisms[where.group].perturb(view.inputs(codes, plan.domain), randomness)
+    report = Report(where.group, window, where.view, _frozen(columns))
+    try:
+        Report.decode(plan, report.encode(plan))
+    except Rejection as error:
+        raise FatalError(
+            f"plan {plan.name}: no gateway reads a report of it ({error}); nothing was reported: "
+            "read plans with read_device_plan"
+        ) from None
+    return report
+
+
+def _code(plan: Plan, record: Mapping[str, object], j: int, randomness: Randomness) -> int:
+    """Return the code of attribute j; every record has one."""
+    attribute = plan.domain.attributes[j]
+    try:
+        code = plan.domain.code(j, record[attribute.field], randomness)
+    except Exception:  # noqa: BLE001 - the caller's mapping and labels can raise any error
+        code = attribute.other
+    if code is None:
+        return int(uniform_below(attribute.cardinality, 1, randomness)[0])
+    return code
+
+
+def _frozen(columns: Mapping[str, NDArray[Any]]) -> Reports:
+    """Make the arrays read-only."""
+    for column in columns.values():
+        column.flags.writeable = False
+    return columns
