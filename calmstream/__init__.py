@@ -1,7 +1,7 @@
 """The public interface.
 
 On a device: ``Reporter`` with a ``FileStore`` and a ``Policy``; ``history``, ``withdraw``. At a
-gateway: ``Report.decode`` and ``Batcher``. Elsewhere: ``read_plan``. For users of the statistics:
+gateway: ``Report.decode``. Elsewhere: ``read_plan``. For users of the statistics:
 ``subscribe``, ``History``. Everything else belongs to the command line.
 """
 
@@ -22,13 +22,11 @@ if TYPE_CHECKING:
     from calmstream.producer.device.report import Report
     from calmstream.producer.device.reporter import Reporter
     from calmstream.producer.device.store import DeviceStore, FileStore, MemoryStore
-    from calmstream.producer.gateway.batcher import Batcher
     from calmstream.producer.signed.refusal import PlanRefused, Refusal
 
 __all__ = [
     "Allotment",
     "Answer",
-    "Batcher",
     "DeviceStore",
     "FileStore",
     "History",
@@ -66,7 +64,6 @@ _MODULES = {
     "producer.device.report": ("Report",),
     "producer.device.reporter": ("Reporter",),
     "producer.device.store": ("DeviceStore", "FileStore", "MemoryStore"),
-    "producer.gateway.batcher": ("Batcher",),
     "producer.signed.refusal": ("PlanRefused", "Refusal"),
 }
 

@@ -7,7 +7,7 @@ product resists) or ``BROKEN`` (the attack succeeds), and what happened. An atta
 because the product lacks the defence counts as broken. The exit code is 0 if the product resists
 all attacks.
 
-The name of an attack begins with the number of the finding that it repeats, A1 to A11; a finding
+The name of an attack begins with the number of the finding that it repeats, A1 to A15; a finding
 may have several attacks.
 """
 
@@ -22,7 +22,7 @@ import sys
 SECONDS = 400.0
 """Time limit of one attack. The slowest ones start a broker and send a flood of records."""
 
-MODULES = ("workers", "central", "edge", "readers")
+MODULES = ("workers", "central", "edge", "readers", "http")
 """Modules with attacks; each has a table ``ATTACKS`` of attacks by name."""
 
 MARK = "verdict:"

@@ -25,19 +25,15 @@ from benchmarks.attacks.attack import (
     COLOUR,
     Attack,
     Verdict,
-    batches,
-    in_process,
     make_plan,
-    names_of,
 )
 from calmstream import PlanRefused, Policy
 from calmstream.common.errors import CalmstreamError
-from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.plan import Group
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.view import View
-from calmstream.producer.device.report import Report
 from calmstream.producer.device.store import FileStore, MemoryStore
-from calmstream.producer.gateway.batcher import Batcher
+from tests.support.gateway.running import line, running, until
 from tests.support.producer import unsigned_reporter
 from tests.support.service.processes import run
 
@@ -113,59 +109,42 @@ def planned_loss() -> Verdict:
 
 def malformed_report() -> Verdict:
     """Give a gateway one malformed report among fifty honest ones; no honest one may be lost."""
-    plan = make_plan()
-    period = plan.window_at(time.time_ns() // 1_000_000)
-    cell = np.zeros(1, np.int64)
-    bad = [
-        Report(0, period, 0, {}),
-        Report(0, period, 0, {"v": np.zeros(3, np.int64)}),
-        Report(0, period, 0, {"v": np.array([None], object)}),
-        Report(0, period, 0, {"v": np.array([99])}),
-        Report(0, period, 0, {"v": cell, "w": cell}),
-        Report(7, period, 0, {"v": cell}),
-        Report(0, 1 << 70, 0, {"v": cell}),
-        Report(0, period, 5, {"v": cell}),
-    ]
-    lost = [HONEST - _beside(plan, report) for report in bad]
-    what = f"of {HONEST} honest reports beside each of {len(bad)} kinds {max(lost)} are lost"
-    return Verdict(not any(lost), what)
-
-
-def _beside(plan: Plan, bad: Report) -> int:
-    """Send honest reports with one bad report in their middle; count those that a worker admits."""
-    broker = in_process(plan)
-    batcher = Batcher(plan, names_of(plan), broker.sink(), linger=0.2)
-    window = -1
-    for number in range(HONEST):
-        report = unsigned_reporter(plan, MemoryStore()).report({})
-        assert report is not None
-        window = report.period
-        for one in (report, bad) if number == HONEST // 2 else (report,):
-            # Any refusal is a valid outcome here.
-            with contextlib.suppress(Exception):
-                batcher.add(one, timeout=5)
-    with contextlib.suppress(Exception):
-        batcher.close(timeout=5)
-    return sum(batch.n for batch in batches(plan, broker) if batch.period == window)
+    with tempfile.TemporaryDirectory() as name, running(Path(name)) as gateway:
+        good = json.loads(line(gateway.plan, 0))["report"]
+        bad: list[Any] = [
+            {},
+            good | {"columns": {"v": [0, 0, 0]}},
+            good | {"columns": {"v": [None]}},
+            good | {"columns": {"v": [9999]}},
+            good | {"columns": {"v": [0], "w": [0]}},
+            good | {"group": 7},
+            good | {"period": 1 << 70},
+            good | {"view": [5]},
+        ]
+        lost = 0
+        for number, report in enumerate(bad):
+            first = 100 * number
+            lines = [line(gateway.plan, first + value) for value in range(HONEST)]
+            lines.insert(HONEST // 2, json.dumps({"id": "ab" * 16, "report": report}).encode())
+            lost += HONEST - gateway.report(*lines).results.count("accepted")
+        sent = HONEST * len(bad) - lost
+        until("all are sent", lambda: len(gateway.values()) >= sent)
+    what = f"of {HONEST} honest reports beside each of {len(bad)} kinds {lost} are lost"
+    return Verdict(not lost, what)
 
 
 def lone_reports() -> Verdict:
-    """Give a gateway three reports in a window that lasts another hour.
+    """Give a gateway three reports in a window that lasts some minutes more.
 
     A batch of one report would reveal when its device reported, so none may leave before the end of
     the window.
     """
-    plan = make_plan()
-    broker = in_process(plan)
-    batcher = Batcher(plan, names_of(plan), broker.sink())
-    for _ in range(3):
-        report = unsigned_reporter(plan, MemoryStore()).report({})
-        assert report is not None
-        batcher.add(report)
-        time.sleep(1.5)
-    alone = [batch.n for batch in batches(plan, broker)]
-    batcher.close(timeout=5)
-    return Verdict(not alone, f"batches that left before the end: {alone or 'none'}")
+    with tempfile.TemporaryDirectory() as name, running(Path(name), min_batch=50) as gateway:
+        for value in range(3):
+            gateway.report(line(gateway.plan, value))
+            time.sleep(1.5)
+        alone = len(gateway.values())
+    return Verdict(not alone, f"{alone} reports left before the end")
 
 
 def _document(domain: list[dict[str, Any]], mechanism: dict[str, Any]) -> bytes:

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from calmstream.broker.names import TopicNames
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable import files
-from calmstream.producer.gateway.http.gateway import Gateway, Surroundings
+from calmstream.producer.gateway.http.gateway import Environment, Gateway
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.settings import GatewaySettings
 
@@ -90,7 +90,7 @@ def serve(mode: str, directory: Path, port: int) -> None:
         return
     if mode == "volatile":
         files.OsLogFile.sync = lambda _: None  # type: ignore[method-assign]
-    around = Surroundings(
+    around = Environment(
         spool=directory / f"spool-{mode}",
         plans=directory,
         roots=(),

@@ -20,7 +20,7 @@ from calmstream.consumer.runtime.config import HttpConfig
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.consumer.subscribe.subscribe import plan_names
-from calmstream.producer.gateway.http.gateway import Gateway, Surroundings
+from calmstream.producer.gateway.http.gateway import Environment, Gateway
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.settings import GatewaySettings
 
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidInput("--roots FILE says whose plans are offered; --allow-unsigned needs none")
     configure_logging(http.log_level)
     registry, connection = new_registry(), Connection(args.bootstrap)
-    surroundings = Surroundings(
+    environment = Environment(
         spool=Path(args.spool),
         plans=Path(args.plans),
         roots=arguments.load_roots(args.roots),
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         names=lambda plan: plan_names(plan, args.namespace),
     )
     health = RoleHealth("gateway", SystemClock())
-    gateway = Gateway(surroundings, settings, GatewayMetrics(registry), health)
+    gateway = Gateway(environment, settings, GatewayMetrics(registry), health)
     try:
         run_service([GatewayRole(gateway, health)], registry, http)
     finally:

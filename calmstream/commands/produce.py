@@ -14,14 +14,13 @@ from calmstream import arguments
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, InvalidInput
 from calmstream.common.http.server import ThreadServer
-from calmstream.common.settings import load
 from calmstream.connect import kafka
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.runtime.health import health_app
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SystemRandomness
-from calmstream.producer.gateway.config import ProducerSettings
+from calmstream.producer.gateway.encoding import DEFAULT_SIZE
 from calmstream.producer.gateway.metrics import ProducerMetrics
 from calmstream.producer.simulation.produce import Summary, produce
 from calmstream.tables import read_records
@@ -49,16 +48,16 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--rate", type=arguments.rate, help="reports per second (default: no limit)"
     )
     parser.add_argument(
-        "--batch-size", type=arguments.positive, help="most reports in a batch (default: 1000)"
+        "--batch-size",
+        type=arguments.positive,
+        default=DEFAULT_SIZE,
+        help="most reports in a batch (default: %(default)s)",
     )
     parser.add_argument("--windows", type=arguments.positive, help="stop after this many windows")
     parser.add_argument(
         "--devices",
         metavar="FILE",
         help="file of the devices' ledgers, so that no device reports twice in several runs",
-    )
-    parser.add_argument(
-        "--spool", metavar="DIR", help="directory of batches that are not acknowledged yet"
     )
     parser.add_argument(
         "--http-port", type=int, help="port of /metrics (default: none); 0: any free port"
@@ -73,7 +72,6 @@ def run(args: argparse.Namespace) -> int:
     """Let devices report until all have, the plan ends or a signal comes; see the exit codes."""
     plan = arguments.load_plan(args.plan)
     codes = read_records(args.records, plan.domain, SystemRandomness())
-    settings = load(ProducerSettings, batch_size=args.batch_size, spool=args.spool)
     stop = _stopped_by_signals()
     registry = new_registry()
     observer = ProducerMetrics(plan, registry)
@@ -91,12 +89,9 @@ def run(args: argparse.Namespace) -> int:
                 plan_names(plan, args.namespace),
                 codes,
                 rate=args.rate,
-                batch_size=settings.batch_size,
-                linger=settings.linger,
+                batch_size=args.batch_size,
                 windows=args.windows,
                 devices=args.devices,
-                spool=settings.spool,
-                retry_limits=settings.budget(),
                 observer=observer,
                 progress=lambda s: progress.update(task, completed=s.sent),
                 stop=stop,

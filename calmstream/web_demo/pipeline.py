@@ -23,7 +23,7 @@ from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.local_service import LocalService
-from calmstream.producer.gateway.http.gateway import Gateway, Surroundings
+from calmstream.producer.gateway.http.gateway import Environment, Gateway
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.settings import GatewaySettings
 from calmstream.producer.signed import issue, keys
@@ -74,7 +74,7 @@ class WebDemo:
         plans.mkdir()
         spool.mkdir()
         (plans / "demo.plan.json").write_bytes(sign(root, self.plan))
-        surroundings = Surroundings(
+        environment = Environment(
             spool=spool,
             plans=plans,
             roots=(self.root,),
@@ -84,7 +84,7 @@ class WebDemo:
             names=lambda plan: plan_names(plan, NAMESPACE),
         )
         self._gateway = Gateway(
-            surroundings,
+            environment,
             load(GatewaySettings, port=0, origins=origin, linger=1.0),
             GatewayMetrics(new_registry()),
             RoleHealth("gateway", SystemClock()),

@@ -41,8 +41,11 @@ LINGER_SECONDS, LINGER_BYTES = 5.0, 64 << 20
 LEAST_RATE = 16 << 10
 """Bytes a second that a client must read of an answer, after the time for a request."""
 
-SLOW_SECONDS = 2.0
+SLOW_SECONDS = 1.0
 """The same where another connection of this client needs the place."""
+
+SYSTEM_BYTES = 256 << 10
+"""Of the systems on both sides: what is there has not been read."""
 
 SWEEP_SECONDS = 0.5
 _DECIDING = frozenset(
@@ -393,7 +396,7 @@ class Connection(HttpToolsProtocol):
         unread = self._to.own.get_write_buffer_size()
         if not unread:
             self._unread_since, self._to.written = now, 0
-        read = max(self._to.written - unread, 0)
+        read = max(self._to.written - unread - SYSTEM_BYTES, 0)
         allowed = (grace or self.shared.limits.request_seconds) + read / LEAST_RATE
         return now >= self._due or now - self._unread_since > allowed
 

@@ -43,7 +43,7 @@ class Report:
     def decode(cls, plan: Plan, raw: bytes) -> Report:
         """Decode a report, for a gateway that receives reports from devices.
 
-        A `Batcher` of the same plan accepts every report that this returns. A tally worker can
+        A gateway accepts every report that this returns. A tally worker can
         reject it only because it is too late or too early.
 
         Args:

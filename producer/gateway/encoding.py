@@ -26,6 +26,9 @@ from calmstream.producer.device.encoding import (
     packed_reports,
 )
 
+DEFAULT_SIZE = 1000
+"""Reports in a full batch."""
+
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatch:

@@ -1,7 +1,4 @@
-"""The metrics of a producer: batches and reports per group.
-
-A device's group follows from its secret alone, so nothing here depends on a record.
-"""
+"""The metrics of a producer. Nothing here says of which group a single report was, but batches."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ RETRIED = MetricDefinition(
     "calmstream_batches_retried_total",
     "counter",
     "records",
-    ("plan", "group"),
+    ("plan",),
     "Batches sent again; counting workers recognise them.",
     "Steady: the brokers fail or are slow.",
 )
@@ -31,18 +28,17 @@ FAILED = MetricDefinition(
     "calmstream_reports_failed_total",
     "counter",
     "reports",
-    ("plan", "group", "reason"),
-    "Reports given up by this producer: `undelivered` ones are still in its spool where there is "
-    "one; the window of `expired` ones ended before the broker had them; `small` ones were too few "
-    "to leave together; `unencodable` and `abandoned` ones met a defect.",
-    "Any: these devices' reports are lost without a spool; see the producer's last line. Please "
-    "report defects.",
+    ("plan", "reason"),
+    "Reports given up by this producer: the broker did not take `undelivered` ones; the window of "
+    "`expired` ones ended before the broker had them; `small` ones were too few to leave together; "
+    "`unencodable` ones met a defect.",
+    "Any: these devices' reports are lost; see the producer's last line. Please report defects.",
 )
 SMALL = MetricDefinition(
     "calmstream_reports_small_total",
     "counter",
     "reports",
-    ("plan", "group"),
+    ("plan",),
     "Reports that left in batches below the least size, because their window ended.",
     "Much of the traffic: so few devices report in a window that one of them stands nearly alone. "
     "Make windows longer or groups fewer, or let small batches be dropped.",
@@ -88,27 +84,26 @@ class ProducerMetrics:
         self._to = where if isinstance(where, ProducerCollectors) else ProducerCollectors(where)
         for group in map(str, range(len(plan.groups))):
             self._to.sent.labels(self._plan, group)
-            self._to.retried.labels(self._plan, group)
-            self._to.small.labels(self._plan, group)
-            for why in Failure:
-                self._to.failed.labels(self._plan, group, why)
-        self._to.in_flight.labels(self._plan)
+        for why in Failure:
+            self._to.failed.labels(self._plan, why)
+        for collector in (self._to.retried, self._to.small, self._to.in_flight):
+            collector.labels(self._plan)
 
     def sent(self, group: int, reports: int) -> None:
         """See `Observer`."""
         self._to.sent.labels(self._plan, str(group)).inc(reports)
 
-    def retried(self, group: int) -> None:
+    def retried(self) -> None:
         """See `Observer`."""
-        self._to.retried.labels(self._plan, str(group)).inc()
+        self._to.retried.labels(self._plan).inc()
 
-    def failed(self, group: int, reports: int, why: Failure) -> None:
+    def failed(self, reports: int, why: Failure) -> None:
         """See `Observer`."""
-        self._to.failed.labels(self._plan, str(group), why).inc(reports)
+        self._to.failed.labels(self._plan, why).inc(reports)
 
-    def small(self, group: int, reports: int) -> None:
+    def small(self, reports: int) -> None:
         """See `Observer`."""
-        self._to.small.labels(self._plan, str(group)).inc(reports)
+        self._to.small.labels(self._plan).inc(reports)
 
     def in_flight(self, batches: int) -> None:
         """See `Observer`."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, TypeVar
 
+from calmstream.common.errors import InvalidInput
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness
 from calmstream.producer.gateway.encoding import permutation
@@ -63,7 +64,6 @@ class Selection(Enum):
     """Which open batches leave."""
 
     DUE = "those whose time has come"
-    LARGE_ENOUGH = "all that hold min_batch reports, lingering or not"
     ALL = "all"
 
 
@@ -142,25 +142,19 @@ class OpenBatches(Generic[T]):
             return None
         return self._leave(batch, self._most[group], clock())
 
-    def may_be_due_sooner(self, group: int, period: int) -> bool:
-        """Whether the last report added here can have shortened :meth:`patience`."""
-        batch = self._open.get((group, period))
-        return batch is not None and len(batch.rows) in (1, self._least + self._kept)
-
     def take(self, selection: Selection, now: Moment) -> list[ReadyReports[T]]:
         """Remove and return what leaves now. O(open batches), O(n log n) for those that leave."""
         found = list(self._leaving(selection, now))
         return [self._leave(batch, reports, now) for batch, reports in found]
 
-    def patience(self, now: Moment) -> float | None:
+    def next_due(self, now: Moment) -> float | None:
         """Seconds until something is due; None where nothing is open. O(open batches)."""
         return min((self._seconds(batch, now) for batch in self._open.values()), default=None)
 
     def _leaving(self, selection: Selection, now: Moment) -> Iterator[tuple[_OpenBatch[T], int]]:
         for batch in self._open.values():
             reports = len(batch.rows)
-            large_enough = selection is Selection.LARGE_ENOUGH and reports >= self._least
-            if selection is Selection.ALL or large_enough:
+            if selection is Selection.ALL:
                 yield batch, reports
             elif self._seconds(batch, now) <= 0:
                 yield batch, reports - (self._kept if self._is_open(batch, now) else 0)
@@ -188,3 +182,21 @@ class OpenBatches(Generic[T]):
         if not batch.rows:
             del self._open[batch.group, batch.period]
         return ReadyReports(batch.group, batch.period, rows, len(rows) < self._least)
+
+
+def check_least(plan: Plan, size: int, min_batch: int) -> None:
+    """Check that any set of at least ``min_batch`` reports can leave in parts of at least as many.
+
+    Raises:
+        InvalidInput: it cannot; with the largest value that is allowed.
+    """
+    if min_batch > 1 and 2 * min_batch > size:
+        raise InvalidInput(
+            f"min_batch: expected at most {max(size // 2, 1)}, half of the batch size, "
+            f"got {min_batch}"
+        )
+    if min_batch > 1 and plan.limits is not None and 2 * min_batch > plan.limits.batch_reports:
+        raise InvalidInput(
+            f"min_batch: expected at most {max(plan.limits.batch_reports // 2, 1)}, half of the "
+            f"limits.batch_reports of plan {plan.name}, got {min_batch}"
+        )

@@ -19,12 +19,9 @@ from calmstream.common.errors import CalmstreamError, InvalidInput
 from calmstream.estimators.domain import Codes
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness
-from calmstream.producer.gateway.batcher import DEFAULT_LINGER, DEFAULT_SIZE
-from calmstream.producer.gateway.encoding import EncodedBatch, permutation
+from calmstream.producer.gateway.encoding import DEFAULT_SIZE, EncodedBatch, permutation
 from calmstream.producer.gateway.sender import POLL_SECONDS, BatchSender, Budget
-from calmstream.producer.gateway.spool import Spool
 from calmstream.producer.gateway.totals import Observer
-from calmstream.producer.gateway.totals import Totals as SendTotals
 from calmstream.producer.simulation.fleet import Fleet
 from calmstream.producer.simulation.simulate import Indices, Population
 
@@ -45,16 +42,12 @@ SHOW_SECONDS = 0.1
 class Summary:
     """State of a run: its progress, and at the end its result.
 
-    The *spool* is a directory that keeps batches until they are acknowledged.
-
     Attributes:
         devices: number of devices in the population.
         reported: number of reports that the devices have made in this run.
-        resent: number of reports that an earlier run left in the spool.
         windows: number of windows in which at least one device reported.
-        sent: number of acknowledged reports, those of the spool included.
-        failed: number of reports whose sending was given up; they stay in the spool if there is
-            one.
+        sent: number of acknowledged reports.
+        failed: number of reports whose sending was given up.
         batches: number of acknowledged batches.
         retries: number of repeated sends.
         in_flight: number of batches that are not acknowledged yet.
@@ -68,7 +61,6 @@ class Summary:
 
     devices: int
     reported: int = 0
-    resent: int = 0
     windows: int = 0
     sent: int = 0
     failed: int = 0
@@ -93,10 +85,9 @@ def produce(
     *,
     rate: float | None = None,
     batch_size: int = DEFAULT_SIZE,
-    linger: float = DEFAULT_LINGER,
+    linger: float = 1.0,
     windows: int | None = None,
     devices: str | Path | None = None,
-    spool: str | Path | None = None,
     retry_limits: Budget | None = None,
     observer: Observer | None = None,
     progress: Progress | None = None,
@@ -125,8 +116,6 @@ def produce(
         windows: maximum number of windows before the run ends; None means until the plan ends.
         devices: file that keeps the devices' secrets and ledgers, so that a later run has the same
             devices and none reports twice. None means new devices for this run only.
-        spool: directory that keeps batches until they are acknowledged; batches that it already
-            contains are sent first. None means no spool.
         retry_limits: how often and for how long the sending of a batch is repeated; None means
             the default values of :class:`Budget`.
         observer: receives the outcome of each batch; None means that nobody receives it.
@@ -143,7 +132,7 @@ def produce(
     Raises:
         InvalidInput: an argument is out of range, the records do not fit the plan, or the plan is
             over.
-        FatalError: the devices file or the spool is damaged.
+        FatalError: the devices file is damaged.
         RecoverableError: the devices file is in use or cannot be written.
     """
     _check_pace(rate, batch_size, linger, windows)
@@ -152,12 +141,9 @@ def produce(
     _refuse_when_over(plan, clock.now_ms())
     with _fleet(plan, len(codes), devices) as fleet:
         population = Population(plan, codes, fleet=fleet, randomness=randomness)
-        batches = Spool(spool, plan) if spool is not None else None
         sink = broker.sink()
         try:
-            sender = BatchSender(
-                names, sink, retry_limits, spool=batches, observer=observer, clock=clock
-            )
+            sender = BatchSender(names, lambda: sink, retry_limits, observer=observer, clock=clock)
             run = _Run(
                 population,
                 sender,
@@ -169,7 +155,6 @@ def produce(
                 progress=progress,
             )
             run.summary = replace(run.summary, devices_kept=devices is not None)
-            run.resend(batches)
             run.let_report(windows)
             return run.finish()
         finally:
@@ -235,12 +220,6 @@ class _Run:
         self._stopped_at = math.inf
         self._missing = 0
         self.summary = Summary(len(population))
-
-    def resend(self, spool: Spool | None) -> None:
-        """Send the batches that an earlier run left in the spool."""
-        for batch in spool.pending() if spool is not None else ():
-            self.summary = replace(self.summary, resent=self.summary.resent + batch.n)
-            self._submit(batch)
 
     def let_report(self, windows: int | None) -> None:
         """Let devices report, window after window."""
@@ -350,11 +329,7 @@ class _Run:
         if now - self._shown_at < SHOW_SECONDS:
             return
         self._shown_at = now
-        self._take(self._sender.totals)
-        if self._progress is not None:
-            self._progress(self.summary)
-
-    def _take(self, totals: SendTotals) -> None:
+        totals = self._sender.totals
         self.summary = replace(
             self.summary,
             sent=totals.reports_sent,
@@ -363,3 +338,5 @@ class _Run:
             retries=totals.retries,
             in_flight=self._sender.in_flight,
         )
+        if self._progress is not None:
+            self._progress(self.summary)

@@ -18,8 +18,13 @@ from calmstream.estimators.domain import Codes
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness, SystemRandomness
 from calmstream.producer.device.assignment import group_of, places
-from calmstream.producer.gateway.batcher import DEFAULT_SIZE
-from calmstream.producer.gateway.encoding import EncodedBatch, make_batch, most_reports, permutation
+from calmstream.producer.gateway.encoding import (
+    DEFAULT_SIZE,
+    EncodedBatch,
+    make_batch,
+    most_reports,
+    permutation,
+)
 from calmstream.producer.simulation.fleet import Fleet
 
 Indices = NDArray[np.int64]

@@ -98,7 +98,8 @@ class Scenario:
     def _edge(self) -> BatchSender:
         process = Process(self.broker, self.clock)
         budget = Budget(attempts=1000, seconds=1e9, attempt_seconds=5.0, pause=0.05)
-        return BatchSender(self.names, process.sink(), budget, clock=self.clock)
+        sink = process.sink()
+        return BatchSender(self.names, lambda: sink, budget, clock=self.clock)
 
     def _batch(self, dice: random.Random) -> EncodedBatch | None:
         """Return a batch of one to three reports, each with a new cell, for a window near now.

@@ -233,7 +233,7 @@ class ScriptedSink:
         partition: int | None = None,
         headers: Headers = (),
     ) -> ScriptedDelivery:
-        assert partition is None
+        assert partition is not None
         assert not headers
         outcome = self._script(len(self.sends))
         self.sends.append((topic, key, value))

@@ -12,7 +12,6 @@ from pathlib import Path
 from calmstream.common.errors import FatalError, Reason, RecoverableError
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness, SystemRandomness
-from calmstream.producer.gateway.batcher import check_least
 from calmstream.producer.gateway.durable.entries import Entry, RowCodec
 from calmstream.producer.gateway.durable.files import Files
 from calmstream.producer.gateway.durable.frames import FrameFile
@@ -23,10 +22,11 @@ from calmstream.producer.gateway.open_batches import (
     OpenBatches,
     ReadyReports,
     Selection,
+    check_least,
     waits_until,
 )
 from calmstream.producer.gateway.rows import batches_of_rows, in_parts
-from calmstream.producer.gateway.totals import Accounts, Failure
+from calmstream.producer.gateway.totals import Failure, Observer, Totals
 
 KEY_HEADER = "app-key"
 """Kafka header with the decimal number of the application key that a batch came with."""
@@ -49,7 +49,7 @@ Result = Outcome | Reason
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """How reports are merged; see `Batcher`.
+    """How reports are merged.
 
     Attributes:
         size: reports in a full batch.
@@ -90,7 +90,7 @@ class PlanSpool:
         directory: of this plan alone.
         files: the file system.
         batching: see :class:`Batching`.
-        accounts: receives what becomes of reports.
+        observer: receives what becomes of reports.
         randomness: shuffles; set it in tests only.
 
     Raises:
@@ -104,11 +104,11 @@ class PlanSpool:
         files: Files,
         batching: Batching | None = None,
         *,
-        accounts: Accounts | None = None,
+        observer: Observer | None = None,
         randomness: Randomness | None = None,
     ) -> None:
         self.plan = plan
-        self.accounts = accounts or Accounts()
+        self._observer = observer or Totals()
         self._batching = batching or Batching()
         check_least(plan, self._batching.size, self._batching.min_batch)
         self._directory = directory
@@ -130,7 +130,7 @@ class PlanSpool:
     @property
     def waiting(self) -> int:
         """Reports that were accepted and are not settled. O(batches that are not settled)."""
-        waiting = sum(piles.waiting for piles in self._open.values())
+        waiting = sum(batches.waiting for batches in self._open.values())
         waiting += sum(len(ready.rows) for _, ready in self._ready)
         return waiting + sum(b.n for log in self._logs.values() for b in log.unsettled.values())
 
@@ -191,8 +191,8 @@ class PlanSpool:
         Raises:
             RecoverableError: a batch could not be written; its reports wait for the next call.
         """
-        for key, piles in self._open.items():
-            self._ready.extend((key, ready) for ready in piles.take(selection, now))
+        for key, batches in self._open.items():
+            self._ready.extend((key, ready) for ready in batches.take(selection, now))
         while self._ready:
             key, ready = self._ready[0]
             log = self._logs[ready.period]
@@ -200,11 +200,11 @@ class PlanSpool:
             self._ready.popleft()
             yield from found
 
-    def patience(self, now: Moment) -> float | None:
+    def next_due(self, now: Moment) -> float | None:
         """Seconds until something leaves; None where nothing waits."""
         if self._ready:
             return 0.0
-        waits = (piles.patience(now) for piles in self._open.values())
+        waits = (batches.next_due(now) for batches in self._open.values())
         return min((seconds for seconds in waits if seconds is not None), default=None)
 
     def settle(self, batch: SealedBatch, *, acknowledged: bool) -> None:
@@ -229,7 +229,7 @@ class PlanSpool:
             for period, log in self._logs.items()
             if now.wall >= over_at(self.plan, period)
             and not log.unsettled
-            and not any(piles.waits(period) for piles in self._open.values())
+            and not any(batches.waits(period) for batches in self._open.values())
         ]
 
     def forget(self, period: int) -> None:
@@ -243,7 +243,7 @@ class PlanSpool:
         left = [(key, ready) for key, ready in self._ready if ready.period != period]
         for _, ready in self._ready:
             if ready.period == period:  # the disk refused them until now
-                self.accounts.failed(ready.group, len(ready.rows), Failure.EXPIRED)
+                self._observer.failed(len(ready.rows), Failure.EXPIRED)
         self._ready = deque(left)
 
     def body(self, batch: SealedBatch) -> EncodedBatch:
@@ -269,12 +269,9 @@ class PlanSpool:
             raise FatalError(f"{self._path(period)}: the plan has {self.plan.windows} windows")
         log = self._logs[period] = self._log(period)
         for key, group, report in log.recover():
-            self.accounts.taken(group, 1)
-            full = self._piles(key).add(group, period, report, lambda: now)
+            full = self._batches_of(key).add(group, period, report, lambda: now)
             if full is not None:
                 self._ready.append((key, full))
-        for batch in log.unsettled.values():
-            self.accounts.taken(batch.group, batch.n)
 
     def _judge(self, entry: Entry, now: Moment, new: dict[bytes, int]) -> Result:
         log = self._logs.get(entry.period)
@@ -299,8 +296,7 @@ class PlanSpool:
         except RecoverableError:
             return False
         for entry, report in zip(accepted, numbered, strict=True):
-            self.accounts.taken(entry.group, 1)
-            full = self._piles(entry.key).add(entry.group, period, report, lambda: now)
+            full = self._batches_of(entry.key).add(entry.group, period, report, lambda: now)
             if full is not None:
                 self._ready.append((entry.key, full))
         return True
@@ -316,7 +312,7 @@ class PlanSpool:
         numbers = [one.number for one in ready.rows]
         if ready.small and self._batching.drops_small:
             log.seal(numbers, key, group, [], n)
-            self.accounts.failed(group, n, Failure.SMALL)
+            self._observer.failed(n, Failure.SMALL)
             return []
         lost: list[int] = []
         batches = [
@@ -326,12 +322,12 @@ class PlanSpool:
         ]
         found = log.seal(numbers, key, group, batches, sum(lost))
         if lost:
-            self.accounts.failed(group, sum(lost), Failure.UNENCODABLE)
+            self._observer.failed(sum(lost), Failure.UNENCODABLE)
         if ready.small:
-            self.accounts.small(group, n)
+            self._observer.small(n)
         return found
 
-    def _piles(self, key: int) -> OpenBatches[Numbered]:
+    def _batches_of(self, key: int) -> OpenBatches[Numbered]:
         if key not in self._open:
             self._open[key] = OpenBatches(
                 self.plan,

@@ -31,7 +31,7 @@ from calmstream.producer.gateway.durable.plan_spool import (
     over_at,
 )
 from calmstream.producer.gateway.open_batches import Moment, Selection
-from calmstream.producer.gateway.totals import Accounts
+from calmstream.producer.gateway.totals import Observer, Totals
 
 RESERVE_BYTES = 16 << 20
 MARK_SECONDS = 60.0
@@ -68,7 +68,7 @@ class Spool:
         clock: the machine's.
         batching: how reports are merged.
         files: the file system.
-        accounts: makes the accounts of a plan.
+        observer: gives what receives the events of a plan.
         randomness: shuffles; set it in tests only.
 
     Raises:
@@ -82,14 +82,14 @@ class Spool:
         batching: Batching,
         *,
         files: Files | None = None,
-        accounts: Callable[[Plan], Accounts] = lambda _: Accounts(),
+        observer: Callable[[Plan], Observer] = lambda _: Totals(),
         randomness: Randomness | None = None,
     ) -> None:
         self._directory = directory
         self._files = files or OsFiles()
         self._clock = clock
         self._batching = batching
-        self._accounts = accounts
+        self._observer = observer
         self._randomness = randomness
         self._plans: dict[str, PlanSpool] = {}
         self._has_reserve = False
@@ -152,7 +152,7 @@ class Spool:
             directory,
             self._files,
             self._batching,
-            accounts=self._accounts(plan),
+            observer=self._observer(plan),
             randomness=self._randomness,
         )
         try:
@@ -189,9 +189,9 @@ class Spool:
                     with contextlib.suppress(RecoverableError):
                         yield from self._leaving(digest, spool, selection)
 
-    def patience(self) -> float | None:
+    def next_due(self) -> float | None:
         """Seconds until something leaves; None where nothing waits."""
-        waits = (spool.patience(self.now()) for spool in self._plans.values())
+        waits = (spool.next_due(self.now()) for spool in self._plans.values())
         return min((seconds for seconds in waits if seconds is not None), default=None)
 
     def settle(self, digest: str, batch: SealedBatch, *, acknowledged: bool) -> None:

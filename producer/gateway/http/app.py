@@ -59,7 +59,7 @@ class AppObserver(Protocol):
 
 
 class State(Protocol):
-    """What the application needs of its surroundings; all attributes may change at any time."""
+    """What the application needs of its environment; all attributes may change at any time."""
 
     @property
     def offered(self) -> Mapping[str, Offered]:

@@ -156,7 +156,7 @@ class Committer:
         self.turned = self._clock.monotonic()
         with self._changed:
             if not self._inbox and not self._stopping:
-                self._changed.wait(self._patience())
+                self._changed.wait(self._wait_seconds())
             inbox, self._inbox = self._inbox, _Inbox()
             ends = self._stopping and not inbox
         for call, done in inbox.calls:
@@ -174,8 +174,8 @@ class Committer:
             self._tidied = self._clock.monotonic()
         return not ends
 
-    def _patience(self) -> float:
-        waits = self._spool.patience()
+    def _wait_seconds(self) -> float:
+        waits = self._spool.next_due()
         return _WAIT_SECONDS if waits is None else min(max(waits, SEAL_SECONDS), _WAIT_SECONDS)
 
     def _commit(self, works: Sequence[Work]) -> None:

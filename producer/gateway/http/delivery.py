@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Delivery as SentRecord
-from calmstream.broker.transport import Headers, Sink
+from calmstream.broker.transport import Sink
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 from calmstream.estimators.plan import Plan
@@ -25,52 +24,27 @@ CONNECT_SECONDS = 2.0
 RENEW_SECONDS = 30.0
 
 
-class Shelf(Protocol):
-    """Where sealed batches are kept."""
+class SealedBatches(Protocol):
+    """Where sealed batches are kept. Safe from any thread."""
 
     def body(self, digest: str, batch: SealedBatch) -> EncodedBatch:
-        """Return a batch with its bytes; safe from any thread.
-
-        Raises:
-            RecoverableError: it cannot be read.
-        """
+        """Return a batch with its bytes, or raise RecoverableError."""
 
     def settle(self, digest: str, batch: SealedBatch, *, acknowledged: bool) -> None:
-        """Note what became of a batch; safe from any thread."""
+        """Note what became of a batch."""
 
     def present(self) -> int:
         """Return the time by which windows end, milliseconds since the epoch."""
 
 
 @dataclass(slots=True)
-class _Lane:
-    """What is on its way of one plan."""
+class _PlanQueue:
+    """The batches of one plan: those that wait, and those that were sent."""
 
     plan: Plan
-    observer: Observer
     sender: BatchSender
     sent: dict[bytes, SealedBatch]
-    queue: deque[SealedBatch] = field(default_factory=deque)
-
-
-class _Keeper:
-    """The `Keeper` of one plan: batches are in the spool already."""
-
-    def __init__(self, digest: str, shelf: Shelf) -> None:
-        self._digest = digest
-        self._shelf = shelf
-        self.sent: dict[bytes, SealedBatch] = {}
-
-    def store(self, batch: EncodedBatch) -> None:
-        """Nothing is left to do."""
-
-    def remove(self, batch: EncodedBatch) -> None:
-        """Note that a batch was acknowledged."""
-        self._shelf.settle(self._digest, self.sent.pop(batch.batch_id), acknowledged=True)
-
-    def give_up(self, batch: EncodedBatch) -> None:
-        """Note that the window of a batch ended first."""
-        self._shelf.settle(self._digest, self.sent.pop(batch.batch_id), acknowledged=False)
+    waiting: deque[SealedBatch] = field(default_factory=deque)
 
 
 class Delivery:
@@ -83,8 +57,8 @@ class Delivery:
         connect: makes the sink; called again until it succeeds.
         names: gives the topics of a plan.
         observer: gives what receives the events of a plan.
-        budget: its number of batches in flight and its times between sends.
         clock: monotonic time.
+        budget: its number of batches in flight and its times between sends.
 
     Attributes:
         trouble: the latest error of the broker or of the disk; None before the first.
@@ -107,7 +81,7 @@ class Delivery:
         self._changed = threading.Condition()
         self._inbox: list[tuple[Plan, SealedBatch]] = []
         self._stop_at: float | None = None
-        self._lanes: dict[str, _Lane] = {}
+        self._queues: dict[str, _PlanQueue] = {}
         self._sink: Sink | None = None
         self._connected = -CONNECT_SECONDS
         self.trouble: CalmstreamError | None = None
@@ -125,30 +99,34 @@ class Delivery:
             self._stop_at = self._clock.monotonic() + seconds
             self._changed.notify()
 
-    def run(self, shelf: Shelf) -> None:
+    def run(self, kept: SealedBatches) -> None:
         """Work until :meth:`stop`. What is not settled then stays in the spool."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: bool(self._inbox), self._pause())
                 stop_at = self._stop_at
-            self.turn(shelf)
-            waits = any(lane.queue or lane.sent for lane in self._lanes.values())
-            if stop_at is not None and (not waits or self._clock.monotonic() >= stop_at):
+            self.turn(kept)
+            if stop_at is not None and (not self._busy() or self._clock.monotonic() >= stop_at):
                 return
 
-    def turn(self, shelf: Shelf) -> None:
+    def turn(self, kept: SealedBatches) -> None:
         """Send what is due and note what is settled, without waiting."""
         self.turned = self._clock.monotonic()
         with self._changed:
             inbox, self._inbox = self._inbox, []
-        self._sort(inbox, shelf)
+        for plan, batch in inbox:
+            if plan.digest not in self._queues:
+                self._queues[plan.digest] = self._queue(plan, kept)
+            self._queues[plan.digest].waiting.append(batch)
         self._connect_if_due()
-        for lane in self._lanes.values():
-            self._step(lane, shelf)
+        for queue in self._queues.values():
+            self._step(queue, kept)
+
+    def _busy(self) -> bool:
+        return any(queue.waiting or queue.sent for queue in self._queues.values())
 
     def _pause(self) -> float:
-        busy = any(lane.queue or lane.sent for lane in self._lanes.values())
-        return POLL_SECONDS if busy or self._stop_at is not None else 0.5
+        return POLL_SECONDS if self._busy() or self._stop_at is not None else 0.5
 
     def _connect_if_due(self) -> None:
         now = self._clock.monotonic()
@@ -159,57 +137,55 @@ class Delivery:
             except (RecoverableError, FatalError) as error:
                 self.trouble = error
 
-    def _sort(self, inbox: list[tuple[Plan, SealedBatch]], shelf: Shelf) -> None:
-        for plan, batch in inbox:
-            digest = plan.digest
-            if digest not in self._lanes:
-                self._lanes[digest] = self._lane(plan, shelf)
-            self._lanes[digest].queue.append(batch)
+    def _present_sink(self) -> Sink:
+        if self._sink is None:
+            raise RecoverableError("there is no connection to the broker")
+        return self._sink
 
-    def _lane(self, plan: Plan, shelf: Shelf) -> _Lane:
-        keeper = _Keeper(plan.digest, shelf)
-        observer = self._observer(plan)
+    def _queue(self, plan: Plan, kept: SealedBatches) -> _PlanQueue:
+        sent: dict[bytes, SealedBatch] = {}
+
+        def settled(batch: EncodedBatch, acknowledged: bool) -> None:
+            kept.settle(plan.digest, sent.pop(batch.batch_id), acknowledged=acknowledged)
+
         sender = BatchSender(
             self._names(plan),
-            _Through(lambda: self._sink),
+            self._present_sink,
             self._budget,
-            spool=keeper,
-            expired=lambda batch: self._is_over(plan, keeper.sent[batch.batch_id], shelf),
-            observer=observer,
+            expired=lambda batch: kept.present() >= over_at(plan, sent[batch.batch_id].period),
+            settled=settled,
+            observer=self._observer(plan),
             clock=self._clock,
         )
-        return _Lane(plan, observer, sender, keeper.sent)
+        return _PlanQueue(plan, sender, sent)
 
-    def _is_over(self, plan: Plan, batch: SealedBatch, shelf: Shelf) -> bool:
-        return shelf.present() >= over_at(plan, batch.period)
-
-    def _step(self, lane: _Lane, shelf: Shelf) -> None:
-        digest = lane.plan.digest
-        for _ in range(len(lane.queue)):
-            batch = lane.queue[0]
-            if self._is_over(lane.plan, batch, shelf):
-                lane.queue.popleft()
-                lane.observer.failed(batch.group, batch.n, Failure.EXPIRED)
-                shelf.settle(digest, batch, acknowledged=False)
+    def _step(self, queue: _PlanQueue, kept: SealedBatches) -> None:
+        digest, present = queue.plan.digest, kept.present()
+        while queue.waiting:
+            batch = queue.waiting[0]
+            if present >= over_at(queue.plan, batch.period):
+                queue.waiting.popleft()
+                queue.sender.totals.failed(batch.n, Failure.EXPIRED)
+                kept.settle(digest, batch, acknowledged=False)
                 continue
-            if lane.sender.full or self._sink is None:
+            if queue.sender.full or self._sink is None:
                 break
             try:
-                encoded = shelf.body(digest, batch)
+                encoded = kept.body(digest, batch)
             except RecoverableError as error:
                 self.trouble = error
                 break
-            lane.queue.popleft()
-            lane.sent[batch.batch_id] = batch
-            lane.sender.submit(encoded)
-        lane.sender.step()
-        self._reconnect_if_refused(lane)
+            queue.waiting.popleft()
+            queue.sent[batch.batch_id] = batch
+            queue.sender.submit(encoded)
+        queue.sender.step()
+        self._reconnect_if_refused(queue.sender)
 
-    def _reconnect_if_refused(self, lane: _Lane) -> None:
+    def _reconnect_if_refused(self, sender: BatchSender) -> None:
         """Make a new connection after an error that lasts: some clients never recover from one."""
-        if lane.sender.fatal is None:
+        if sender.fatal is None:
             return
-        self.trouble, lane.sender.fatal = lane.sender.fatal, None
+        self.trouble, sender.fatal = sender.fatal, None
         if self._sink is not None and self._clock.monotonic() - self._connected >= RENEW_SECONDS:
             self._sink.close(0.0)
             self._sink = None
@@ -217,46 +193,10 @@ class Delivery:
     @property
     def waiting(self) -> int:
         """Batches that are not settled; safe from any thread."""
-        lanes = list(self._lanes.values())
-        return len(self._inbox) + sum(len(lane.queue) + len(lane.sent) for lane in lanes)
+        queues = list(self._queues.values())
+        return len(self._inbox) + sum(len(queue.waiting) + len(queue.sent) for queue in queues)
 
     def close(self) -> None:
         """Release the connection. Never raises."""
         if self._sink is not None:
             self._sink.close(0.0)
-
-
-class _Through:
-    """A `Sink` that sends through the connection of the moment."""
-
-    def __init__(self, sink: Callable[[], Sink | None]) -> None:
-        self._sink = sink
-
-    def prepare(self, topics: Iterable[str]) -> None:
-        """See the protocol."""
-        self._present().prepare(topics)
-
-    def send(
-        self,
-        topic: str,
-        key: bytes | None,
-        value: bytes | None,
-        *,
-        partition: int | None = None,
-        headers: Headers = (),
-    ) -> SentRecord:
-        """See the protocol."""
-        return self._present().send(topic, key, value, partition=partition, headers=headers)
-
-    def flush(self, timeout: float) -> None:
-        """See the protocol."""
-        self._present().flush(timeout)
-
-    def close(self, timeout: float) -> None:
-        """Nothing: the delivery closes the connection."""
-
-    def _present(self) -> Sink:
-        sink = self._sink()
-        if sink is None:
-            raise RecoverableError("there is no connection to the broker")
-        return sink

@@ -38,7 +38,6 @@ from calmstream.producer.gateway.http.files import WatchedKeys
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.plans import Offered, PlanDirectory
 from calmstream.producer.gateway.http.settings import GatewaySettings
-from calmstream.producer.gateway.totals import Accounts
 
 FILES_SECONDS = 2.0
 STUCK_SECONDS = 10.0
@@ -48,7 +47,7 @@ _TURN_SECONDS = 0.2
 
 
 class Health(Protocol):
-    """What the surroundings want to know of a role."""
+    """How a role reports its health."""
 
     def turned(self) -> None:
         """The loop is alive."""
@@ -64,8 +63,8 @@ class Health(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a gateway is started with.
+class Environment:
+    """Where a gateway works.
 
     Attributes:
         spool: directory that this process uses alone.
@@ -90,7 +89,7 @@ class Gateway:
     """The gateway; :meth:`run` is its life.
 
     Args:
-        surroundings: see :class:`Surroundings`.
+        environment: see :class:`Environment`.
         settings: see `GatewaySettings`.
         metrics: of the whole gateway.
         health: of this role.
@@ -106,22 +105,22 @@ class Gateway:
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        environment: Environment,
         settings: GatewaySettings,
         metrics: GatewayMetrics,
         health: Health,
         clock: Clock | None = None,
     ) -> None:
         self.health = health
-        self._around = surroundings
+        self._environment = environment
         self._settings = settings
         self._metrics = metrics
         self._clock = clock or SystemClock()
         self._log = structlog.get_logger("calmstream.gateway")
         self._plans = PlanDirectory(
-            surroundings.plans, surroundings.roots, allow_unsigned=surroundings.allow_unsigned
+            environment.plans, environment.roots, allow_unsigned=environment.allow_unsigned
         )
-        path = surroundings.app_keys
+        path = environment.app_keys
         self._keys = None if path is None else WatchedKeys(path)
         self._origins = Origins(settings.origins)
         self._stopping = False
@@ -139,7 +138,7 @@ class Gateway:
         """
         with (
             contextlib.closing(self._socket),
-            locked(self._around.spool),
+            locked(self._environment.spool),
             asyncio.Runner(loop_factory=event_loop) as runner,
         ):
             runner.run(self._run(stop))
@@ -178,7 +177,7 @@ class Gateway:
         self._committer.submit(Work(digest, entries, quota, answer))
         return done
 
-    # What the delivery asks for; see producer.gateway.http.delivery.Shelf.
+    # What the delivery asks for; see SealedBatches.
 
     def body(self, digest: str, batch: SealedBatch) -> EncodedBatch:
         """Return a batch with its bytes."""
@@ -205,13 +204,13 @@ class Gateway:
         loop.set_exception_handler(lambda _, context: self._note(context.get("exception")))
         self.health.not_ready("reading the spool")
         self._spool = Spool(
-            self._around.spool,
+            self._environment.spool,
             self._clock,
             self._settings.batching(),
-            accounts=lambda plan: Accounts(self._metrics.of_plan(plan)),
+            observer=self._metrics.of_plan,
         )
         self._delivery = Delivery(
-            self._around.connect, self._around.names, self._metrics.of_plan, self._clock
+            self._environment.connect, self._environment.names, self._metrics.of_plan, self._clock
         )
         self._committer = Committer(
             self._spool, self._delivery, hand_back, self._metrics, self._clock

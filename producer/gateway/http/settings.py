@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import Settings, bounded
-from calmstream.producer.gateway.batcher import (
-    DEFAULT_LINGER,
-    DEFAULT_MIN_BATCH,
-    DEFAULT_SIZE,
-    Small,
-)
 from calmstream.producer.gateway.durable.plan_spool import Batching
 
 
@@ -22,7 +18,11 @@ class GatewaySettings(Settings):
         host: address to bind; loopback by default, because a proxy with TLS stands in front.
         port: 0 for any free one.
         origins: web origins whose pages may send, separated by spaces; ``*`` for all.
-        batch_size, linger, min_batch, small: see `Batcher`.
+        batch_size: reports in a full batch; fewer where a record could not hold so many.
+        linger: time that a batch that may leave waits for more reports.
+        min_batch: least reports of one group, window and application key that leave together; at
+            most half of ``batch_size`` and of the plan's ``limits.batch_reports``.
+        small: whether fewer are sent or dropped when their window closes.
         name_keys: whether batches say in a Kafka header which application key they came with.
         max_connections: open at once; further ones replace idle ones of the same client or get 503.
         max_requests: whole ones without an answer; further ones get 503.
@@ -37,10 +37,10 @@ class GatewaySettings(Settings):
     host: str = "127.0.0.1"
     port: int = bounded(8080, ge=0, le=65535)
     origins: str = ""
-    batch_size: int = bounded(DEFAULT_SIZE, ge=1)
-    linger: float = bounded(DEFAULT_LINGER, gt=0)
-    min_batch: int = bounded(DEFAULT_MIN_BATCH, ge=1)
-    small: Small = "send"
+    batch_size: int = bounded(1000, ge=1)
+    linger: float = bounded(1.0, gt=0)
+    min_batch: int = bounded(50, ge=1)
+    small: Literal["send", "drop"] = "send"
     name_keys: bool = False
     max_connections: int = bounded(4096, ge=1, le=100_000)
     max_requests: int = bounded(2048, ge=1, le=100_000)

@@ -9,7 +9,8 @@ import numpy as np
 
 from calmstream import MemoryStore
 from calmstream.estimators.randomness import SeededRandomness
-from calmstream.producer.gateway.batcher import Batcher
+from calmstream.producer.gateway.encoding import make_batch
+from calmstream.producer.gateway.sender import BatchSender
 from calmstream.producer.simulation.produce import produce
 from tests.support.producer import (
     START,
@@ -41,12 +42,15 @@ def test_devices_with_reporters_and_a_simulated_population_are_the_same_in_law()
     )
     real = broker_for(plan)
     randomness = SeededRandomness(2)
-    with Batcher(plan, names_of(plan), real.sink(), size=100) as batcher:
-        for _ in range(n):
-            reporter = unsigned_reporter(plan, MemoryStore(), randomness, lambda: START * 1000)
-            report = reporter.report(record)
-            assert report is not None
-            batcher.add(report)
+    sink = real.sink()
+    sender = BatchSender(names_of(plan), lambda: sink)
+    for _ in range(n):
+        reporter = unsigned_reporter(plan, MemoryStore(), randomness, lambda: START * 1000)
+        report = reporter.report(record)
+        assert report is not None
+        view = np.array([report.view])
+        sender.submit(make_batch(plan, report.group, report.period, view, report.columns))
+    sender.drain()
 
     one, two = (count(plan, records_of(b, plan)) for b in (simulated, real))
     assert set(one) == set(two) == {(0, 0), (1, 0), (2, 0)}

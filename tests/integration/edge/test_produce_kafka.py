@@ -8,15 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from calmstream import MemoryStore
 from calmstream.broker.kafka import connect
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Record
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.batcher import Batcher
 from calmstream.producer.simulation.produce import produce
 from tests.support.logs import read_reports
-from tests.support.producer import START, count, make_plan, some_codes, unsigned_reporter
+from tests.support.producer import count, make_plan, some_codes
 
 pytestmark = pytest.mark.kafka
 
@@ -57,16 +55,3 @@ def test_a_population_reports_over_kafka(broker: Broker) -> None:
     assert {window for _, window in tallies} == {0}
     # The random batch ids spread the load over both partitions of every topic.
     assert len({record.partition for _, record in records}) == 6
-
-
-def test_devices_and_a_batcher_report_over_kafka(broker: Broker) -> None:
-    plan = make_plan()
-    names = new_topics(broker, plan)
-    with Batcher(plan, names, broker.sink(), size=50, linger=0.2, min_batch=25) as batcher:
-        for _ in range(500):
-            report = unsigned_reporter(plan, MemoryStore(), clock=lambda: START * 1000).report({})
-            assert report is not None
-            batcher.add(report)
-    assert batcher.totals.reports_sent == 500
-    tallies = count(plan, read_all(broker, plan, names))
-    assert sum(tally.reports for tally in tallies.values()) == 500

@@ -54,10 +54,10 @@ def run(plan: Plan, batches: OpenBatches, arrivals: list[Arrival]) -> list[Left]
     def until(second: float) -> None:
         nonlocal now
         for _ in range(10_000):
-            patience = batches.patience(at(now))
-            if patience is None or now + patience > second:
+            due = batches.next_due(at(now))
+            if due is None or now + due > second:
                 break
-            now = max(now, now + patience)
+            now = max(now, now + due)
             taken = batches.take(Selection.DUE, at(now))
             left.extend(Left(at(now).wall, one) for one in taken)
             if not taken:

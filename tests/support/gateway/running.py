@@ -22,7 +22,7 @@ from calmstream.broker.transport import Headers, Partition, Sink
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import decode_batch
-from calmstream.producer.gateway.http.gateway import Gateway, Surroundings
+from calmstream.producer.gateway.http.gateway import Environment, Gateway
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.settings import GatewaySettings
 from tests.support.gateway.spool_world import counting_plan
@@ -202,7 +202,7 @@ def running(
     plans.mkdir(exist_ok=True)
     (plans / "plan.json").write_bytes(plan.to_bytes())
     health, registry = Health(), CollectorRegistry()
-    around = Surroundings(
+    around = Environment(
         spool=directory / "spool",
         plans=plans,
         roots=roots,

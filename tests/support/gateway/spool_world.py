@@ -21,7 +21,7 @@ from calmstream.producer.gateway.durable.entries import Entry
 from calmstream.producer.gateway.durable.period_log import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import Batching, Outcome, over_at
 from calmstream.producer.gateway.durable.spool import Spool
-from calmstream.producer.gateway.totals import Accounts, Failure, Unobserved
+from calmstream.producer.gateway.totals import Failure, Totals
 from tests.support.gateway.faulty_files import Crash, FaultyFiles
 from tests.support.tally import START
 
@@ -54,13 +54,14 @@ def counting_plan(window: int = 60, grace: int = 40, windows: int = 4, start: in
     )
 
 
-class _Expired(Unobserved):
+class _Expired(Totals):
     """Notes reports that the spool itself gives up."""
 
     def __init__(self, world: World) -> None:
+        super().__init__()
         self._world = world
 
-    def failed(self, group: int, reports: int, why: Failure) -> None:  # noqa: ARG002
+    def failed(self, reports: int, why: Failure) -> None:
         assert why is Failure.EXPIRED
         self._world.unsealed += reports
 
@@ -104,7 +105,7 @@ class World:
                     self.clock,
                     Batching(size=8, linger=1.0, min_batch=3),
                     files=self.files,
-                    accounts=lambda _: Accounts(_Expired(self)),
+                    observer=lambda _: _Expired(self),
                 )
                 unsettled = found.recover()
                 unsettled += found.add(self.plan)

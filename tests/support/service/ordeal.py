@@ -161,12 +161,11 @@ class Ordeal:
         return self.outcome
 
     def _produce(self) -> subprocess.Popen[bytes]:
-        """Start the edge: it sends all reports at the rate, through a spool."""
+        """Start the edge: it sends all reports at the rate."""
         generator = np.random.Generator(np.random.PCG64(1))
         path = self.directory / "records.npz"
         np.savez(path, records=generator.integers(16, size=self.reports, dtype=np.uint8))
         words = ["--records", path, "--rate", self.rate, "--batch-size", 500]
-        words += ["--spool", self.directory / "spool"]
         with self._log().open("ab") as log:
             return subprocess.Popen(
                 command(["produce", *self.where, *words]),
@@ -344,8 +343,6 @@ class Ordeal:
         by_hand = outcome.rejections.total() - outcome.rejections["duplicate"]
         least, most = sender.rejects[0], sender.rejects[1] + self._late_batches(comparison)
         assert least <= by_hand <= most, f"{by_hand} rejections, {least} to {most} were caused"
-        left = list((self.directory / "spool").rglob("*.json"))
-        assert not left, f"{len(left)} batches were never acknowledged"
         slow = {w: round(s, 1) for w, s in outcome.finals.items() if s > self.latest}
         assert not slow, f"finals later than {self.latest} s: {slow}"
 

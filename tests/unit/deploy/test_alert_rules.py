@@ -70,7 +70,7 @@ def healthy() -> dict[str, Values]:
         publisher("changes_smallest_adjusted_p", 'against="previous"'): lambda _: 0.002,
         publisher("changes_smallest_adjusted_p", 'against="before"'): lambda _: 1,
         tally("poison_limit_exceeded"): lambda _: 0,
-        tally("reports_failed_total", 'group="0"'): lambda _: 0,
+        tally("reports_failed_total", 'reason="expired"'): lambda _: 0,
         gateway("spool_full"): lambda _: 0,
         gateway("batches_waiting"): lambda m: m % 3,
         gateway("problems_total", 'reason="busy"'): lambda _: 4,
@@ -174,7 +174,7 @@ FAULTS: dict[str, tuple[dict[str, Values], set[str]]] = {
     "CalmstreamTestsBehind": ({publisher("windows_untested"): lambda _: 3}, set()),
     "CalmstreamPoisonFlood": ({tally("poison_limit_exceeded"): lambda _: 1}, set()),
     "CalmstreamReportsGivenUp": (
-        {tally("reports_failed_total", 'group="0"'): lambda m: 5 * (m > 110)},
+        {tally("reports_failed_total", 'reason="expired"'): lambda m: 5 * (m > 110)},
         set(),
     ),
     "CalmstreamGatewaySpoolFull": ({gateway("spool_full"): lambda _: 1}, set()),

@@ -233,7 +233,6 @@ def test_an_unknown_setting_is_refused(
         (["consume", "--http-port", "70000"], {}, "--http-port: "),
         (["consume"], {"HTTP_PORT": "70000"}, "CALMSTREAM_HTTP_PORT: "),
         (["consume"], {"SESSION_SECONDS": "long"}, "CALMSTREAM_SESSION_SECONDS: "),
-        (["produce", "--records", "{plan}.csv"], {"LINGER": "0"}, "CALMSTREAM_LINGER: "),
         (["produce", "--records", "x", "--rate", "0"], {}, "--rate: expected a number above 0"),
         (["produce", "--records", "x", "--rate", "inf"], {}, "--rate: expected a number above 0"),
     ],

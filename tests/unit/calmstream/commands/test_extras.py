@@ -140,7 +140,7 @@ def test_a_module_of_calmstream_that_is_missing_is_a_defect() -> None:
 def test_a_device_needs_no_extra() -> None:
     done = subprocess.run(
         [sys.executable, "-c", BLOCKED.rpartition("runpy.run_module")[0] +
-         "from calmstream import Batcher, Reporter, read_device_plan, subscribe",
+         "from calmstream import Reporter, read_device_plan, subscribe",
          ",".join(SERVICE)],
         cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip

@@ -13,7 +13,7 @@ from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.http.delivery import RENEW_SECONDS, Delivery
 from calmstream.producer.gateway.sender import Budget
-from calmstream.producer.gateway.totals import Accounts, Failure
+from calmstream.producer.gateway.totals import Failure, Totals
 from tests.support.producer import START, FakeClock, ScriptedSink, make_plan, names_of
 
 PLAN = make_plan()
@@ -30,7 +30,7 @@ class Sent(ScriptedSink):
         self.closed = True
 
 
-class Shelf:
+class Kept:
     """Batches whose body is their id."""
 
     def __init__(self, clock: FakeClock) -> None:
@@ -53,7 +53,7 @@ class Shelf:
 
 
 class Made:
-    """A delivery, its clock, its shelf and its sinks."""
+    """A delivery, its clock, its batches and its sinks."""
 
     def __init__(
         self,
@@ -62,13 +62,13 @@ class Made:
         in_flight: int = 10,
         failures: int = 0,
     ) -> None:
-        self.clock, self.accounts = FakeClock(), Accounts()
-        self.shelf, self.sinks = Shelf(self.clock), list[Sent]()
+        self.clock, self.totals = FakeClock(), Totals()
+        self.kept, self.sinks = Kept(self.clock), list[Sent]()
         self._script, self._failures = script, failures
         self.delivery = Delivery(
             self._connect,
             names_of,
-            lambda _: self.accounts,
+            lambda _: self.totals,
             self.clock,
             Budget(in_flight=in_flight, pause=1.0),
         )
@@ -86,10 +86,10 @@ class Made:
 
     def turn(self, seconds: float = 0.0) -> None:
         self.clock.seconds += seconds
-        self.delivery.turn(self.shelf)
+        self.delivery.turn(self.kept)
 
     def settled(self) -> dict[int, bool]:
-        return {int.from_bytes(key, "big"): how for key, how in self.shelf.settled.items()}
+        return {int.from_bytes(key, "big"): how for key, how in self.kept.settled.items()}
 
 
 def test_an_acknowledged_batch_is_settled() -> None:
@@ -127,7 +127,7 @@ def test_a_batch_is_sent_again_until_its_window_is_over(error: CalmstreamError) 
     for _ in range(20):
         made.turn(1.0)
     assert made.settled() == {1: False}
-    assert made.accounts.totals().failures == {Failure.EXPIRED: 5}
+    assert made.totals.failures == {Failure.EXPIRED: 5}
 
 
 def test_a_batch_of_a_window_that_is_over_is_not_sent() -> None:
@@ -155,11 +155,11 @@ def test_no_more_bodies_are_held_than_may_be_in_flight() -> None:
 
 def test_a_body_that_cannot_be_read_is_read_again() -> None:
     made = Made(lambda i: i)
-    made.shelf.readable = False
+    made.kept.readable = False
     made.put(1)
     made.turn()
     assert str(made.delivery.trouble) == "cannot read"
-    made.shelf.readable = True
+    made.kept.readable = True
     made.turn()
     made.turn()
     assert made.settled() == {1: True}

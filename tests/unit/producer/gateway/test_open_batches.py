@@ -86,11 +86,11 @@ def test_fewer_than_min_batch_wait_for_the_end_of_their_window() -> None:
     made = batches()
     fill(made, 4, 0)
     assert made.take(Selection.DUE, at(50)) == []
-    assert made.patience(at(50)) == pytest.approx(60.0)
+    assert made.next_due(at(50)) == pytest.approx(60.0)
     assert made.take(Selection.DUE, at(109.999)) == []
     assert sizes(made.take(Selection.DUE, at(110))) == [(4, True)]
     assert made.waiting == 0
-    assert made.patience(at(110)) is None
+    assert made.next_due(at(110)) is None
 
 
 def test_min_batch_reports_stay_when_others_leave_after_the_linger_time() -> None:
@@ -98,11 +98,11 @@ def test_min_batch_reports_stay_when_others_leave_after_the_linger_time() -> Non
     fill(made, 9, 0)
     assert made.take(Selection.DUE, at(50)) == []
     fill(made, 1, 50)
-    assert made.patience(at(50)) == 0 or made.patience(at(50)) < 0  # type: ignore[operator]
+    assert made.next_due(at(50)) == 0 or made.next_due(at(50)) < 0  # type: ignore[operator]
     assert sizes(made.take(Selection.DUE, at(50))) == [(5, False)]
     fill(made, 6, 50)
     assert made.take(Selection.DUE, at(50.9)) == []
-    assert made.patience(at(50.9)) == pytest.approx(0.1)
+    assert made.next_due(at(50.9)) == pytest.approx(0.1)
     assert sizes(made.take(Selection.DUE, at(51.01))) == [(6, False)]
     assert made.waiting == 5
     assert sizes(made.take(Selection.DUE, at(110))) == [(5, False)]
@@ -122,7 +122,7 @@ def test_min_batch_applies_although_a_record_has_room_for_fewer() -> None:
 def test_without_min_batch_all_reports_leave_after_the_linger_time() -> None:
     made = batches(max_rows=3, min_batch=1)
     assert sizes(fill(made, 4, 0)) == [(3, False)]
-    assert made.patience(at(0)) == pytest.approx(1.0)
+    assert made.next_due(at(0)) == pytest.approx(1.0)
     assert sizes(made.take(Selection.DUE, at(1))) == [(1, False)]
 
 
@@ -130,7 +130,7 @@ def test_outside_its_window_a_batch_does_not_wait_for_more_reports() -> None:
     for period, second in ((0, 111), (0, 500), (1, 80), (3, 0)):
         made = batches()
         fill(made, 3, second, period)
-        assert made.patience(at(second)) == pytest.approx(1.0)
+        assert made.next_due(at(second)) == pytest.approx(1.0)
         assert made.take(Selection.DUE, at(second + 0.9)) == []
         assert sizes(made.take(Selection.DUE, at(second + 1.1))) == [(3, True)]
 
@@ -139,18 +139,14 @@ def test_a_window_is_open_from_its_start_less_the_skew() -> None:
     made = batches()
     fill(made, 3, 90, period=1)
     assert made.take(Selection.DUE, at(150)) == []
-    assert made.patience(at(150)) == pytest.approx(60.0)
+    assert made.next_due(at(150)) == pytest.approx(60.0)
 
 
-def test_a_flush_takes_what_may_leave_and_a_close_takes_all() -> None:
-    for selection, left in (
-        (Selection.LARGE_ENOUGH, [(6, False)]),
-        (Selection.ALL, [(6, False), (2, True)]),
-    ):
-        made = batches()
-        fill(made, 6, 0)
-        fill(made, 2, 0, period=1)
-        assert sizes(made.take(selection, at(0))) == left
+def test_all_may_leave() -> None:
+    made = batches()
+    fill(made, 6, 0)
+    fill(made, 2, 0, period=1)
+    assert sizes(made.take(Selection.ALL, at(0))) == [(6, False), (2, True)]
 
 
 def test_groups_and_windows_do_not_mix() -> None:

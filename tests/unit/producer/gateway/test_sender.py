@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from calmstream.broker.in_process import InProcessBroker, SendFault
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 from calmstream.producer.gateway.encoding import EncodedBatch, make_batch
 from calmstream.producer.gateway.sender import BatchSender, Budget
-from calmstream.producer.gateway.spool import Spool
+from calmstream.producer.gateway.totals import Failure
 from tests.support.producer import (
     FakeClock,
     ScriptedSink,
@@ -37,7 +36,7 @@ def sender(
 ) -> tuple[BatchSender, ScriptedSink]:
     sink = ScriptedSink(script)
     limits = Budget(**budget)  # type: ignore[arg-type]
-    return BatchSender(names_of(PLAN), sink, limits, clock=clock or FakeClock()), sink
+    return BatchSender(names_of(PLAN), lambda: sink, limits, clock=clock or FakeClock()), sink
 
 
 def test_delivered_batches_are_counted() -> None:
@@ -58,7 +57,7 @@ def test_a_failed_send_is_repeated_with_the_same_bytes_and_id() -> None:
     one.drain()
     assert len(sink.sends) == 4
     assert len(set(sink.sends)) == 1
-    assert (one.totals.retries, one.totals.batches_sent, one.totals.batches_failed) == (3, 1, 0)
+    assert (one.totals.retries, one.totals.batches_sent, one.totals.reports_failed) == (3, 1, 0)
 
 
 def test_pauses_double_up_to_a_limit() -> None:
@@ -81,7 +80,7 @@ def test_attempts_are_limited() -> None:
     one.submit(encoded(9))
     one.drain()
     assert len(sink.sends) == 5
-    assert (one.totals.reports_failed, one.totals.batches_failed, one.in_flight) == (9, 1, 0)
+    assert (one.totals.reports_failed, one.in_flight) == (9, 0)
     assert one.trouble is DOWN
     assert one.fatal is None
 
@@ -137,7 +136,7 @@ def test_a_sink_that_raises_is_treated_like_a_delivery_that_fails(error: Calmstr
     one.submit(encoded())
     one.drain()
     assert one.totals.batches_sent == (error is DOWN)
-    assert one.totals.batches_failed == (error is not DOWN)
+    assert one.totals.reports_failed == (error is not DOWN)
 
 
 def test_in_flight_is_bounded_and_a_submission_waits_for_room() -> None:
@@ -182,7 +181,8 @@ def test_nothing_is_lost_while_sends_sometimes_fail(fault: SendFault) -> None:
         return fault if sends % 3 == 0 else SendFault.NONE
 
     broker.faults.on_send = hook
-    one = BatchSender(names_of(PLAN), broker.sink(), clock=FakeClock())
+    appends = broker.sink()
+    one = BatchSender(names_of(PLAN), lambda: appends, clock=FakeClock())
     batches = {b.batch_id: b.value for b in (encoded(i + 1) for i in range(40))}
     for batch_id, value in batches.items():
         one.submit(EncodedBatch(0, 1, batch_id, value))
@@ -195,65 +195,26 @@ def test_nothing_is_lost_while_sends_sometimes_fail(fault: SendFault) -> None:
 
 
 def test_a_missing_topic_is_fatal() -> None:
-    one = BatchSender(names_of(PLAN), InProcessBroker().sink(), clock=FakeClock())
+    one = BatchSender(names_of(PLAN), InProcessBroker().sink, clock=FakeClock())
     one.submit(encoded())
     one.drain()
     assert isinstance(one.fatal, FatalError)
 
 
-def test_the_spool_holds_a_batch_until_it_is_acknowledged(tmp_path: Path) -> None:
-    spool, batch = Spool(tmp_path, PLAN), encoded(5)
-    sink = ScriptedSink(lambda _: None)
-    one = BatchSender(names_of(PLAN), sink, spool=spool, clock=FakeClock())
-    one.submit(batch)
-    assert list(Spool(tmp_path, PLAN).pending()) == [batch]
-    sink.release()
-    one.drain()
-    assert list(spool.pending()) == []
-
-
-def test_a_batch_is_in_the_spool_before_it_is_sent(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, PLAN)
-    there: list[int] = []
-    sink = ScriptedSink(lambda i: (there.append(len(list(spool.pending()))), i)[1])
-    one = BatchSender(names_of(PLAN), sink, spool=spool, clock=FakeClock())
-    one.submit(encoded())
-    assert there == [1]
-
-
-def test_what_was_given_up_stays_in_the_spool(tmp_path: Path) -> None:
-    spool, batch = Spool(tmp_path, PLAN), encoded(5)
+def test_every_batch_is_settled_once() -> None:
+    settled: list[tuple[EncodedBatch, bool]] = []
+    down = [False, True]
+    batches = [encoded(1), encoded(2)]
+    sink = ScriptedSink(lambda i: DOWN if down[min(i, 1)] else i)
     one = BatchSender(
         names_of(PLAN),
-        ScriptedSink(lambda _: DOWN),
+        lambda: sink,
         Budget(attempts=2),
-        spool=spool,
+        settled=lambda batch, acknowledged: settled.append((batch, acknowledged)),
         clock=FakeClock(),
     )
-    one.submit(batch)
+    for batch in batches:
+        one.submit(batch)
     one.drain()
-    assert one.totals.batches_failed == 1
-    assert list(spool.pending()) == [batch]
-
-
-def test_a_spool_that_cannot_be_written_is_trouble_but_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spool = Spool(tmp_path, PLAN)
-    full = RecoverableError("no space")
-
-    def refuse(_: EncodedBatch) -> None:
-        raise full
-
-    monkeypatch.setattr(spool, "store", refuse)
-    one = BatchSender(names_of(PLAN), ScriptedSink(lambda i: i), spool=spool, clock=FakeClock())
-    one.submit(encoded())
-    one.drain()
-    assert one.totals.batches_sent == 1
-    assert one.trouble is full
-
-
-@pytest.mark.parametrize("fields", [{"in_flight": 0}, {"attempts": 0}, {"seconds": -1.0}])
-def test_a_budget_is_checked(fields: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=r"negative|at least 1"):
-        Budget(**fields)  # type: ignore[arg-type]
+    assert settled == [(batches[0], True), (batches[1], False)]
+    assert one.totals.failures == {Failure.UNDELIVERED: 2}

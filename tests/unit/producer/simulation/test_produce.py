@@ -14,7 +14,7 @@ import pytest
 
 from calmstream.broker.in_process import InProcessBroker, SendFault
 from calmstream.broker.in_process.sink import InProcessDelivery
-from calmstream.broker.transport import Partition, Record
+from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.wire.batch import decode_batch
@@ -297,25 +297,3 @@ def test_w_event_over_restarts_with_a_file(tmp_path: Path) -> None:
     sent = per_window(plan, broker)
     assert [sent[w] for w in range(12)] == [sent[w % 3] for w in range(12)]
     assert sum(sent.values()) == 1200
-
-
-def test_a_restart_sends_the_spool_first_with_the_same_bytes(tmp_path: Path) -> None:
-    plan = make_plan()
-    broker = broker_for(plan)
-    tried: list[tuple[bytes | None, bytes | None]] = []
-
-    def lose(_: object, key: bytes | None, value: bytes | None) -> SendFault:
-        tried.append((key, value))
-        return SendFault.FAIL
-
-    broker.faults.on_send = lose
-    files = {"devices": tmp_path / "devices.npz", "spool": tmp_path / "spool"}
-    first = run(plan, broker, 600, **files)
-    assert (first.sent, first.failed) == (0, 600)
-    broker.faults.on_send = None
-    second = run(plan, broker, 600, **files)
-    assert (second.resent, second.reported, second.sent) == (600, 0, 600)
-    records: list[Record] = [record for _, record in records_of(broker, plan)]
-    assert {(r.key, r.value) for r in records} == set(tried)
-    assert list((tmp_path / "spool").rglob("*.json")) == []
-    assert run(plan, broker, 600, **files).resent == 0
