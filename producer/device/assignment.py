@@ -51,24 +51,12 @@ def _message(lineage: str, purpose: bytes) -> bytes:
 
 
 def keyed_word(secret: bytes, lineage: str, purpose: bytes) -> int:
-    """Return the device's word for one purpose: an integer in [0, 2^64).
-
-    Args:
-        secret: the device's secret, 16 bytes.
-        lineage: the plan's lineage, 32 hexadecimal digits.
-        purpose: ``GROUP`` or ``SLOT``.
-    """
+    """Return the device's word for a purpose, ``GROUP`` or ``SLOT``: an integer in [0, 2^64)."""
     return int.from_bytes(hmac.digest(secret, _message(lineage, purpose), "sha256")[:8], "big")
 
 
 def keyed_words(secrets: NDArray[np.uint8], lineage: str, purpose: bytes) -> Words:
-    """Return :func:`keyed_word` of many devices: shape (n,), uint64. O(n).
-
-    Args:
-        secrets: the devices' secrets, shape (n, 16), one device in each row.
-        lineage: the plan's lineage, 32 hexadecimal digits.
-        purpose: ``GROUP`` or ``SLOT``.
-    """
+    """Return :func:`keyed_word` of many devices, (n,) uint64, from secrets of shape (n, 16)."""
     raw, message = np.ascontiguousarray(secrets).tobytes(), _message(lineage, purpose)
     digests = b"".join(
         hmac.digest(raw[at : at + SECRET_BYTES], message, "sha256")
@@ -80,12 +68,7 @@ def keyed_words(secrets: NDArray[np.uint8], lineage: str, purpose: bytes) -> Wor
 def thresholds(cumulative: Iterable[int]) -> Words:
     """Return, for each part except the last, the smallest word that lies above the part.
 
-    Args:
-        cumulative: running sums of the parts' shares, which are positive integers; the last sum is
-            below 2^63.
-
-    Returns:
-        Shape (parts - 1,), ascending.
+    ``cumulative`` has the running sums of the parts' positive shares; the last is below 2^63.
     """
     bounds = [int(bound) for bound in cumulative]
     # floor(w · total / 2^64) >= bound holds exactly from w = ceil(bound · 2^64 / total) on.
@@ -134,12 +117,7 @@ def place(plan: Plan, secret: bytes) -> Place:
 
 
 def places(plan: Plan, secrets: NDArray[np.uint8]) -> Places:
-    """Return :func:`place` of many devices at once.
-
-    Args:
-        plan: states the shares of the views, and the guarantee.
-        secrets: the devices' secrets, shape (n, 16), uint8.
-    """
+    """Return :func:`place` of many devices, from secrets of shape (n, 16), uint8."""
     words = keyed_words(secrets, plan.lineage, GROUP)
     flat = np.searchsorted(thresholds(plan.cumulative_shares), words, side="right")
     return Places(flat.astype(np.int64), _slots(plan, secrets))
@@ -154,14 +132,6 @@ def _slots(plan: Plan, secrets: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def group_of(plan: Plan, flat: Any) -> Any:
-    """Return the group of a view.
-
-    Args:
-        plan: states the groups and their views.
-        flat: index of the view among all views of the plan, or an array of indices.
-
-    Returns:
-        The index of the group, or an array of the same shape.
-    """
+    """Return the group of a view, or an array of groups, from indices among all views of a plan."""
     group = np.searchsorted(plan.first_view, flat, side="right") - 1
     return group if np.ndim(flat) else int(group)

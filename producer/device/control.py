@@ -15,12 +15,7 @@ from calmstream.producer.device.store import DeviceStore
 
 
 def install(store: DeviceStore, policy: Policy | None) -> DeviceState:
-    """Write the policy into a store that has none; return the device's state.
-
-    Args:
-        store: the device's store.
-        policy: the application's policy. None means the stored one; if the store has none, the
-            strict default is stored, which trusts no root key.
+    """Write the policy, or the strict default, into a store that has none; return the state.
 
     Raises:
         InvalidInput: the store has another policy; only :func:`set_policy` changes it.

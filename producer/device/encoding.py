@@ -25,13 +25,7 @@ def encode_reports(
 
     The encoded length of integers depends on the perturbed values (their number of digits); the
     length of bits depends on n only. So the length reveals nothing beyond the reports themselves.
-
-    Args:
-        plan: the plan that the reports follow.
-        group: index of the reports' group.
-        period: number of the reports' window.
-        view: index of each report's view within the group, shape (n,).
-        columns: the mechanism's columns, each with a first axis of length n.
+    ``view`` has each report's view within the group, shape (n,); each column has a first axis n.
     """
     return encode_batch(plan, group, _batch(plan, group, period, view, columns))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -66,19 +66,6 @@ class Sent:
     remains: str
     remains_ever: str | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON object of a device's store."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Sent:
-        """Return the entry from the output of :meth:`to_json`.
-
-        Raises:
-            KeyError, TypeError: the document has another form.
-        """
-        return cls(**{**document, "attributes": tuple(document["attributes"])})
-
 
 def value_fields(raw: bytes) -> dict[str, Any]:
     """Return the fields of :class:`Sent` that describe the report's bytes."""
@@ -107,7 +94,7 @@ def appended(history: tuple[Sent, ...], sent: Sent) -> tuple[Sent, ...]:
     The newest report always stays.
     """
     kept = [*history, sent][-MAX_SENT:]
-    sizes = [len(orjson.dumps(each.to_json())) for each in kept]
+    sizes = [len(orjson.dumps(each)) for each in kept]
     excess, first = sum(sizes) - MAX_HISTORY_BYTES, 0
     # Reports are dropped from the oldest on, up to the index ``first``.
     while excess > 0 and first < len(kept) - 1:

@@ -99,11 +99,8 @@ class Allotment:
 class Limits:
     """The limits that apply to one root: its allotment, or the remainder after all allotments.
 
-    Attributes:
-        roots: the roots whose losses count; None means all roots except those in ``excluded``.
-        excluded: the roots whose losses do not count if ``roots`` is None.
-        span: maximum epsilon within any ``span_days`` days of the policy.
-        ever: maximum epsilon without limit of time; None means no such limit.
+    The losses of ``roots`` count, or of all but the ``excluded`` ones if that is None. ``span`` is
+    the maximum within any ``span_days`` days, ``ever`` that without limit of time, if any.
     """
 
     roots: frozenset[str] | None
@@ -220,11 +217,7 @@ class Policy:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Policy:
-        """Return the policy from the output of :meth:`to_json`.
-
-        Raises:
-            InvalidInput, KeyError, TypeError, AttributeError: the document has another form.
-        """
+        """Return the policy; raise some error if the document has another form."""
         given = dict(document)
         allotments = {root: Allotment(**a) for root, a in given.pop("allotments").items()}
         return cls(**given, allotments=allotments)

@@ -33,7 +33,7 @@ def to_bytes(state: DeviceState) -> bytes:
         "ever": dict(totals.spent_in_all),
         "policy": None if state.policy is None else state.policy.to_json(),
         "withdrawn": state.withdrawn,
-        "history": [sent.to_json() for sent in state.history],
+        "history": [asdict(sent) for sent in state.history],
         "generation": state.generation,
     }
     return orjson.dumps(document | {"sha256": _checksum(document)}, option=orjson.OPT_SORT_KEYS)
@@ -66,9 +66,13 @@ def _state(document: Mapping[str, Any]) -> DeviceState:
         _totals(document),
         None if policy is None else Policy.from_json(policy),
         _of(bool, document["withdrawn"]),
-        tuple(Sent.from_json(sent) for sent in document["history"]),
+        tuple(_sent(sent) for sent in document["history"]),
         _of(int, document["generation"]),
     )
+
+
+def _sent(document: Mapping[str, Any]) -> Sent:
+    return Sent(**{**document, "attributes": tuple(document["attributes"])})
 
 
 def _entries_json(lineages: Mapping[str, Entries]) -> dict[str, Any]:

@@ -75,15 +75,10 @@ class Totals:
         return max(now, self.mark)
 
     def remaining(self, policy: Policy, root: str, now: int) -> Remaining:
-        """Return the epsilon that a root can still spend.
+        """Return the epsilon that a root can still spend; the empty root is that of unsigned plans.
 
         It is the smaller of what two limits leave: the overall limit, to which all roots count, and
         the limit of this root. It is negative if more was spent than the present policy allows.
-
-        Args:
-            policy: states the limits.
-            root: root key of the plan's operator; empty for unsigned plans.
-            now: time of the clock, seconds since the epoch.
         """
         span_start = self.present(now) - policy.span_seconds
         both = [self._left(limits, span_start) for limits in (policy.overall, policy.limits(root))]
@@ -91,14 +86,7 @@ class Totals:
         return Remaining(min(left.span for left in both), min(ever) if ever else None)
 
     def status(self, policy: Policy, root: str, epsilon: str, now: int) -> Status:
-        """Return ``READY`` if the policy allows one more report, else the limit that it exceeds.
-
-        Args:
-            policy: states the limits.
-            root: root key of the plan's operator; empty for unsigned plans.
-            epsilon: privacy loss of the report, decimal string.
-            now: time of the clock, seconds since the epoch.
-        """
+        """Return ``READY`` if the policy allows one more report, else the limit that it exceeds."""
         left, loss = self.remaining(policy, root, now), Decimal(epsilon)
         if loss > left.span:
             return Status.SPAN_EPSILON
@@ -118,15 +106,7 @@ class Totals:
     def add(
         self, window_end: int, epsilon: str, root: str, now: int, policy: Policy | None
     ) -> Totals:
-        """Return the totals after one more report.
-
-        Args:
-            window_end: end of the report's window, seconds since the epoch.
-            epsilon: privacy loss of the report, decimal string.
-            root: root key of its plan's operator; empty for unsigned plans.
-            now: time of the clock, seconds since the epoch.
-            policy: states the span; None means that no report expires.
-        """
+        """Return the totals after one more report; without a policy no report expires."""
         mark = self.present(now)
         # Without a policy, the span begins before every possible time.
         span_start = mark - policy.span_seconds if policy else -1

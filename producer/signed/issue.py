@@ -10,11 +10,7 @@ from calmstream.producer.signed.keys import sign
 
 
 def certify(root: bytes, statement: Statement) -> Certificate:
-    """Return the certificate of a statement.
-
-    Args:
-        root: private root key in PEM; the statement names its public key.
-        statement: the content of the certificate.
+    """Return the certificate of a statement, signed with a private root key in PEM.
 
     Raises:
         InvalidInput: ``root`` is not a private key.
@@ -24,12 +20,7 @@ def certify(root: bytes, statement: Statement) -> Certificate:
 
 
 def seal(key: bytes, certificate: Certificate, plan: bytes) -> Envelope:
-    """Return the envelope of a plan.
-
-    Args:
-        key: private signing key in PEM.
-        certificate: the certificate of that key.
-        plan: the plan's canonical bytes.
+    """Return the envelope of a plan's canonical bytes, signed with a private key in PEM.
 
     Raises:
         InvalidInput: ``key`` is not a private key.
