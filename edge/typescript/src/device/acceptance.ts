@@ -3,7 +3,8 @@
 import { hex, type Bytes } from "../bytes.js";
 import { above, decimal } from "../decimal.js";
 import { PlanError, PlanRefused } from "../errors.js";
-import { readAny, readPlan, type Plan } from "../plan/plan.js";
+import type { Plan } from "../plan/model.js";
+import { readAny, readPlan } from "../plan/plan.js";
 import { readEnvelope, signedLineage, validAt, verify, type Statement } from "../signed/envelope.js";
 import type { Policy } from "./policy.js";
 

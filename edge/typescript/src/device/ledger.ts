@@ -1,7 +1,7 @@
 /** What a device has spent, and whether it may report now: pure rules over plain values. */
 
 import { above, add, decimal, least, sum, times, type Decimal } from "../decimal.js";
-import type { Plan } from "../plan/plan.js";
+import type { Plan } from "../plan/model.js";
 import type { Sent } from "./history.js";
 import type { Policy } from "./policy.js";
 import type { Status } from "./status.js";

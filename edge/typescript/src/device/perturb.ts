@@ -2,7 +2,7 @@
 
 import type { Values } from "../mechanisms/base.js";
 import { code } from "../plan/domain.js";
-import type { Plan } from "../plan/plan.js";
+import type { Plan } from "../plan/model.js";
 import { uniform, type Source } from "../random.js";
 import type { Place } from "./place.js";
 

@@ -1,7 +1,7 @@
 /** Where a device belongs: its view (hence its group) and its slot, fixed by a keyed hash. */
 
 import { concat, hmac, unhex, utf8, type Bytes } from "../bytes.js";
-import type { Plan } from "../plan/plan.js";
+import type { Plan } from "../plan/model.js";
 
 export interface Place {
   group: number;

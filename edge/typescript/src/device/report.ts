@@ -2,7 +2,7 @@
 
 import { toBase64 } from "../bytes.js";
 import type { Values } from "../mechanisms/base.js";
-import type { Plan } from "../plan/plan.js";
+import type { Plan } from "../plan/model.js";
 
 const MAX_BATCH_BYTES = 1 << 20;
 

@@ -3,7 +3,7 @@
 import { hex, unhex, utf8, copied } from "../bytes.js";
 import { spelled } from "../decimal.js";
 import { PlanRefused, type Refusal } from "../errors.js";
-import type { Plan } from "../plan/plan.js";
+import type { Plan } from "../plan/model.js";
 import { SystemSource, fresh, type Source } from "../random.js";
 import type { Store } from "../stores/store.js";
 import { readAccepted, standing, type AcceptedPlan } from "./acceptance.js";

@@ -1,7 +1,7 @@
 /** Most work that a plan may cost a device. A plan that was read can report. */
 
 import { PlanError } from "../errors.js";
-import type { Group } from "./plan.js";
+import type { Group } from "./model.js";
 
 const MAX_REPORT_BYTES = (1 << 20) - 4096 - 512;
 const MAX_RANDOM_BYTES = 16 << 20;

@@ -4,13 +4,13 @@ import { hex, sha256, text, type Bytes } from "../bytes.js";
 import { above } from "../decimal.js";
 import { PlanError } from "../errors.js";
 import { parse, type Json } from "../json.js";
-import type { Mechanism } from "../mechanisms/base.js";
 import { build } from "../mechanisms/registry.js";
 import { seen } from "../text.js";
 import { parseEpsilon } from "../weights.js";
 import { checkWork } from "./bounds.js";
 import { readDomain, type Attribute } from "./domain.js";
 import { Entry, ascending, inexact, naturals, type Kind } from "./fields.js";
+import type { Group, Plan } from "./model.js";
 import { stateRecordBytes } from "./state_size.js";
 import { View } from "./view.js";
 
@@ -35,37 +35,6 @@ const OPTIONAL_2: Record<string, Kind> = {
   analysis: "boolean", lineage_name: "string", continues: "list", packed: "boolean",
   early: "boolean", summaries: "list",
 };
-
-/** One user group: one reports topic, one mechanism, one or more views. */
-export interface Group {
-  readonly mechanism: Mechanism;
-  readonly views: readonly View[];
-}
-
-/** What a device needs of a plan. Times are seconds since the epoch, or seconds. */
-export interface Plan {
-  readonly version: 1 | 2;
-  readonly name: string;
-  readonly purpose: string;
-  readonly owner: string;
-  readonly lineage: string;
-  readonly lineageName: string;
-  readonly continues: readonly string[];
-  readonly domain: readonly Attribute[];
-  /** Loss of one report, decimal string. */
-  readonly epsilon: string;
-  readonly lineageEpsilon: string;
-  /** `once`, or one report in every `windows` consecutive windows. */
-  readonly guarantee: { readonly kind: "once" | "w-event"; readonly windows: number };
-  readonly groups: readonly Group[];
-  readonly start: number;
-  readonly expires: number;
-  readonly window: number;
-  readonly grace: number;
-  readonly windows: number;
-  /** SHA-256 of the bytes that were read, hexadecimal. */
-  readonly digest: string;
-}
 
 /** A plan with whether its bytes are in the canonical form. */
 export interface ReadPlan {

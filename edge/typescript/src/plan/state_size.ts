@@ -1,6 +1,6 @@
 /** How large a partition's state record can become: services refuse plans beyond a bound, so devices do. */
 
-import type { Plan } from "./plan.js";
+import type { Plan } from "./model.js";
 
 const HEADROOM = 100n;
 const LARGEST = (1n << 63n) - 1n;

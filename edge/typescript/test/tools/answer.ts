@@ -14,7 +14,8 @@ import { windowAt } from "../../src/device/ledger.js";
 import { perturb, type DeviceRecord } from "../../src/device/perturb.js";
 import { place } from "../../src/device/place.js";
 import { encode } from "../../src/device/report.js";
-import { readPlan, type Plan } from "../../src/plan/plan.js";
+import type { Plan } from "../../src/plan/model.js";
+import { readPlan } from "../../src/plan/plan.js";
 import { GivenSource } from "../../src/random.js";
 
 interface Case {
