@@ -4,7 +4,8 @@
 
 The server runs in a process of its own, in a memory cgroup of the chart's limit where the machine
 has cgroups (else with a limit of its address space). The attacker works for ``SECONDS``; an honest
-client of the same address asks once a second, each time over a new connection. Printed are the
+client of the same address (or, with ``--from-other``, of another one) asks once a second, each
+time over a new connection. Printed are the
 most memory of the server, the longest wait of the honest client and how many of its requests got
 no answer. ``--root`` serves another checkout, for the numbers before a change.
 """
@@ -165,6 +166,16 @@ def report(to: Server, value: int) -> bytes:
     return json.dumps({"id": f"{value:032x}", "report": one | {"columns": {"v": [value]}}}).encode()
 
 
+OTHER = ("127.0.0.2", 0)
+SOURCE: list[tuple[str, int] | None] = [None]
+"""The attacker's address; None for the honest client's."""
+
+
+def connect(to: Server) -> socket.socket:
+    """Return a connection of the attacker."""
+    return socket.create_connection(("127.0.0.1", to.port), 2, source_address=SOURCE[0])
+
+
 Work = Callable[[Server, float], None]
 
 
@@ -178,7 +189,7 @@ def hold(first: bytes, number: int, rate: int = 0) -> Work:
             held = [one for one in held if _alive(one, rate)]
             for _ in range(min(number - len(held), 200)):
                 with contextlib.suppress(OSError):
-                    one = socket.create_connection(("127.0.0.1", to.port), 2)
+                    one = connect(to)
                     one.settimeout(2)
                     one.sendall(payload)
                     one.setblocking(False)
@@ -209,7 +220,7 @@ def flood(request: bytes, connections: int) -> Work:
         while time.monotonic() < until:
             while opened < connections:
                 with contextlib.suppress(OSError):
-                    one = socket.create_connection(("127.0.0.1", to.port), 2)
+                    one = connect(to)
                     one.setblocking(False)
                     selector.register(one, selectors.EVENT_WRITE)
                 opened += 1
@@ -233,7 +244,7 @@ def leave(number: int) -> Work:
             path = f"/v1/plans/{to.plan}/tables?attributes=a0&group=x{one}=0|1"
             with (
                 contextlib.suppress(OSError),
-                socket.create_connection(("127.0.0.1", to.port), 2) as connection,
+                connect(to) as connection,
             ):
                 connection.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
         time.sleep(max(0.0, until - time.monotonic()))
@@ -324,8 +335,11 @@ ATTACKS = {name: attack(name) for name in WORKS}
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--root", type=Path, default=ROOT, help="checkout whose servers run")
+    parser.add_argument("--from-other", action="store_true", help="attack from another address")
     parser.add_argument("--only", default="", help="attacks that begin with this")
     args = parser.parse_args()
+    if args.from_other:
+        SOURCE[0] = OTHER
     for name, (role, work) in WORKS.items():
         if name.startswith(args.only):
             print(f"{name:40} {line(measure(role, work, args.root))}", flush=True)

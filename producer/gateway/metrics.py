@@ -31,7 +31,7 @@ FAILED = MetricDefinition(
     ("plan", "reason"),
     "Reports given up by this producer: the broker did not take `undelivered` ones; the window of "
     "`expired` ones ended before the broker had them; `small` ones were too few to leave together; "
-    "`unencodable` ones met a defect.",
+    "`unencodable` ones met a defect; the disk of the spool has changed `damaged` ones.",
     "Any: these devices' reports are lost; see the producer's last line. Please report defects.",
 )
 SMALL = MetricDefinition(

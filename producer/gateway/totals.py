@@ -19,6 +19,9 @@ class Failure(StrEnum):
     EXPIRED = "expired"
     """Its window ended before the broker acknowledged its batch."""
 
+    DAMAGED = "damaged"
+    """The disk of the spool has changed its batch."""
+
     SMALL = "small"
     """Fewer than ``min_batch`` reports of its group and window came, and the setting drops them."""
 

@@ -19,6 +19,7 @@ Nothing of the sender is written but the number of the application key, 0 for no
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -69,7 +70,7 @@ class StoredReport:
 
 @dataclass(frozen=True, slots=True)
 class StoredBatch:
-    """An ``S`` entry; ``at`` is the offset of the body within the payload."""
+    """An ``S`` entry; ``at`` is the offset of the body within the payload, ``check`` its CRC-32."""
 
     batch_id: bytes
     key: int
@@ -77,6 +78,7 @@ class StoredBatch:
     n: int
     at: int
     length: int
+    check: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +211,8 @@ def read_entries(codec: RowCodec, payload: bytes, at: int) -> Iterator[Stored]:
         elif kind == b"S":
             _, batch_id, key, group, n, length = _SEALED.unpack_from(payload, at)
             at += _SEALED.size
-            yield StoredBatch(batch_id, key, group, n, at, length)
+            check = zlib.crc32(memoryview(payload)[at : at + length])
+            yield StoredBatch(batch_id, key, group, n, at, length, check)
             at += length
         elif kind == b"D":
             _, group, n = _DROPPED.unpack_from(payload, at)

@@ -1,10 +1,11 @@
 """Files of frames: what is written together is read back together or not at all.
 
 A file begins with ``calmspl1`` and 8 random bytes. A frame is ``magic (4 bytes) | length of the
-payload (u32) | checksum (u32) | payload``, integers little-endian; the checksum is the CRC-32 of
-the random bytes, the length and the payload. A crash can leave a part of the last frame; it was
-never acknowledged and is cut off. A damaged frame with an intact one behind it is not the trace of
-a crash but of a fault of the disk, and nothing is cut. The random bytes keep a sender of reports
+payload (u32) | checksum (u32) | payload | end mark (4 bytes)``, integers little-endian; the
+checksum is the CRC-32 of the random bytes, the length and the payload. A crash can leave a part of
+the last frame, or all of it with sectors that read as zeros; it was never acknowledged and is cut
+off. A damaged frame that has its end mark, or an intact frame behind it, is not the trace of a
+crash but of a fault of the disk, and nothing is cut. The random bytes keep a sender of reports
 from placing an intact frame inside one.
 """
 
@@ -26,6 +27,8 @@ _BEGIN_BYTES = 16
 _HEAD = struct.Struct("<4sII")
 HEAD_BYTES = _HEAD.size
 MAX_PAYLOAD = 1 << 28
+_END = b"\xa5end"
+_SECTOR = 512
 
 
 class FrameFile:
@@ -54,7 +57,7 @@ class FrameFile:
         """Open an existing file; yield offset and payload of every frame, then cut a torn tail.
 
         Raises:
-            FatalError: an intact frame follows a damaged one, or the file cannot be read.
+            FatalError: a frame is damaged that was written as a whole, or the file cannot be read.
         """
         try:
             self._file = file = self._files.open(self.path)
@@ -131,13 +134,13 @@ class FrameFile:
             self._salt = os.urandom(_BEGIN_BYTES - len(_BEGIN))
             begin = _BEGIN + self._salt
         head = _HEAD.pack(MAGIC, len(payload), self._check(payload))
-        file.append(begin + head + payload)
+        file.append(begin + head + payload + _END)
         file.sync()
         if not self._named:
             self._files.sync_directory(self.path.parent)
             self._named = True
         at = self._size + len(begin) + HEAD_BYTES
-        self._size = at + len(payload)
+        self._size = at + len(payload) + len(_END)
         return at
 
     def _cut(self) -> None:
@@ -156,11 +159,14 @@ class FrameFile:
     def _frames(self, file: LogFile, end: int) -> Iterator[tuple[int, bytes]]:
         while (payload := self._payload(file, self._size, end)) is not None:
             yield self._size + HEAD_BYTES, payload
-            self._size += HEAD_BYTES + len(payload)
-        if self._has_frame(file, self._size + 1, end):
+            self._size += HEAD_BYTES + len(payload) + len(_END)
+        rest = file.read(self._size, max(end - self._size, 0))
+        whole = rest.endswith(_END) and bytes(_SECTOR) not in rest
+        if whole or self._has_frame(file, rest, end):
             raise FatalError(
-                f"{self.path} is damaged at byte {self._size:,} although what follows is intact: "
-                "the disk has changed it; restore the file or move it away to continue without it"
+                f"{self.path} is damaged at byte {self._size:,} although it was written as a "
+                "whole: the disk has changed it; restore the file or move it away to continue "
+                "without it"
             )
 
     def _payload(self, file: LogFile, offset: int, end: int) -> bytes | None:
@@ -169,17 +175,16 @@ class FrameFile:
         if len(head) < HEAD_BYTES:
             return None
         magic, size, check = _HEAD.unpack(head)
-        if magic != MAGIC or size > min(MAX_PAYLOAD, end - offset - HEAD_BYTES):
+        if magic != MAGIC or size > min(MAX_PAYLOAD, end - offset - HEAD_BYTES - len(_END)):
             return None
         payload = file.read(offset + HEAD_BYTES, size)
         return payload if len(payload) == size and self._check(payload) == check else None
 
-    def _has_frame(self, file: LogFile, offset: int, end: int) -> bool:
-        """Return whether an intact frame begins anywhere from ``offset`` on. O(bytes)."""
-        rest = file.read(offset, max(end - offset, 0))
-        at = rest.find(MAGIC)
+    def _has_frame(self, file: LogFile, rest: bytes, end: int) -> bool:
+        """Return whether an intact frame begins anywhere behind the first byte. O(bytes)."""
+        at = rest.find(MAGIC, 1)
         while at >= 0:
-            if self._payload(file, offset + at, end) is not None:
+            if self._payload(file, self._size + at, end) is not None:
                 return True
             at = rest.find(MAGIC, at + 1)
         return False

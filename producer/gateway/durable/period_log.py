@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ class SealedBatch:
         key: number of the application key that its reports came with; 0 where everybody may send.
         offset: of the record's body in the file.
         length: of the body.
+        check: CRC-32 of the body.
     """
 
     period: int
@@ -60,6 +62,7 @@ class SealedBatch:
     key: int
     offset: int
     length: int
+    check: int
 
 
 class PeriodLog:
@@ -166,8 +169,12 @@ class PeriodLog:
 
         Raises:
             RecoverableError: it cannot be read.
+            FatalError: it is not what was written.
         """
-        return self._file.read(batch.offset, batch.length)
+        found = self._file.read(batch.offset, batch.length)
+        if zlib.crc32(found) != batch.check:
+            raise FatalError(f"{self._file.path}: the disk has changed a batch at {batch.offset:,}")
+        return found
 
     def remove(self) -> None:
         """Forget the window.
@@ -236,6 +243,7 @@ class PeriodLog:
             entry.key,
             offset + entry.at,
             entry.length,
+            entry.check,
         )
         self.unsettled[batch.batch_id] = batch
         return batch

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from calmstream.common.clock import Clock
-from calmstream.common.errors import FatalError, Reason, RecoverableError
+from calmstream.common.errors import CalmstreamError, FatalError, Reason, RecoverableError
 from calmstream.common.files import exclusive, real_path
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.document import read_plan
@@ -132,9 +132,21 @@ class Spool:
                 raw = self._files.read(self._directory / name / _PLAN)
                 if raw is None:
                     continue  # a crash came before the plan was written, hence before any report
-                found += self.add(read_plan(raw))
+                found += self.add(self._kept_plan(name, raw))
         self._make_reserve()
         return found
+
+    def _kept_plan(self, digest: str, raw: bytes) -> Plan:
+        try:
+            plan = read_plan(raw)
+        except CalmstreamError:
+            plan = None
+        if plan is None or plan.digest != digest:
+            raise FatalError(
+                f"{self._directory / digest / _PLAN} is not the plan of its directory: "
+                "the disk has changed it; restore the file"
+            )
+        return plan
 
     def add(self, plan: Plan) -> list[tuple[str, SealedBatch]]:
         """Take reports of a plan from now on; return its batches that are not settled.

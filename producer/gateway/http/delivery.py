@@ -28,10 +28,15 @@ class SealedBatches(Protocol):
     """Where sealed batches are kept. Safe from any thread."""
 
     def body(self, digest: str, batch: SealedBatch) -> EncodedBatch:
-        """Return a batch with its bytes, or raise RecoverableError."""
+        """Return a batch with its bytes.
 
-    def settle(self, digest: str, batch: SealedBatch, *, acknowledged: bool) -> None:
-        """Note what became of a batch."""
+        Raises:
+            RecoverableError: it cannot be read now.
+            FatalError: the disk has changed it.
+        """
+
+    def settle(self, digest: str, batch: SealedBatch, lost: Failure | None) -> None:
+        """Note that a batch was acknowledged, or why it is lost."""
 
     def present(self) -> int:
         """Return the time by which windows end, milliseconds since the epoch."""
@@ -146,7 +151,8 @@ class Delivery:
         sent: dict[bytes, SealedBatch] = {}
 
         def settled(batch: EncodedBatch, acknowledged: bool) -> None:
-            kept.settle(plan.digest, sent.pop(batch.batch_id), acknowledged=acknowledged)
+            lost = None if acknowledged else Failure.EXPIRED
+            kept.settle(plan.digest, sent.pop(batch.batch_id), lost)
 
         sender = BatchSender(
             self._names(plan),
@@ -160,21 +166,28 @@ class Delivery:
         return _PlanQueue(plan, sender, sent)
 
     def _step(self, queue: _PlanQueue, kept: SealedBatches) -> None:
-        digest, present = queue.plan.digest, kept.present()
+        present = kept.present()
+
+        def lose(why: Failure) -> None:
+            queue.sender.totals.failed(batch.n, why)
+            kept.settle(queue.plan.digest, queue.waiting.popleft(), why)
+
         while queue.waiting:
             batch = queue.waiting[0]
             if present >= over_at(queue.plan, batch.period):
-                queue.waiting.popleft()
-                queue.sender.totals.failed(batch.n, Failure.EXPIRED)
-                kept.settle(digest, batch, acknowledged=False)
+                lose(Failure.EXPIRED)
                 continue
             if queue.sender.full or self._sink is None:
                 break
             try:
-                encoded = kept.body(digest, batch)
+                encoded = kept.body(queue.plan.digest, batch)
             except RecoverableError as error:
                 self.trouble = error
                 break
+            except FatalError as error:
+                self.trouble = error
+                lose(Failure.DAMAGED)
+                continue
             queue.waiting.popleft()
             queue.sent[batch.batch_id] = batch
             queue.sender.submit(encoded)

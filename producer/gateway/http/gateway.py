@@ -38,12 +38,17 @@ from calmstream.producer.gateway.http.files import WatchedKeys
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.plans import Offered, PlanDirectory
 from calmstream.producer.gateway.http.settings import GatewaySettings
+from calmstream.producer.gateway.totals import Failure
 
 FILES_SECONDS = 2.0
 STUCK_SECONDS = 10.0
 """A thread that has not turned for so long hangs; the role is not alive some time later."""
 
 _TURN_SECONDS = 0.2
+_LOST = {
+    Failure.EXPIRED: "batch lost: its window ended before the broker had it",
+    Failure.DAMAGED: "batch lost: the disk of the spool has changed it",
+}
 
 
 class Health(Protocol):
@@ -183,17 +188,17 @@ class Gateway:
         """Return a batch with its bytes."""
         return self._spool.plans[digest].body(batch)
 
-    def settle(self, digest: str, batch: SealedBatch, *, acknowledged: bool) -> None:
+    def settle(self, digest: str, batch: SealedBatch, lost: Failure | None) -> None:
         """Note what became of a batch; one that is lost stands in the log, too."""
-        if not acknowledged:
+        if lost is not None:
             self._log.warning(
-                "batch lost: its window ended before the broker had it",
+                _LOST[lost],
                 plan=digest[:8],
                 group=batch.group,
                 window=batch.period,
                 reports=batch.n,
             )
-        self._committer.settle(digest, batch, acknowledged=acknowledged)
+        self._committer.settle(digest, batch, acknowledged=lost is None)
 
     async def _run(self, stop: threading.Event) -> None:
         loop = asyncio.get_running_loop()

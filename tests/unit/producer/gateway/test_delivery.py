@@ -37,16 +37,19 @@ class Kept:
         self._clock = clock
         self.settled: dict[bytes, bool] = {}
         self.readable = True
+        self.damaged: set[bytes] = set()
 
     def body(self, digest: str, batch: SealedBatch) -> EncodedBatch:
         assert digest == PLAN.digest
         if not self.readable:
             raise RecoverableError("cannot read")
+        if batch.batch_id in self.damaged:
+            raise FatalError("the disk has changed a batch")
         return EncodedBatch(batch.group, batch.n, batch.batch_id, batch.batch_id * 2)
 
-    def settle(self, digest: str, batch: SealedBatch, *, acknowledged: bool) -> None:
+    def settle(self, digest: str, batch: SealedBatch, lost: Failure | None) -> None:
         assert digest == PLAN.digest
-        self.settled[batch.batch_id] = acknowledged
+        self.settled[batch.batch_id] = lost is None
 
     def present(self) -> int:
         return self._clock.now_ms()
@@ -82,7 +85,9 @@ class Made:
 
     def put(self, *numbers: int, period: int = 0) -> None:
         for number in numbers:
-            self.delivery.put(PLAN, SealedBatch(period, 0, 5, number.to_bytes(16, "big"), 0, 0, 1))
+            self.delivery.put(
+                PLAN, SealedBatch(period, 0, 5, number.to_bytes(16, "big"), 0, 0, 1, 0)
+            )
 
     def turn(self, seconds: float = 0.0) -> None:
         self.clock.seconds += seconds
@@ -163,6 +168,17 @@ def test_a_body_that_cannot_be_read_is_read_again() -> None:
     made.turn()
     made.turn()
     assert made.settled() == {1: True}
+
+
+def test_a_damaged_batch_is_lost_alone_and_said() -> None:
+    made = Made(lambda i: i)
+    made.kept.damaged = {(2).to_bytes(16, "big")}
+    made.put(1, 2, 3)
+    made.turn()
+    made.turn()
+    assert made.settled() == {1: True, 2: False, 3: True}
+    assert made.totals.failures == {Failure.DAMAGED: 5}
+    assert "changed a batch" in str(made.delivery.trouble)
 
 
 def test_after_a_lasting_error_the_connection_is_made_again() -> None:

@@ -36,7 +36,7 @@ def test_frames_come_back_in_order(tmp_path: Path) -> None:
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("lost", range(1, HEAD_BYTES + 6))
+@pytest.mark.parametrize("lost", range(1, HEAD_BYTES + 10))
 def test_a_torn_tail_is_cut_at_every_length(tmp_path: Path, lost: int) -> None:
     path = tmp_path / "a"
     written(path, b"first", b"second")
@@ -89,6 +89,30 @@ def test_a_changed_byte_before_an_intact_frame_is_a_fault_of_the_disk(tmp_path: 
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(FatalError, match="damaged at byte 16"):
             read(path)
+
+
+def test_every_changed_bit_of_the_last_frame_is_said(tmp_path: Path) -> None:
+    """It was acknowledged: it is not taken for the trace of a crash."""
+    path = tmp_path / "a"
+    written(path, b"first", b"second" + bytes(40))
+    whole = path.read_bytes()
+    last = whole.rindex(b"second") - HEAD_BYTES
+    for place in range(last, len(whole) - 4):
+        for bit in range(8):
+            changed = bytes([whole[place] ^ 1 << bit])
+            path.write_bytes(whole[:place] + changed + whole[place + 1 :])
+            with pytest.raises(FatalError, match=rf"{path} is damaged at byte {last}"):
+                read(path)
+    path.write_bytes(whole[:-4] + b"\0end")
+    assert len(read(path)) == 2, "of the end mark nothing depends"
+
+
+def test_a_last_frame_with_a_sector_of_zeros_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    written(path, b"first", b"x" * 4000)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:1024] + bytes(512) + whole[1536:])
+    assert read(path) == [b"first"]
 
 
 def test_a_frame_inside_a_report_is_none(tmp_path: Path) -> None:

@@ -1,0 +1,96 @@
+"""A disk that changes what a gateway wrote, and one that renames without atomicity."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.transport import Sink
+from calmstream.common.errors import FatalError, RecoverableError
+from tests.support.gateway.running import Running, line, present_plan, running, until
+
+BITS = 40
+PLAN = present_plan()
+SEALED = "calmstream_gateway_batches_waiting"
+
+
+def away() -> Sink:
+    raise RecoverableError("the broker is away")
+
+
+def filled(folder: Path, reports: int, **settings: object) -> Path:
+    """Let a gateway accept reports while the broker is away; return its spool."""
+    with running(folder, PLAN, connect=away, stop_seconds=1.0, **settings) as gateway:
+        batches_of_one(gateway, reports)
+    return folder / "spool"
+
+
+def batches_of_one(gateway: Running, reports: int) -> None:
+    for value in range(reports):
+        assert gateway.report(line(PLAN, value)).status == 202
+        until("it is sealed", lambda: gateway.metric(SEALED) > value)  # noqa: B023 - called at once
+
+
+def test_no_changed_bit_is_passed_over_at_the_start(tmp_path: Path) -> None:
+    (path,) = filled(tmp_path, 3).rglob("*.spool")
+    whole, dice, said = path.read_bytes(), Random(5), list[str]()
+    for _ in range(BITS):
+        place = dice.randrange(len(whole))
+        path.write_bytes(
+            whole[:place] + bytes([whole[place] ^ 1 << dice.randrange(8)]) + whole[place + 1 :]
+        )
+        broker = InProcessBroker(clock=lambda: int(time.time() * 1000))
+        try:
+            with running(tmp_path, PLAN, broker=broker) as gateway:
+                until("what is sent is what was taken", lambda: gateway.values() == [0, 1, 2])
+        except FatalError as error:
+            said.append(str(error))
+    assert said
+    assert all(str(path) in one and "move" in one for one in said)
+    path.write_bytes(whole)
+    with running(tmp_path, PLAN) as gateway:
+        until("all are sent", lambda: gateway.values() == [0, 1, 2])
+
+
+def test_a_batch_that_changes_while_it_waits_is_lost_alone_and_said(tmp_path: Path) -> None:
+    broker, up = InProcessBroker(clock=lambda: int(time.time() * 1000)), False
+
+    def connect() -> Sink:
+        return broker.sink() if up else away()
+
+    with running(tmp_path, PLAN, broker=broker, connect=connect) as gateway:
+        batches_of_one(gateway, 3)
+        (path,) = (tmp_path / "spool").rglob("*.spool")
+        whole = path.read_bytes()
+        place = whole.index(b'"columns"')  # of the first batch
+        path.write_bytes(whole[:place] + b"x" + whole[place + 1 :])
+        up = True
+        until("the others are sent", lambda: len(gateway.values()) == 2)
+        lost = "calmstream_reports_failed_total"
+        until("it is shown", lambda: gateway.metric(lost, plan="", reason="damaged") == 1)
+
+
+@pytest.mark.parametrize("left", ["nothing", "half"])
+@pytest.mark.parametrize("name", ["clock.json", "plan.json"])
+def test_a_rename_without_atomicity_is_said(tmp_path: Path, name: str, left: str) -> None:
+    (path,) = filled(tmp_path, 1).rglob(name)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2 if left == "half" else 0])
+    with pytest.raises(FatalError, match=rf"{name}.*restore"), running(tmp_path, PLAN):
+        pass
+    path.write_bytes(whole)
+    with running(tmp_path, PLAN) as gateway:
+        until("all are sent", lambda: gateway.values() == [0])
+
+
+def test_a_reserve_of_another_size_is_made_again(tmp_path: Path) -> None:
+    (path,) = filled(tmp_path, 1).rglob("reserve")
+    size = path.stat().st_size
+    path.write_bytes(bytes(10))
+    with running(tmp_path, PLAN) as gateway:
+        until("all are sent", lambda: gateway.values() == [0])
+    assert path.stat().st_size == size
