@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
 from calmstream.common.errors import CalmstreamError, InvalidInput
+from calmstream.common.text import visible
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -265,7 +266,7 @@ def _unforeseen(error: Exception) -> str:
 
 
 def _say(message: object) -> None:
-    print(f"calmstream: {message}", file=sys.stderr)  # noqa: T201 - this is the interface
+    print(f"calmstream: {visible(str(message))}", file=sys.stderr)  # noqa: T201 - the interface
 
 
 if __name__ == "__main__":

@@ -75,17 +75,21 @@ export class Sender {
   }
 
   /**
-   * While the page is hidden or goes away, hand over what waits, up to 64 KiB. Returns a function that
-   * ends this. A hidden page may never be shown again, and may end without another event.
+   * While the page is hidden or goes away, hand over what waits, up to 64 KiB; deliver when it is shown
+   * again or online again. Returns a function that ends this. A hidden page may never be shown again,
+   * and may end without another event; one that comes back from the browser's cache starts nothing anew.
    */
   deliverOnHide(target: EventTarget & { document?: { visibilityState: string } } = globalThis as unknown as Window): () => void {
-    const changed = () => (target.document?.visibilityState === "hidden" ? this.leave() : this.left.clear());
     const hide = () => this.leave();
-    target.addEventListener("visibilitychange", changed);
-    target.addEventListener("pagehide", hide);
+    const show = () => {
+      this.left.clear();
+      this.deliver().catch(() => undefined); // the next call says why
+    };
+    const changed = () => (target.document?.visibilityState === "hidden" ? hide() : show());
+    const heard = { visibilitychange: changed, pagehide: hide, online: show };
+    for (const [name, hear] of Object.entries(heard)) target.addEventListener(name, hear);
     return () => {
-      target.removeEventListener("visibilitychange", changed);
-      target.removeEventListener("pagehide", hide);
+      for (const [name, hear] of Object.entries(heard)) target.removeEventListener(name, hear);
     };
   }
 

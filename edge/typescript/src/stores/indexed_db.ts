@@ -50,13 +50,13 @@ export class IndexedDbStore implements Store {
 
   private async changed(database: IDBDatabase, change: Change): Promise<DeviceState> {
     const text = await this.answer(() => stored(database));
-    const before = text === undefined ? undefined : await decodeState(text);
+    const before = text === undefined ? undefined : await this.answer(() => decodeState(text));
     this.met.check(before);
     const state = before ?? newDevice();
     const changed = change(state);
     if (changed === state && before) return state;
     const next = { ...changed, generation: state.generation + 1 };
-    const after = await encodeState(next);
+    const after = await this.answer(() => encodeState(next));
     await this.answer(() => write(database, text, after));
     this.met.check(next);
     return next;
