@@ -27,6 +27,9 @@ reporter = Reporter(
     policy=Policy(roots=[sys.argv[3]]),
 )
 assert reporter.report({{}}) is not None
+from calmstream.cli import SERVICE
+assert not SERVICE & set(sys.modules)
+del sys.modules["calmstream.cli"]
 """
 
 
