@@ -24,6 +24,14 @@ MAX_DEAD_LETTER_BYTES = 16 << 10
 value, headers, and the broker's overhead."""
 
 
+_REMEDIES = {
+    "message.timestamp.type": (
+        "; times of records close windows, so records with their senders' times must go, or be "
+        "counted into a new output namespace"
+    )
+}
+
+
 @dataclass(frozen=True, slots=True)
 class TopicFault:
     """A fact that is not as the plan needs it.
@@ -67,7 +75,7 @@ def faults(
             if wanted is not None and real not in (wanted, None):
                 yield TopicFault(
                     f"topic {spec.name} has {setting}={real}, not {wanted}; set it back, then "
-                    "start again"
+                    "start again" + _REMEDIES.get(setting, "")
                 )
         if spec.name in least:
             yield from _at_least(info, *least[spec.name])

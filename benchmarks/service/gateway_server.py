@@ -15,6 +15,8 @@ import uvicorn
 from prometheus_client import CollectorRegistry
 
 from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Topics
+from calmstream.common.errors import RecoverableError
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable import files
 from calmstream.producer.gateway.http.gateway import Environment, Gateway
@@ -83,6 +85,11 @@ def names(plan: Plan) -> TopicNames:
     return TopicNames("bench", plan.name, plan.digest, len(plan.groups), plan.partitions)
 
 
+def absent() -> Topics:
+    """Administer nothing: there is no broker."""
+    raise RecoverableError("there is no broker")
+
+
 def serve(mode: str, directory: Path, port: int) -> None:
     """Serve until the process is ended."""
     if mode == "bare":
@@ -97,6 +104,7 @@ def serve(mode: str, directory: Path, port: int) -> None:
         allow_unsigned=True,
         app_keys=None,
         connect=Swallow,
+        administer=absent,
         names=names,
     )
     metrics = GatewayMetrics(CollectorRegistry())

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from calmstream import arguments
 from calmstream.broker.kafka import KafkaBroker
-from calmstream.broker.transport import Sink
+from calmstream.broker.transport import Sink, Topics
 from calmstream.commands.consume import OTHERS
 from calmstream.common.clock import SystemClock
-from calmstream.common.errors import InvalidInput
+from calmstream.common.errors import InvalidInput, RecoverableError
 from calmstream.common.settings import load, refuse_unknown, variables
 from calmstream.connect import SecurityConfig, kafka
 from calmstream.consumer.metrics.registry import new_registry
@@ -81,6 +81,7 @@ def run(args: argparse.Namespace) -> int:
         allow_unsigned=args.allow_unsigned,
         app_keys=None if args.app_keys is None else Path(args.app_keys),
         connect=connection.sink,
+        administer=connection.topics,
         names=lambda plan: plan_names(plan, args.namespace),
     )
     health = RoleHealth("gateway", SystemClock())
@@ -108,6 +109,17 @@ class Connection:
         self.close()
         self._broker = kafka(self._bootstrap, block_seconds=BLOCK_SECONDS)
         return self._broker.sink()
+
+    def topics(self) -> Topics:
+        """Return an administrator of the present connection.
+
+        Raises:
+            RecoverableError: there is none.
+        """
+        broker = self._broker
+        if broker is None:
+            raise RecoverableError("there is no connection to the broker")
+        return broker.topics()
 
     def close(self) -> None:
         """Release the connection, if there is one."""

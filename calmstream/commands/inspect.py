@@ -22,14 +22,6 @@ SUSPICIOUS_Z = 5.0
 """A group's share of the reports is marked if it is further from the planned one than this number
 of standard deviations."""
 
-SENDER_TIMES = (
-    "message.timestamp.type=CreateTime: its records carry their senders' times, not the broker's. "
-    "Times close windows, so any sender could shut out honest reports; workers do not start on "
-    "such a topic and stop at the first such record. Set LogAppendTime; records that the topic "
-    "holds already must go, and counting begins again in a new output namespace"
-)
-"""What CreateTime on a reports topic means, and what to do."""
-
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
@@ -60,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         show(plan, found, Console(highlight=False))
     refused = any(partition.trouble for partition in found.partitions)
-    return 1 if refused or found.sender_times else 0
+    return 1 if refused or found.faults else 0
 
 
 def document(plan: Plan, found: Inspection) -> dict[str, Any]:
@@ -77,7 +69,7 @@ def document(plan: Plan, found: Inspection) -> dict[str, Any]:
         "windows": asdict(found.windows),
         "rejected": found.rejected,
         "dead_letters": found.dead_letters,
-        "sender_times": found.sender_times,
+        "faults": found.faults,
         "groups": [asdict(group) for group in found.groups],
         "partitions": partitions,
     }
@@ -99,8 +91,8 @@ def show(plan: Plan, found: Inspection, console: Console) -> None:
         if partition.trouble:
             where = f"group {partition.group} partition {partition.partition}"
             console.print(f"[red]{where}: {partition.trouble}; workers stop here[/red]")
-    for topic in found.sender_times:
-        console.print(f"[red]{topic}: {SENDER_TIMES}[/red]", soft_wrap=True)
+    for fault in found.faults:
+        console.print(f"[red]{fault}[/red]", soft_wrap=True)
 
 
 def _kept(windows: int | None) -> str:

@@ -81,6 +81,7 @@ class WebDemo:
             allow_unsigned=False,
             app_keys=None,
             connect=broker.sink,
+            administer=broker.topics,
             names=lambda plan: plan_names(plan, NAMESPACE),
         )
         self._gateway = Gateway(

@@ -6,13 +6,13 @@ It reads the plan's topics once, joins no consumer group and writes nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Broker, Partition, Reader, TopicInfo, Topics
+from calmstream.broker.topic_facts import SETTINGS, faults
+from calmstream.broker.transport import Broker, Partition, Reader, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, ForeignRecord, Reason
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
@@ -22,10 +22,6 @@ from calmstream.estimators.wire import counts, snapshot, state
 from calmstream.estimators.wire.changes import is_changes_key
 from calmstream.estimators.wire.snapshot import Kind, Manifest
 from calmstream.estimators.wire.state import PartitionState
-
-STAMP = "message.timestamp.type"
-APPEND_TIME = "LogAppendTime"
-"""Kafka's setting for the source of a record's time, and the value that the service needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +119,7 @@ class Inspection:
         windows: the progress of the windows.
         rejected: number of rejected records by reason, over all partitions.
         dead_letters: number of dead letters in their topic.
-        sender_times: reports topics whose records have their senders' times (CreateTime) and not
-            the broker's. Workers refuse them, because a sender could decide when windows close.
+        faults: what is wrong with the topics, each with the remedy.
     """
 
     partitions: tuple[PartitionReport, ...]
@@ -132,7 +127,7 @@ class Inspection:
     windows: WindowReport
     rejected: dict[str, int]
     dead_letters: int
-    sender_times: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
     @property
     def lag(self) -> int:
@@ -156,7 +151,7 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
     topics, reader = broker.topics(), broker.reader()
     try:
         wanted = [spec.name for spec in names.specs(0)]
-        described = topics.describe(wanted)
+        described = topics.describe(wanted, SETTINGS)
         missing = sorted(set(wanted) - described.keys())
         if missing:
             raise FatalError(f"topic {missing[0]} does not exist; create it: calmstream topics")
@@ -183,16 +178,7 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
         ),
         _sum_rejected(partitions),
         letters,
-        _sender_times(names, described),
-    )
-
-
-def _sender_times(names: TopicNames, described: Mapping[str, TopicInfo]) -> tuple[str, ...]:
-    """Return the reports topics with their senders' times, if this client may read settings."""
-    return tuple(
-        topic
-        for topic in names.all_reports
-        if described[topic].settings.get(STAMP, APPEND_TIME) != APPEND_TIME
+        tuple(fault.text for fault in faults(plan, names, described, wanted)),
     )
 
 

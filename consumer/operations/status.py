@@ -95,8 +95,8 @@ def _health(plan: Plan, found: Inspection, due: int, now_ms: int) -> tuple[str, 
     for partition in found.partitions:
         if partition.trouble:
             return "fault", f"group {partition.group}[{partition.partition}]: {partition.trouble}"
-    if found.sender_times:
-        return "fault", f"{found.sender_times[0]} has its senders' times (CreateTime)"
+    if found.faults:
+        return "fault", found.faults[0]
     if found.windows.final < due:
         missing = due - found.windows.final
         return "late", f"finals missing: {missing}; records not counted yet: {found.lag:,}"

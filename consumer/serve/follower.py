@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_watch import TopicWatch
 from calmstream.broker.transport import Broker, Partition, Reader, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, ForeignRecord, MissingTopic, RecoverableError
@@ -44,7 +46,7 @@ class Follower:
     Args:
         plan: the plan.
         broker: hands out the clients.
-        topic: the snapshots topic.
+        names: names of the plan's topics.
         results: receives what was published.
         clock: measures pauses, and says whether the plan is over.
         announce: called for every complete set after it was noted, on the follower's thread.
@@ -60,7 +62,7 @@ class Follower:
         self,
         plan: Plan,
         broker: Broker,
-        topic: str,
+        names: TopicNames,
         results: Results,
         clock: Clock,
         *,
@@ -72,7 +74,8 @@ class Follower:
         self.caught_up = False
         self._plan = plan
         self._broker = broker
-        self._partition = Partition(topic, 0)
+        self._names = names
+        self._partition = Partition(names.snapshots, 0)
         self._results = results
         self._clock = clock
         self._announce = announce
@@ -111,6 +114,7 @@ class Follower:
         assert self._reader is not None
         checked = self._clock.monotonic() - CHECK_SECONDS
         while not stop.is_set():
+            self._watch.turn()
             records = self._reader.poll(_POLL_SECONDS, _POLL_RECORDS)
             for record in records:
                 try:
@@ -128,6 +132,8 @@ class Follower:
     def _start(self) -> None:
         self._topics = self._broker.topics()
         start = self._topics.log_starts([self._partition])[self._partition]
+        found = self._topics.describe([self._names.snapshots], ())
+        self._watch = TopicWatch(self._plan, self._names, self._topics, found, self._clock)
         reader = self._broker.reader()
         reader.assign([self._partition])
         reader.seek(self._partition, start)

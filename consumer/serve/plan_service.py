@@ -78,7 +78,7 @@ class PlanService:
         self._follower = Follower(
             plan,
             broker,
-            names.snapshots,
+            names,
             self.results,
             clock,
             announce=self._announce,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import structlog
 
 from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_watch import TopicWatch
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
@@ -82,6 +83,7 @@ class SinkFollower:
     ) -> None:
         self.health = RoleHealth(self.name, clock)
         self.totals = Totals()
+        self._plan = plan
         self._broker = broker
         self._names = names
         self._target = target
@@ -110,6 +112,14 @@ class SinkFollower:
             stack.callback(topics.close)
             stack.callback(reader.close)
             source = SnapshotRecords(reader, topics, self._names.snapshots)
+            self._watch = TopicWatch(
+                self._plan,
+                self._names,
+                topics,
+                topics.describe([self._names.snapshots], ()),
+                self._clock,
+                retry_seconds=self._retry_seconds,
+            )
             self.health.ready()
             for record in source.records(
                 self._wants_end, not self._once, stop, _POLL_SECONDS, self._retry_seconds
@@ -125,6 +135,8 @@ class SinkFollower:
     def _wants_end(self) -> bool:
         """Return whether sets wait for the end of the topic; the source asks before each poll."""
         self.health.turned()
+        self._watch.turn()
+        self.health.watched(self._watch)
         return bool(self._batch.sets)
 
     def _store(self, stop: threading.Event) -> None:

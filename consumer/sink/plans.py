@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import structlog
 
 from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_watch import TopicWatch
 from calmstream.broker.transport import Broker, Reader
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
@@ -103,6 +104,7 @@ class PlanSink:
         self._target = target
         self._clock = clock
         self._metrics = metrics
+        self._retry_seconds = retry_seconds
         self._retries = RetryBudget(clock, retry_seconds)
         self._log = structlog.get_logger("calmstream.sink").bind(plan=plan_label(plan))
         self._batch = SetBatch(plan, names, clock, self._log.warning, PLAN_ROWS)
@@ -121,10 +123,15 @@ class PlanSink:
         self._target.check_plan(self._plan)
         topics = self._broker.topics()
         self._reader = self._broker.reader()
-        try:
-            SnapshotRecords(self._reader, topics, self._names.snapshots).start()
-        finally:
-            topics.close()
+        SnapshotRecords(self._reader, topics, self._names.snapshots).start()
+        self._watch = TopicWatch(
+            self._plan,
+            self._names,
+            topics,
+            topics.describe([self._names.snapshots], ()),
+            self._clock,
+            retry_seconds=self._retry_seconds,
+        )
 
     def turn(self) -> bool:
         """Take what has arrived; store it when nothing more has, or when it is much.
@@ -134,6 +141,7 @@ class PlanSink:
             InvalidInput: a newer version of calmstream has written a snapshot.
         """
         assert self._reader is not None
+        self._watch.turn()
         if self._clock.monotonic() < self._resume_at:
             return False
         try:

@@ -13,9 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_facts import verify_topics
+from calmstream.broker.topic_watch import TopicWatch
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock, SystemClock
-from calmstream.common.errors import CalmstreamError, InvalidInput
+from calmstream.common.errors import CalmstreamError, FatalError, InvalidInput
 from calmstream.estimators.domain import Codes
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness
@@ -141,12 +143,15 @@ def produce(
     _refuse_when_over(plan, clock.now_ms())
     with _fleet(plan, len(codes), devices) as fleet:
         population = Population(plan, codes, fleet=fleet, randomness=randomness)
-        sink = broker.sink()
+        topics, sink = broker.topics(), broker.sink()
         try:
+            found = verify_topics(plan, names, topics, names.all_reports)
+            watch = TopicWatch(plan, names, topics, found, clock)
             sender = BatchSender(names, lambda: sink, retry_limits, observer=observer, clock=clock)
             run = _Run(
                 population,
                 sender,
+                watch,
                 clock=clock,
                 stop=stop,
                 rate=rate,
@@ -160,6 +165,7 @@ def produce(
         finally:
             # After a normal end this does not wait, because every delivery has ended before.
             sink.close(CLOSE_SECONDS)
+            topics.close()
 
 
 def _check_pace(rate: float | None, batch_size: int, linger: float, windows: int | None) -> None:
@@ -193,6 +199,7 @@ class _Run:
         self,
         population: Population,
         sender: BatchSender,
+        watch: TopicWatch,
         *,
         clock: Clock,
         stop: threading.Event,
@@ -204,6 +211,8 @@ class _Run:
         self._population = population
         self._plan = population.plan
         self._sender = sender
+        self._watch = watch
+        self._uncounted = ""
         self._clock = clock
         self._stop = stop
         self._rate = rate
@@ -250,7 +259,9 @@ class _Run:
         self._shown_at = -math.inf
         self._show_progress()
         self.summary = replace(
-            self.summary, error=self._sender.trouble, missing=self._missing_reports()
+            self.summary,
+            error=self._sender.trouble or self._stopped_by(),
+            missing=self._missing_reports(),
         )
         return self.summary
 
@@ -317,8 +328,21 @@ class _Run:
             self._show_progress()
             self._clock.sleep(min(seconds, NAP_SECONDS))
 
+    def _stopped_by(self) -> FatalError | None:
+        return FatalError(self._uncounted) if self._uncounted else None
+
     def _going(self) -> bool:
-        return not self._stop.is_set() and self._sender.trouble is None
+        if not self._uncounted:
+            self._uncounted = self._found_wrong()
+        return not (self._stop.is_set() or self._sender.trouble or self._uncounted)
+
+    def _found_wrong(self) -> str:
+        """Return why further reports would not be counted; empty while they would be."""
+        try:
+            self._watch.turn()
+        except FatalError as error:
+            return str(error)
+        return self._watch.fault
 
     def _window(self) -> int:
         return self._plan.window_at(self._clock.now_ms())

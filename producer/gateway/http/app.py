@@ -73,6 +73,9 @@ class State(Protocol):
     def stopping(self) -> bool:
         """Whether no report is taken any more."""
 
+    def refusal(self, digest: str) -> str:
+        """Return why reports of a plan are not accepted now; empty while they are."""
+
     def present(self) -> int:
         """Return the time by which windows end, milliseconds since the epoch."""
 
@@ -197,6 +200,8 @@ class GatewayApp:
         key = EVERYBODY if keys is None else keys.find(headers.get(b"authorization", b""))
         if key is None:
             raise Refused(problem(Problem.UNAUTHORIZED))
+        if self._state.refusal(offered.plan.digest):
+            raise Refused(problem(Problem.NOT_COUNTED))
         if media_type != JSON and media_type not in JSON_LINES:
             raise Refused(
                 problem(Problem.CONTENT_TYPE, "application/json or application/x-ndjson is read")

@@ -18,7 +18,7 @@ from typing import Protocol
 import structlog
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Sink
+from calmstream.broker.transport import Sink, Topics
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import CalmstreamError, InvalidInput
 from calmstream.common.http.connection import Connections, Limits
@@ -33,6 +33,7 @@ from calmstream.producer.gateway.http.app import GatewayApp
 from calmstream.producer.gateway.http.app_keys import AppKeys
 from calmstream.producer.gateway.http.committer import Committer, Work
 from calmstream.producer.gateway.http.cors import Origins
+from calmstream.producer.gateway.http.counted_plans import CountedPlans
 from calmstream.producer.gateway.http.delivery import Delivery
 from calmstream.producer.gateway.http.files import WatchedKeys
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
@@ -41,6 +42,10 @@ from calmstream.producer.gateway.http.settings import GatewaySettings
 from calmstream.producer.gateway.totals import Failure
 
 FILES_SECONDS = 2.0
+AWAY_SECONDS = 60.0
+"""A gateway is not ready when its last answer from a broker is older: what it accepts could be lost
+when its window ends."""
+
 STUCK_SECONDS = 10.0
 """A thread that has not turned for so long hangs; the role is not alive some time later."""
 
@@ -78,6 +83,7 @@ class Environment:
         allow_unsigned: whether plans without signature are offered.
         app_keys: file of application keys; None where everybody may send.
         connect: makes the sink; called again until it succeeds.
+        administer: makes an administrator of topics; called again until it succeeds.
         names: gives the topics of a plan.
     """
 
@@ -87,6 +93,7 @@ class Environment:
     allow_unsigned: bool
     app_keys: Path | None
     connect: Callable[[], Sink]
+    administer: Callable[[], Topics]
     names: Callable[[Plan], TopicNames]
 
 
@@ -132,6 +139,14 @@ class Gateway:
         self._failure: BaseException | None = None
         self._reported: dict[str, str] = {}
         self._trouble = ""
+        self._refusals: dict[str, str] = {}
+        self._ended = threading.Event()
+        self._counted = CountedPlans(
+            environment.administer,
+            environment.names,
+            lambda: {digest: one.plan for digest, one in self._plans.offered.items()},
+            self._clock,
+        )
         self._socket = listen(settings.host, settings.port, "reports")
         self.port: int = self._socket.getsockname()[1]
 
@@ -164,6 +179,10 @@ class Gateway:
     def stopping(self) -> bool:
         """Whether no report is taken any more."""
         return self._stopping
+
+    def refusal(self, digest: str) -> str:
+        """Return why reports of a plan are not accepted now; empty while they are."""
+        return self._counted.refused.get(digest, "")
 
     def present(self) -> int:
         """Return the time by which windows end."""
@@ -225,9 +244,11 @@ class Gateway:
             self._thread("gateway-spool", self._committer.run),
             self._thread("gateway-delivery", lambda: self._delivery.run(self)),
         ]
+        self._thread("gateway-topics", lambda: self._counted.run(self._ended))
         try:
             await self._serve(stop)
         finally:
+            self._ended.set()
             await asyncio.to_thread(self._drain, threads)
         if self._failure is not None:
             raise self._failure
@@ -296,8 +317,17 @@ class Gateway:
             self.health.not_ready("the disk of the spool takes no reports")
         elif not self._plans.offered:
             self.health.not_ready("no plan is offered")
+        elif self._counted.silent_seconds() > AWAY_SECONDS:
+            silent = self._counted.silent_seconds()
+            self.health.not_ready(f"no broker has answered for {silent:.0f} s")
+        elif self._plans.offered.keys() <= self._counted.refused.keys():
+            self.health.not_ready(next(iter(self._counted.refused.values())))
         else:
             self.health.ready()
+        for digest, why in self._counted.refused.items():
+            if self._refusals.get(digest) != why:
+                self._log.error("reports of a plan are refused", plan=digest[:8], reason=why)
+        self._refusals = dict(self._counted.refused)
         trouble = str(self._delivery.trouble or "")
         if trouble != self._trouble:
             self._trouble = trouble

@@ -31,6 +31,7 @@ class Problem(StrEnum):
     INTERNAL = "internal"
     BUSY = "busy"
     STOPPING = "stopping"
+    NOT_COUNTED = "not_counted"
     UNAVAILABLE = "unavailable"
 
 
@@ -58,6 +59,12 @@ _KINDS: Mapping[str, Kind] = {
     Problem.INTERNAL: Kind(500, "The gateway has a defect.", closes=True),
     Problem.BUSY: CONNECTION_KINDS[Problem.BUSY],
     Problem.STOPPING: Kind(503, "The gateway is stopping.", 5, closes=True),
+    Problem.NOT_COUNTED: Kind(
+        503,
+        "Reports of this plan would not be counted; its operator has to act.",
+        60,
+        closes=True,
+    ),
     Problem.UNAVAILABLE: Kind(503, "The gateway cannot store reports now.", 5),
 }
 

@@ -32,7 +32,7 @@ def new_topics(broker: Broker, plan: Plan) -> TopicNames:
     names = TopicNames(
         f"produce-{uuid.uuid4().hex[:8]}", plan.name, plan.digest, len(plan.groups), plan.partitions
     )
-    broker.topics().create(names.specs(86_400_000))
+    broker.topics().create(names.specs(7 * 86_400_000))
     return names
 
 

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Headers, Partition, Sink
+from calmstream.broker.transport import Headers, Partition, Sink, Topics
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import decode_batch
@@ -190,6 +190,7 @@ def running(
     clock: Clock | None = None,
     broker: InProcessBroker | None = None,
     connect: Callable[[], Sink] | None = None,
+    administer: Callable[[], Topics] | None = None,
     app_keys: Path | None = None,
     roots: tuple[str, ...] = (),
     **settings: Any,
@@ -209,6 +210,7 @@ def running(
         allow_unsigned=True,
         app_keys=app_keys,
         connect=connect or broker.sink,
+        administer=administer or broker.topics,
         names=names_of,
     )
     chosen = {"port": 0, "min_batch": 1, "linger": 0.05} | settings

@@ -68,12 +68,17 @@ def test_a_fault_of_one_plan_is_its_state_and_the_others_are_shown() -> None:
     assert "starts at 2, needed from 0" in status.reason
 
 
-def test_sender_times_are_a_fault() -> None:
+def test_a_topic_that_is_not_as_the_plan_needs_it_is_a_fault() -> None:
     stage = Stage(small_plan())
     stage.topics.alter([stage.names.reports(0)], {"message.timestamp.type": "CreateTime"})
     (status,) = of(stage, stage.plan)
     assert status.health == "fault"
     assert "CreateTime" in status.reason
+    stage = Stage(small_plan())
+    stage.broker.grow(stage.names.reports(0), 7)
+    (status,) = of(stage, stage.plan)
+    assert status.health == "fault"
+    assert "has 7 partitions" in status.reason
 
 
 def test_a_broker_that_does_not_answer_is_no_fault_of_a_plan(

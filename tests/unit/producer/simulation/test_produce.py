@@ -263,9 +263,20 @@ def test_devices_are_not_wasted_on_a_broker_that_is_down() -> None:
 
 def test_a_missing_topic_ends_the_run_with_the_reason() -> None:
     plan = make_plan()
-    summary = run(plan, InProcessBroker())
+    with pytest.raises(FatalError, match="does not exist; create it: calmstream topics"):
+        run(plan, InProcessBroker())
+
+
+def test_added_partitions_end_the_run_and_nothing_is_lost() -> None:
+    plan = make_plan(partitions=1)
+    broker = broker_for(plan)
+    topic = names_of(plan).reports(0)
+    broker.grow(topic, 4)
+    summary = run(plan, broker, 100)
     assert isinstance(summary.error, FatalError)
-    assert summary.failed == summary.reported > 0
+    assert "collect under a new plan" in str(summary.error)
+    assert summary.sent == summary.reported
+    assert all(not broker.records(Partition(topic, number)) for number in (1, 2, 3))
 
 
 def test_without_a_file_every_run_has_other_devices() -> None:

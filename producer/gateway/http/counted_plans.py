@@ -1,0 +1,87 @@
+"""Which offered plans are counted: a report that nobody would count is not accepted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_facts import faults
+from calmstream.broker.topic_watch import described
+from calmstream.broker.transport import TopicInfo, Topics
+from calmstream.common.clock import Clock
+from calmstream.estimators.plan import Plan
+
+CHECK_SECONDS = 10.0
+_FIRST_SECONDS = 0.5
+
+
+class CountedPlans:
+    """Compares the reports topics of all offered plans with the plans, in one request.
+
+    Args:
+        connect: makes an administrator; called again until it succeeds.
+        names: gives the topics of a plan.
+        plans: gives the offered plans by digest.
+        clock: monotonic time.
+
+    Attributes:
+        refused: why reports of a plan are not accepted, by digest.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Topics],
+        names: Callable[[Plan], TopicNames],
+        plans: Callable[[], Mapping[str, Plan]],
+        clock: Clock,
+    ) -> None:
+        self.refused: Mapping[str, str] = {}
+        self._connect = connect
+        self._names = names
+        self._plans = plans
+        self._clock = clock
+        self._topics: Topics | None = None
+        self._ids: dict[str, str] = {}
+        self._answered = clock.monotonic()
+        self._failing = False
+
+    def run(self, stop: threading.Event) -> None:
+        """Check until stopped."""
+        try:
+            seen: set[str] = set()
+            while not stop.wait(_FIRST_SECONDS):
+                plans = dict(self._plans())
+                due = self._clock.monotonic() - self._answered >= CHECK_SECONDS
+                if due or plans.keys() - seen:
+                    self._check(plans)
+                    seen = set() if self._failing else set(plans)
+        finally:
+            if self._topics is not None:
+                self._topics.close()
+
+    def silent_seconds(self) -> float:
+        """Return the age of the last answer from a broker while checks fail; 0 otherwise."""
+        return self._clock.monotonic() - self._answered if self._failing else 0.0
+
+    def _check(self, plans: Mapping[str, Plan]) -> None:
+        names = {digest: self._names(plan) for digest, plan in plans.items()}
+        wanted = [topic for each in names.values() for topic in each.all_reports]
+        try:
+            if self._topics is None:
+                self._topics = self._connect()
+            found = described(self._topics, wanted)
+        except Exception:  # noqa: BLE001 - the age of the last answer shows it
+            self._topics, self._failing = None, True
+            return
+        self._answered, self._failing = self._clock.monotonic(), False
+        judged = {d: self._judge(plan, names[d], found) for d, plan in plans.items()}
+        self.refused = {digest: why for digest, why in judged.items() if why}
+
+    def _judge(self, plan: Plan, names: TopicNames, found: Mapping[str, TopicInfo]) -> str:
+        for topic in names.all_reports:
+            now = found[topic].id if topic in found else ""
+            if now and self._ids.setdefault(topic, now) != now:
+                return f"topic {topic} was deleted and created again; start the gateway again"
+        wrong = faults(plan, names, found, names.all_reports)
+        return next((fault.text for fault in wrong), "")
