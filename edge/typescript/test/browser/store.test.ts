@@ -118,6 +118,18 @@ test("a state that somebody changed is damaged, not new", async () => {
   assert.match(await reportIn(page, digest, "damaged"), /^StoreError: the device's state is damaged/);
 });
 
+test("a database that does not answer stops one tab, and no other", async () => {
+  const digest = await server.offer(await operator.sign({ lineage_name: "silent" }));
+  const silent = await profile.tab(server.base);
+  const failed = silent.evaluate(async (url) => {
+    IDBFactory.prototype.open = () => ({}) as IDBOpenDBRequest;
+    const edge = (await import(url)) as Edge;
+    return new edge.IndexedDbStore("silent", 300).read().then(() => "read", (error: Error) => `${error.name}: ${error.message}`);
+  }, "/edge.js");
+  assert.match(await failed, /^StoreError: IndexedDB gives no answer/);
+  assert.match(await reportIn(await profile.tab(server.base), digest, "silent"), /^\{/);
+});
+
 test("a page without a secure context says so", async () => {
   const page = await profile.tab(server.base.replace("127.0.0.1", "insecure.example"));
   const digest = await server.offer(await operator.sign());
