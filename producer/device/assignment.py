@@ -18,12 +18,10 @@ from __future__ import annotations
 
 import hmac
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from calmstream.estimators.plan import Plan
@@ -38,41 +36,20 @@ GROUP = b"group"
 SLOT = b"slot"
 """The purposes of a word, as they stand in the hashed message."""
 
-Words = NDArray[np.uint64]
-
 
 def new_secret() -> bytes:
     """Return a new secret: 16 bytes from the operating system."""
     return os.urandom(SECRET_BYTES)
 
 
-def _message(lineage: str, purpose: bytes) -> bytes:
+def message(lineage: str, purpose: bytes) -> bytes:
+    """Return what the hash of a device's word is over."""
     return b"calmstream/1/" + purpose + b"/" + bytes.fromhex(lineage)
 
 
 def keyed_word(secret: bytes, lineage: str, purpose: bytes) -> int:
     """Return the device's word for a purpose, ``GROUP`` or ``SLOT``: an integer in [0, 2^64)."""
-    return int.from_bytes(hmac.digest(secret, _message(lineage, purpose), "sha256")[:8], "big")
-
-
-def keyed_words(secrets: NDArray[np.uint8], lineage: str, purpose: bytes) -> Words:
-    """Return :func:`keyed_word` of many devices, (n,) uint64, from secrets of shape (n, 16)."""
-    raw, message = np.ascontiguousarray(secrets).tobytes(), _message(lineage, purpose)
-    digests = b"".join(
-        hmac.digest(raw[at : at + SECRET_BYTES], message, "sha256")
-        for at in range(0, len(raw), SECRET_BYTES)
-    )
-    return np.frombuffer(digests, ">u8").reshape(-1, 4)[:, 0].astype(np.uint64)
-
-
-def thresholds(cumulative: Iterable[int]) -> Words:
-    """Return, for each part except the last, the smallest word that lies above the part.
-
-    ``cumulative`` has the running sums of the parts' positive shares; the last is below 2^63.
-    """
-    bounds = [int(bound) for bound in cumulative]
-    # floor(w · total / 2^64) >= bound holds exactly from w = ceil(bound · 2^64 / total) on.
-    return np.array([-(-(b << WORD_BITS) // bounds[-1]) for b in bounds[:-1]], np.uint64)
+    return int.from_bytes(hmac.digest(secret, message(lineage, purpose), "sha256")[:8], "big")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +68,6 @@ class Place:
     slot: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Places:
-    """Views and slots of n devices; see :class:`Place`.
-
-    Attributes:
-        flat: index of each device's view among all views of the plan, counted group by group;
-            shape (n,), int64.
-        slot: slot of each device, shape (n,), int64.
-    """
-
-    flat: NDArray[np.int64]
-    slot: NDArray[np.int64]
-
-
 def place(plan: Plan, secret: bytes) -> Place:
     """Return the place of one device, a fixed function of its secret and the plan."""
     word = keyed_word(secret, plan.lineage, GROUP)
@@ -114,21 +77,6 @@ def place(plan: Plan, secret: bytes) -> Place:
     w = plan.guarantee.windows
     slot = keyed_word(secret, plan.lineage, SLOT) * w >> WORD_BITS
     return Place(group, flat - int(plan.first_view[group]), slot)
-
-
-def places(plan: Plan, secrets: NDArray[np.uint8]) -> Places:
-    """Return :func:`place` of many devices, from secrets of shape (n, 16), uint8."""
-    words = keyed_words(secrets, plan.lineage, GROUP)
-    flat = np.searchsorted(thresholds(plan.cumulative_shares), words, side="right")
-    return Places(flat.astype(np.int64), _slots(plan, secrets))
-
-
-def _slots(plan: Plan, secrets: NDArray[np.uint8]) -> NDArray[np.int64]:
-    w = plan.guarantee.windows
-    if w == 1:
-        return np.zeros(len(secrets), np.int64)
-    words = keyed_words(secrets, plan.lineage, SLOT)
-    return np.searchsorted(thresholds(range(1, w + 1)), words, side="right").astype(np.int64)
 
 
 def group_of(plan: Plan, flat: Any) -> Any:

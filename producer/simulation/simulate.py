@@ -17,7 +17,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Codes
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness, SystemRandomness
-from calmstream.producer.device.assignment import group_of, places
+from calmstream.producer.device.assignment import group_of
 from calmstream.producer.gateway.encoding import (
     DEFAULT_SIZE,
     EncodedBatch,
@@ -26,6 +26,7 @@ from calmstream.producer.gateway.encoding import (
     permutation,
 )
 from calmstream.producer.simulation.fleet import Fleet
+from calmstream.producer.simulation.places import places
 
 Indices = NDArray[np.int64]
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from calmstream.estimators.plan import Guarantee
-from calmstream.producer.device.assignment import GROUP, SLOT, keyed_words, places
+from calmstream.producer.device.assignment import GROUP, SLOT
+from calmstream.producer.simulation.places import keyed_words, places
 from tests.support.producer import LINEAGE, make_plan
 
 ALPHA = 1e-6

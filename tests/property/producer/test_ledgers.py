@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.randomness import SeededRandomness
-from calmstream.producer.device.assignment import place, places
+from calmstream.producer.device.assignment import place
 from calmstream.producer.device.ledger import DeviceState, status
 from calmstream.producer.device.policy import Status
 from calmstream.producer.device.store import from_bytes, to_bytes
 from calmstream.producer.simulation.fleet import Fleet, _from_bytes
+from calmstream.producer.simulation.places import places
 from tests.support.producer import LINEAGE, make_plan
 
 DEVICES = 4

@@ -18,10 +18,11 @@ from calmstream import MemoryStore
 from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.batch import decode_batch
-from calmstream.producer.device.assignment import place, places
+from calmstream.producer.device.assignment import place
 from calmstream.producer.device.ledger import DeviceState, Spent
 from calmstream.producer.device.store import from_bytes, to_bytes
 from calmstream.producer.gateway.encoding import permutation
+from calmstream.producer.simulation.places import places
 from tests.support.producer import START, WINDOW, make_plan, unsigned_reporter
 
 PLAN = make_plan()

@@ -16,12 +16,10 @@ from calmstream.producer.device.assignment import (
     Place,
     group_of,
     keyed_word,
-    keyed_words,
     new_secret,
     place,
-    places,
-    thresholds,
 )
+from calmstream.producer.simulation.places import keyed_words, places, thresholds
 from tests.support.producer import LINEAGE, make_plan
 
 SECRET = bytes(range(16))
