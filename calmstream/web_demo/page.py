@@ -28,17 +28,9 @@ class PageServer:
     Only requests that name this server's own address are answered, so that no other page in the
     browser can read the tables.
 
-    Args:
-        folder: directory with the page; its files are read at the start.
-        port: 0 for any free one.
-
     Attributes:
         address: address of the page.
         documents: objects that are served as JSON, by path.
-
-    Raises:
-        InvalidInput: the directory has no page.
-        FatalError: the port cannot be used.
     """
 
     def __init__(self, folder: Path, port: int) -> None:
@@ -74,11 +66,7 @@ class PageServer:
 
 
 def read_files(folder: Path) -> dict[str, tuple[str, bytes]]:
-    """Return media type and content of every file of the page, by path.
-
-    Raises:
-        InvalidInput: the directory has no page.
-    """
+    """Return media type and content of every file of the page, by path."""
     if not (folder / "index.html").is_file():
         raise InvalidInput(f"{folder}: there is no page; `make demo-web` builds it")
     files = {
@@ -90,12 +78,7 @@ def read_files(folder: Path) -> dict[str, tuple[str, bytes]]:
 
 
 def tables(snapshot: Snapshot | None) -> dict[str, Any]:
-    """Return the newest tables as the page reads them.
-
-    Returns:
-        ``kind``, ``window``, ``reports`` and ``tables``: a list of objects with ``attributes``,
-        ``shares`` and ``stderr`` in row-major order. Without a snapshot, ``reports`` is 0.
-    """
+    """Return the newest tables as the page reads them."""
     if snapshot is None:
         return {"kind": None, "window": None, "reports": 0, "tables": []}
     return {

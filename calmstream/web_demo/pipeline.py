@@ -52,12 +52,6 @@ _DAY = 86_400
 class WebDemo:
     """The service of the demo, in threads of this process.
 
-    Args:
-        broker: embedded or Kafka; the caller closes it.
-        folder: an empty directory for the plan and the gateway's spool.
-        minutes: duration of the plan.
-        origin: web origin of the page, which may send reports to the gateway.
-
     Attributes:
         plan: the plan that the devices follow.
         root: public root key, which the page trusts.
@@ -93,11 +87,7 @@ class WebDemo:
         self.gateway = f"http://127.0.0.1:{self._gateway.port}"
 
     def start(self) -> None:
-        """Create the topics and start all parts.
-
-        Raises:
-            FatalError: a topic exists with other settings.
-        """
+        """Create the topics and start all parts."""
         self._service.start(self._gateway.run, self._collect)
 
     def stop(self) -> None:
@@ -125,12 +115,7 @@ class WebDemo:
 
 
 def draw_plan(root: str, minutes: int) -> Plan:
-    """Return a plan that starts now. Every person reports once.
-
-    Args:
-        root: public root key; the lineage follows from it.
-        minutes: duration of the plan.
-    """
+    """Return a plan that starts now. Every person reports once."""
     plan, _ = planning.draft(
         "noise-aware",
         Request(DOMAIN, EPSILON, EXPECTED_REPORTS, len(DOMAIN)),
@@ -153,12 +138,7 @@ def draw_plan(root: str, minutes: int) -> Plan:
 
 
 def sign(root: bytes, plan: Plan) -> bytes:
-    """Return the signed plan.
-
-    Args:
-        root: private root key. It certifies a new signing key for two days.
-        plan: the plan to sign.
-    """
+    """Return the signed plan."""
     signing, now = keys.new_private_key(), int(time.time())
     statement = Statement(
         keys.public_key(root),

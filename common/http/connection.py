@@ -44,6 +44,7 @@ LEAST_RATE = 16 << 10
 SLOW_SECONDS = 1.0
 """The same where another connection of this client needs the place."""
 
+SEARCH_SECONDS = 0.25
 SYSTEM_BYTES = 256 << 10
 """Of the systems on both sides: what is there has not been read."""
 
@@ -85,10 +86,6 @@ class Limits:
 class Connections:
     """The open connections of one server, and what they share.
 
-    Args:
-        limits: see :class:`Limits`.
-        refused: receives the reason of each problem that a connection answers by itself.
-
     Attributes:
         cut: connections that were closed because of a limit.
     """
@@ -101,6 +98,7 @@ class Connections:
         self.buffer = Share(limits.buffer_bytes)
         self.sending = BodyBudget(limits.sending_bytes)
         self._places = Share(limits.connections)
+        self._searched = -SEARCH_SECONDS  # when no slow connection was found
         self._open: set[Connection] = set()
         self._idle: dict[Connection, None] = {}  # the oldest first
 
@@ -126,9 +124,15 @@ class Connections:
 
     def _victim(self, peer: str) -> Connection | None:
         """Return the peer's oldest idle connection, or else one that reads its answer slowly."""
+        idle = next((c for c in self._idle if c.peer == peer), None)
         now = time.monotonic()
+        if idle is not None or now - self._searched < SEARCH_SECONDS:
+            return idle
         slow = (c for c in self._open if c.peer == peer and c.too_slow(now, SLOW_SECONDS))
-        return next((c for c in self._idle if c.peer == peer), None) or next(slow, None)
+        found = next(slow, None)
+        if found is None:
+            self._searched = now
+        return found
 
     def leave(self, connection: Connection) -> None:
         """Take back the place of a connection."""
@@ -207,7 +211,6 @@ class Connection(HttpToolsProtocol):
     _dropped = 0
 
     def connection_made(self, transport: Any) -> None:
-        """See the base class."""
         self._to = _Transport(transport, self._close)
         super().connection_made(cast("asyncio.Transport", self._to))
         self._request = _Request()
@@ -222,14 +225,12 @@ class Connection(HttpToolsProtocol):
         self.shared.note_idle(self, idle=True)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See the base class."""
         self.shared.leave(self)
         if self._task is not None and self.shared.limits.cancels:
             self._task.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """See the base class."""
         if self._to.is_closing() or self._drops:
             self._dropped += len(data)
             if self._dropped > LINGER_BYTES:
@@ -296,7 +297,6 @@ class Connection(HttpToolsProtocol):
     # What the parser calls. An exception ends the parser; then `send_400_response` is called.
 
     def on_message_begin(self) -> None:
-        """See the base class."""
         if not self._may_begin:
             raise ValueError("a request behind a body whose length was not stated")
         self._may_begin = False
@@ -309,7 +309,6 @@ class Connection(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """See the base class."""
         self._in_head = False
         names = [name for name, _ in self.headers]
         decide = [name for name in names if name in _DECIDING]
@@ -324,7 +323,6 @@ class Connection(HttpToolsProtocol):
             self.cycle.keep_alive = False  # the body is not read
 
     def on_body(self, body: bytes) -> None:
-        """See the base class."""
         if self.cycle.response_complete or not self.shared.limits.body_bytes:
             return
         request = self._request
@@ -348,7 +346,6 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """See the base class."""
         super().on_response_complete()
         if self._to.is_closing() or not self._complete:
             return

@@ -26,11 +26,7 @@ _OTHER_FILES = 1024
 
 
 def listen(host: str, port: int, what: str) -> socket.socket:
-    """Return a listening socket of any address: IPv4, IPv6, a name, or ``::`` for both families.
-
-    Raises:
-        FatalError: the address cannot be bound; the message says that ``what`` is not served.
-    """
+    """Return a listening socket of any address: IPv4, IPv6, a name, or ``::`` for both families."""
     try:
         found = socket.getaddrinfo(
             host or None, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -59,15 +55,7 @@ def anywhere(address: str) -> bool:
 
 
 class HttpServer:
-    """A server on one socket, in an event loop. It says nothing about itself and trusts no proxy.
-
-    Args:
-        app: of the ASGI interface.
-        listening: the socket; the caller closes it.
-        connections: with their limits.
-        graceful_seconds: for the answers on their way, when it stops.
-        date_header: whether answers have the time.
-    """
+    """A server on one socket, in an event loop; it says nothing of itself and trusts no proxy."""
 
     def __init__(
         self,
@@ -128,11 +116,7 @@ Handler = Callable[[Request], Answer]
 
 
 class ThreadServer:
-    """Serves a handler on threads of its own.
-
-    Raises:
-        FatalError: the address cannot be bound.
-    """
+    """Serves a handler on threads of its own."""
 
     def __init__(self, handler: Handler, host: str, port: int, what: str) -> None:
         self._handler = handler

@@ -56,13 +56,7 @@ class Watch(Protocol):
 
 
 class RoleHealth:
-    """The health of one role. Safe for use from several threads.
-
-    Args:
-        name: name of the role.
-        clock: source of monotonic time.
-        silence_seconds: a loop that has not run for this long is not alive.
-    """
+    """The health of one role. Safe for use from several threads."""
 
     def __init__(
         self, name: str, clock: Clock, silence_seconds: float = DEFAULT_SILENCE_SECONDS

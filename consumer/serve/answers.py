@@ -27,12 +27,7 @@ class _Computation:
 
 
 class Answers:
-    """Answers by their ETag. To be used on the server's event loop only.
-
-    Args:
-        most_bytes: of the answers that are kept, the last used ones.
-        seconds: longest wait for an answer; its computation goes on.
-    """
+    """Answers by their ETag. To be used on the server's event loop only."""
 
     def __init__(self, most_bytes: int, seconds: float) -> None:
         self._most = most_bytes
@@ -49,9 +44,6 @@ class Answers:
         """Return a kept answer, or compute it; everybody who waits for it gets the same one.
 
         What nobody waits for any more is not computed, unless it runs already.
-
-        Raises:
-            Refused: the question has no answer, or it takes too long.
         """
         if etag in self._kept:
             self._kept.move_to_end(etag)

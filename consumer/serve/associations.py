@@ -39,12 +39,6 @@ def associations(
     values, never too small ones. ``verdict`` is ``dependent`` where the test rejects independence
     at 5 %, else ``undecided``. ``stderr`` is the standard error of the strength by the delta
     method; it is None for undecided pairs, because near 0 the errors of V are far from normal.
-
-    Args:
-        service: the plan.
-        history: its counts.
-        windows: whose counts.
-        max_cells: pairs with larger tables are left out.
     """
     domain = service.plan.domain
     model, chosen = history.model(windows)

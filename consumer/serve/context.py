@@ -15,14 +15,7 @@ from calmstream.consumer.serve.settings import ServeSettings
 
 
 class Context:
-    """Plans, limits, streams and computed answers of one server.
-
-    Args:
-        plans: the plans.
-        settings: limits.
-        page: the files of the page.
-        observer: receives what became of requests.
-    """
+    """Plans, limits, streams and computed answers of one server."""
 
     def __init__(
         self,
@@ -44,11 +37,7 @@ class Context:
         return self._plans.by_name
 
     def plan(self, name: str) -> PlanService:
-        """Return a plan by its name or digest.
-
-        Raises:
-            Refused: there is none.
-        """
+        """Return a plan by its name or digest."""
         found = self.plans.get(name)
         if found is None:
             found = next((s for s in self.plans.values() if s.plan.digest == name), None)

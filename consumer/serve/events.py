@@ -20,12 +20,7 @@ _CLOSED = None
 
 
 class Streams:
-    """All open streams of one server. To be used on the server's event loop only.
-
-    Args:
-        most: streams at once.
-        heartbeat_seconds: longest silence.
-    """
+    """All open streams of one server. To be used on the server's event loop only."""
 
     def __init__(self, most: int, heartbeat_seconds: float) -> None:
         self._share = Share(most)
@@ -43,11 +38,7 @@ class Streams:
             _put(queue, _CLOSED)
 
     def open(self, service: PlanService, peer: str) -> AsyncIterator[bytes]:
-        """Return the stream of a plan's events.
-
-        Raises:
-            Refused: too many streams are open, or too many of this peer.
-        """
+        """Return the stream of a plan's events."""
         if self._closed or not self._share.take(peer):
             raise Refused(Problem.BUSY, "too many streams of events are open")
         queue: asyncio.Queue[Event | None] = asyncio.Queue(MAX_BEHIND)

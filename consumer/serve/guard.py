@@ -55,19 +55,7 @@ class Observer(Protocol):
 
 
 class Guard:
-    """The outermost application.
-
-    Args:
-        app: answers what passes.
-        hosts: names of this server beside those of the loopback address, without port.
-        origins: origins whose pages may ask, beside this server's own.
-        token: bearer token that requests below ``/v1`` need; None for none.
-        observer: receives what became of requests.
-        failed: receives an error that is a defect.
-
-    Raises:
-        InvalidInput: something else than names and origins.
-    """
+    """The outermost application."""
 
     def __init__(
         self,

@@ -63,11 +63,7 @@ SERVE_METRICS = (REQUESTS, PROBLEMS, CONNECTIONS, STREAMS, FAILING, FINALS)
 
 
 class ServeMetrics:
-    """The registered metrics.
-
-    Args:
-        registry: of the process.
-    """
+    """The registered metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = Counter(REQUESTS.name, REQUESTS.help, registry=registry)
@@ -96,14 +92,7 @@ class ServeMetrics:
     def turned(
         self, connections: int, streams: int, failing: int, finals: Mapping[str, int]
     ) -> None:
-        """So many connections and streams are open, and so many plans have trouble.
-
-        Args:
-            connections: open ones.
-            streams: open ones.
-            failing: plans.
-            finals: windows up to the newest final, by the label of the plan.
-        """
+        """So many connections and streams are open, and so many plans have trouble."""
         for plan in self._plans - finals.keys():
             self._finals.remove(plan)
         self._plans = frozenset(finals)

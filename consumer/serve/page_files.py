@@ -39,11 +39,7 @@ class PageFile:
 
 
 class PageFiles:
-    """The files of a folder; none if it does not exist.
-
-    Args:
-        folder: with ``index.html`` and the other files beside it.
-    """
+    """The files of a folder; none if it does not exist."""
 
     def __init__(self, folder: Path = ASSETS) -> None:
         self._files: dict[str, PageFile] = {}

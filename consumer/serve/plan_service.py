@@ -38,14 +38,6 @@ class PlanService:
     The follower notes what was published, and asks for a refresh of the history before it notes a
     final. Jobs of a plan run in their order, so a question about this final meets its counts.
 
-    Args:
-        plan: the plan; its method answers questions.
-        broker: hands out the clients; stays open.
-        namespace, output_namespace: of the plan's topics.
-        settings: limits.
-        queue: of this plan, on the pool of all plans.
-        clock: measures pauses.
-
     Attributes:
         results: what was published.
         kept: windows whose counts are kept, ascending; replaced as they are read.
@@ -137,11 +129,7 @@ class PlanService:
         self._listeners.discard(listener)
 
     def require_results(self) -> None:
-        """Check that what was published is known.
-
-        Raises:
-            Refused: it was not read yet, or cannot be read.
-        """
+        """Check that what was published is known."""
         trouble = self._follower.trouble
         if self._follower.caught_up and (trouble is None or trouble.problem is Problem.UNAVAILABLE):
             return  # finals do not change: what is known is shown while the broker is away
@@ -151,9 +139,6 @@ class PlanService:
         """Run a job of a peer with the history, on the pool.
 
         The future raises :class:`Refused` where the history cannot be read.
-
-        Raises:
-            Refused: too many jobs wait.
         """
         try:
             return self._queue.submit(lambda: self._with_history(job), peer=peer)

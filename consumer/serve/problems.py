@@ -73,12 +73,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 class Refused(Exception):  # noqa: N818 - it is an outcome, not a defect
-    """A request that gets a problem document.
-
-    Args:
-        problem: from the closed list.
-        detail: one sentence about this case.
-    """
+    """A request that gets a problem document."""
 
     def __init__(self, problem: Problem, detail: str = "") -> None:
         super().__init__(detail or KINDS[problem].title)

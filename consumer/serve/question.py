@@ -41,9 +41,6 @@ def read_names(plan: Plan, texts: Sequence[str]) -> tuple[str, ...]:
     """Return the names in a parameter: separated by commas, or one in each of several parameters.
 
     A name that contains a comma is read where it is the whole parameter.
-
-    Raises:
-        Refused: a name is empty.
     """
     if len(texts) > 1 or (texts and texts[0] in plan.domain.names):
         return tuple(texts)
@@ -54,11 +51,7 @@ def read_names(plan: Plan, texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_range(plan: Plan, results: Results, text: str) -> Windows:
-    """Return the final windows that a text names.
-
-    Raises:
-        Refused: the text is malformed, or a window is not final.
-    """
+    """Return the final windows that a text names."""
     if results.newest is None:
         raise Refused(Problem.NOT_FINAL, "no window is final yet")
     try:
@@ -70,11 +63,7 @@ def read_range(plan: Plan, results: Results, text: str) -> Windows:
 
 
 def read_against(plan: Plan, results: Results, text: str, windows: Windows) -> Windows:
-    """Return the windows that others are tested against.
-
-    Raises:
-        Refused: as :func:`read_range`, or there are none before, or a window is on both sides.
-    """
+    """Return the windows that others are tested against."""
     try:
         named = against_windows(text.strip(), windows)
     except NotFinal as error:
@@ -87,11 +76,7 @@ def read_against(plan: Plan, results: Results, text: str, windows: Windows) -> W
 
 
 def read_series(plan: Plan, results: Results, text: str) -> Windows:
-    """Return the windows of a series, which may also be ``last:N``: the newest N.
-
-    Raises:
-        Refused: as :func:`read_range`.
-    """
+    """Return the windows of a series, which may also be ``last:N``: the newest N."""
     found = _LAST.fullmatch(text.strip())
     newest = results.newest
     if found is None or newest is None:
@@ -105,11 +90,7 @@ def read_series(plan: Plan, results: Results, text: str) -> Windows:
 def check_table(
     plan: Plan, attributes: Sequence[str], given: Sequence[str], max_cells: int
 ) -> None:
-    """Check names and size of a table.
-
-    Raises:
-        Refused: an unknown attribute, an impossible ``given``, or a table that is too large.
-    """
+    """Check names and size of a table."""
     if not attributes:
         raise Refused(Problem.MALFORMED, "attributes: name at least one attribute")
     try:

@@ -79,11 +79,7 @@ Tables = Mapping[frozenset[str], PublishedTable]
 
 
 class Results:
-    """Finals, the newest early counts, and tables of the newest finals. Safe for several threads.
-
-    Args:
-        table_bytes: of the tables that are kept; those of the oldest windows go first.
-    """
+    """Finals, the newest early counts, tables of the newest finals. Safe for several threads."""
 
     def __init__(self, table_bytes: int) -> None:
         self._lock = threading.Lock()

@@ -50,11 +50,7 @@ async def series(
     given: tuple[str, ...],
     peer: str,
 ) -> bytes:
-    """Return the JSON object: the newest windows first come into it, until the time is over.
-
-    Raises:
-        Refused: the groups are impossible, or not even one table was ready in time.
-    """
+    """Return the JSON object: the newest windows first come into it, until the time is over."""
     asked = _Series(attributes, group, given)
     axes, labels = await asyncio.to_thread(_axes, service, asked)
     cells = prod(map(len, labels))

@@ -11,12 +11,7 @@ from calmstream.estimators.plan import Plan
 
 
 class ServedPlans:
-    """One service for each plan that is wanted. To be used by one thread, but for the properties.
-
-    Args:
-        wanted: returns the plans to serve, by digest; no two have one name.
-        make: makes the service of a plan.
-    """
+    """One service for each plan that is wanted. For one thread, but for the properties."""
 
     def __init__(
         self, wanted: Callable[[], Mapping[str, Plan]], make: Callable[[Plan], PlanService]

@@ -35,28 +35,11 @@ _TURN_SECONDS = 0.2
 class ResultsServer:
     """Serves the results of plans over HTTP; a role of the service.
 
-    Args:
-        wanted: returns the plans to serve, by digest. No two have one name, and the method of each
-            answers questions.
-        broker: hands out the clients; stays open.
-        settings: limits.
-        clock: of the health, and for pauses.
-        metrics: of this role.
-        namespace, output_namespace: of the topics.
-        hosts: further names of this server.
-        origins: origins whose pages may ask.
-        token: bearer token of all requests for results; None for none.
-        page: the files of the page.
-
     Attributes:
         plans: the plans that are served.
         port: the one in use.
         health: of this role.
         connections: that are open.
-
-    Raises:
-        FatalError: the address cannot be bound.
-        InvalidInput: something else than names and origins.
     """
 
     name = "serve"

@@ -41,11 +41,7 @@ class SummaryQuestion:
 
 
 def read_statistics(text: str) -> tuple[str, ...]:
-    """Return the statistics in a parameter, separated by commas.
-
-    Raises:
-        Refused: an empty name, or too many.
-    """
+    """Return the statistics in a parameter, separated by commas."""
     names = tuple(part.strip() for part in text.split(",")) if text.strip() else STANDARD
     if not all(names) or len(names) > MAX_STATISTICS:
         detail = f"statistics {text!r}: expected 1 to {MAX_STATISTICS} names separated by commas"
@@ -56,11 +52,7 @@ def read_statistics(text: str) -> tuple[str, ...]:
 def summary_job(
     plan: Plan, question: SummaryQuestion, max_cells: int
 ) -> Callable[[History], bytes]:
-    """Return the job that answers a question.
-
-    Raises:
-        Refused: names, statistics or sizes do not fit the plan.
-    """
+    """Return the job that answers a question."""
     check_table(plan, question.attributes, question.given, max_cells)
     try:
         split(plan.domain, question.attributes, question.given, question.statistics)

@@ -24,9 +24,6 @@ class Turns:
 
     A process does not wait for the threads when it ends: a job may be in the middle of a long
     computation, or wait for a broker.
-
-    Args:
-        threads: jobs that run at once.
     """
 
     def __init__(self, threads: int) -> None:
@@ -66,15 +63,7 @@ class Queue:
         self._scheduled = False
 
     def submit(self, job: Callable[[], T], *, peer: str | None = None) -> Future[T]:
-        """Add a job; its future can be cancelled until it runs.
-
-        Args:
-            job: the work.
-            peer: who asks; None for the server itself, whose jobs are always taken.
-
-        Raises:
-            QueueFull: too many jobs wait, or too many of this peer.
-        """
+        """Add a job; its future can be cancelled until it runs."""
         future: Future[T] = Future()
         with self._lock:
             if peer is None:

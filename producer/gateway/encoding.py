@@ -55,13 +55,6 @@ def make_batch(
     """Encode reports and draw the id of their batch. The rows must be in random order.
 
     The body is packed where the plan allows it, else JSON.
-
-    Args:
-        plan: the plan that the reports follow.
-        group: their group.
-        period: number of their window.
-        view: shape (n,), view of each report within the group.
-        columns: the mechanism's columns, each with first axis n.
     """
     encode = packed_reports if plan.packed else encode_reports
     value = encode(plan, group, period, view, columns)

@@ -56,11 +56,7 @@ PRODUCER_METRICS: tuple[MetricDefinition, ...] = (SENT, RETRIED, FAILED, SMALL, 
 
 
 class ProducerCollectors:
-    """The collectors of :data:`PRODUCER_METRICS`, which several plans can share.
-
-    Args:
-        registry: where the series live.
-    """
+    """The collectors of :data:`PRODUCER_METRICS`, which several plans can share."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.sent, self.retried, self.failed, self.small = (
@@ -71,13 +67,7 @@ class ProducerCollectors:
 
 
 class ProducerMetrics:
-    """A `Observer` that counts events in metrics.
-
-    Args:
-        plan: gives the ``plan`` label and the groups, whose series all exist at zero from the
-            start.
-        where: the registry of the series, or the collectors that several plans share.
-    """
+    """A `Observer` that counts events in metrics."""
 
     def __init__(self, plan: Plan, where: CollectorRegistry | ProducerCollectors) -> None:
         self._plan = f"{plan.name}-{plan.digest[:8]}"
@@ -90,21 +80,16 @@ class ProducerMetrics:
             collector.labels(self._plan)
 
     def sent(self, group: int, reports: int) -> None:
-        """See `Observer`."""
         self._to.sent.labels(self._plan, str(group)).inc(reports)
 
     def retried(self) -> None:
-        """See `Observer`."""
         self._to.retried.labels(self._plan).inc()
 
     def failed(self, reports: int, why: Failure) -> None:
-        """See `Observer`."""
         self._to.failed.labels(self._plan, why).inc(reports)
 
     def small(self, reports: int) -> None:
-        """See `Observer`."""
         self._to.small.labels(self._plan).inc(reports)
 
     def in_flight(self, batches: int) -> None:
-        """See `Observer`."""
         self._to.in_flight.labels(self._plan).set(batches)

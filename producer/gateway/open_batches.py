@@ -92,13 +92,6 @@ class OpenBatches(Generic[T]):
     """The open batches of one plan. Not safe for use from several threads.
 
     Memory: ``most`` + ``min_batch`` rows for every group and open window.
-
-    Args:
-        plan: defines groups and windows.
-        most: for every group, most reports that leave together from a full batch.
-        min_batch: least reports that leave together; 1 allows any number.
-        linger: seconds that an open batch waits for more reports although it may leave.
-        randomness: draws which reports leave, and their order.
     """
 
     def __init__(
@@ -185,11 +178,7 @@ class OpenBatches(Generic[T]):
 
 
 def check_least(plan: Plan, size: int, min_batch: int) -> None:
-    """Check that any set of at least ``min_batch`` reports can leave in parts of at least as many.
-
-    Raises:
-        InvalidInput: it cannot; with the largest value that is allowed.
-    """
+    """Check that at least ``min_batch`` reports can always leave in parts of at least as many."""
     if min_batch > 1 and 2 * min_batch > size:
         raise InvalidInput(
             f"min_batch: expected at most {max(size // 2, 1)}, half of the batch size, "

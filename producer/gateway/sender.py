@@ -59,17 +59,6 @@ class InFlightBatch:
 class BatchSender:
     """Sends batches and follows each one until it is acknowledged or given up.
 
-    Args:
-        names: topics of the plan.
-        sink: returns what appends now; raises RecoverableError while there is nothing.
-        budget: see :class:`Budget`.
-        expired: whether a batch has become useless. Where given, it alone ends the attempts: the
-            budget's ``attempts`` and ``seconds`` do not apply, and a batch that the broker refused
-            is sent again too, because somebody may mend the cause.
-        settled: receives every batch that was acknowledged (True) or given up (False).
-        observer: receives what happens to batches.
-        clock: monotonic time and sleep.
-
     Attributes:
         totals: counts so far.
         fatal: the first error that no resend can cure, or None.

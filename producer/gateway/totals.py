@@ -63,31 +63,26 @@ class Totals:
         return self.failures.total()
 
     def sent(self, group: int, reports: int) -> None:
-        """See :class:`Observer`."""
         self.batches_sent += 1
         self.reports_sent += reports
         if self._observer is not None:
             self._observer.sent(group, reports)
 
     def retried(self) -> None:
-        """See :class:`Observer`."""
         self.retries += 1
         if self._observer is not None:
             self._observer.retried()
 
     def failed(self, reports: int, why: Failure) -> None:
-        """See :class:`Observer`."""
         self.failures[why] += reports
         if self._observer is not None:
             self._observer.failed(reports, why)
 
     def small(self, reports: int) -> None:
-        """See :class:`Observer`."""
         self.reports_small += reports
         if self._observer is not None:
             self._observer.small(reports)
 
     def in_flight(self, batches: int) -> None:
-        """See :class:`Observer`."""
         if self._observer is not None:
             self._observer.in_flight(batches)

@@ -85,31 +85,14 @@ class Fleet:
 
     @classmethod
     def new(cls, n: int, lineage: str, randomness: Randomness | None = None) -> Fleet:
-        """Return n devices that have never reported, with random secrets.
-
-        Args:
-            n: number of devices.
-            lineage: lineage of the plans under which they will report.
-            randomness: source of the secrets; None means the operating system.
-        """
+        """Return n devices that have never reported, with random secrets."""
         raw = (randomness or SystemRandomness()).bytes(n * SECRET_BYTES)
         return cls(lineage, np.frombuffer(raw, np.uint8).reshape(n, SECRET_BYTES))
 
     @classmethod
     @contextlib.contextmanager
     def open(cls, path: str | Path, n: int, lineage: str) -> Iterator[Fleet]:
-        """Open the devices of a file, or create new ones if it does not exist; hold its lock.
-
-        Args:
-            path: the file.
-            n: number of devices.
-            lineage: lineage of the plans under which they report.
-
-        Raises:
-            InvalidInput: the file has another number of devices or another lineage.
-            FatalError: the file is damaged; it is never replaced by new devices.
-            RecoverableError: another process has the file open, or it cannot be written.
-        """
+        """Open the devices of a file, or create new ones if it does not exist; hold its lock."""
         where = real_path(path)
         with exclusive(where, wait=False):
             raw = read_if_there(where)
@@ -126,14 +109,7 @@ class Fleet:
         return len(self.secrets)
 
     def may_report(self, plan: Plan, window: int, slot: NDArray[np.int64]) -> Mask:
-        """Return whether each device may report now: shape (n,). Cost: O(n) for each earlier plan.
-
-        Args:
-            plan: the plan to report under.
-            window: number of its current window.
-            slot: each device's slot under the plan, shape (n,): the remainder, modulo w, of the
-                numbers of the windows in which the device reports.
-        """
+        """Return whether each device may report now: shape (n,). O(n) for each earlier plan."""
         if not 0 <= window < plan.windows:
             return np.zeros(len(self), np.bool_)
         may: Mask = slot == window % plan.guarantee.windows
@@ -150,11 +126,6 @@ class Fleet:
 
         Call this before any of these reports is sent, and only for devices that :meth:`may_report`
         allows.
-
-        Args:
-            plan: the plan of the reports.
-            window: number of their window.
-            devices: indices of the devices.
         """
         account = self.accounts.get(plan.digest)
         if account is None:
@@ -213,14 +184,7 @@ class Fleet:
 def _fits(
     plan: Plan, others: Sequence[Account], counted: Sequence[int], answered: Sequence[int]
 ) -> bool:
-    """Return whether the bounds of the lineage allow one device one more report.
-
-    Args:
-        plan: the plan of the further report.
-        others: the accounts of the other plans.
-        counted: for each account, the number of the device's reports that count now.
-        answered: for each account, whether the device has ever reported under its plan.
-    """
+    """Return whether the bounds of the lineage allow one device one more report."""
     losses = (n * Decimal(a.epsilon) for n, a in zip(counted, others, strict=True))
     spent = sum(losses, start=Decimal(plan.epsilon))
     return spent <= allowance(plan, compress((a.bound for a in others), answered))

@@ -105,37 +105,6 @@ def produce(
     plan, after ``windows`` windows or with ``stop``. After a batch has been given up, no other
     device makes a report: the broker may be down, and the only report of that device would then be
     lost, too.
-
-    Args:
-        plan: the plan to report under.
-        broker: creates the sink, which this function closes; the caller closes the broker.
-        names: names of the plan's topics, which must exist.
-        codes: the devices' records as codes of the plan's domain, shape (n, d), uint16.
-        rate: number of reports in a second, evenly paced; None means as fast as possible.
-        batch_size: maximum number of reports in a batch.
-        linger: seconds; with a rate, ``rate`` x ``linger`` devices make their reports at once. A
-            larger value gives fuller batches.
-        windows: maximum number of windows before the run ends; None means until the plan ends.
-        devices: file that keeps the devices' secrets and ledgers, so that a later run has the same
-            devices and none reports twice. None means new devices for this run only.
-        retry_limits: how often and for how long the sending of a batch is repeated; None means
-            the default values of :class:`Budget`.
-        observer: receives the outcome of each batch; None means that nobody receives it.
-        progress: called with the present state several times a second; None means no such calls.
-        stop: an event that ends the run: no other device makes a report, and deliveries are awaited
-            for at most 20 s. None means that nothing but the plan or ``windows`` ends the run.
-        clock: the source of time; also sleeps. None means the system's clock.
-        randomness: source of all random numbers; None means the operating system's. Only tests set
-            it.
-
-    Returns:
-        The final counts. If a batch was given up, ``error`` is set and ``failed`` is positive.
-
-    Raises:
-        InvalidInput: an argument is out of range, the records do not fit the plan, or the plan is
-            over.
-        FatalError: the devices file is damaged.
-        RecoverableError: the devices file is in use or cannot be written.
     """
     _check_pace(rate, batch_size, linger, windows)
     stop = stop or threading.Event()

@@ -108,11 +108,6 @@ class Population:
         fleet has a file. The groups follow each other in order. The devices of a group are in
         random order, in batches of nearly equal sizes. Cost: one perturbation call for each group,
         and the memory for one group.
-
-        Args:
-            window: number of the window.
-            devices: indices of different devices, from :meth:`due` of the same window.
-            batch_size: maximum number of reports in a batch, at least 1.
         """
         if batch_size < 1:
             raise InvalidInput(f"batch size: expected at least 1, got {batch_size}")
@@ -167,15 +162,7 @@ def encoded_batches(
     *,
     batch_size: int = DEFAULT_SIZE,
 ) -> Iterator[EncodedBatch]:
-    """Yield all reports of the population for one window, as batches that are ready to be sent.
-
-    Args:
-        plan: the population's plan.
-        population: the devices; their ledgers decide which of them report. Afterwards no device may
-            report in this window.
-        window: number of the window.
-        batch_size: maximum number of reports in a batch.
-    """
+    """Yield all reports of the population for one window, as batches that are ready to be sent."""
     if plan.digest != population.plan.digest:
         raise InvalidInput("the population follows another plan")
     yield from population.reports(window, population.due(window), batch_size)

@@ -108,11 +108,7 @@ Stored = StoredReport | StoredBatch | Left | Dropped | Settled
 
 
 class RowCodec:
-    """Packs rows of one plan into a fixed number of bytes per group.
-
-    Args:
-        plan: gives the columns of each group.
-    """
+    """Packs rows of one plan into a fixed number of bytes per group."""
 
     def __init__(self, plan: Plan) -> None:
         self._forms = [
@@ -158,14 +154,7 @@ def reports(codec: RowCodec, entries: Iterable[Entry]) -> bytes:
 def sealed(
     numbers: Sequence[int], key: int, batches: Iterable[EncodedBatch], dropped: tuple[int, int]
 ) -> bytes:
-    """Return the entries of reports that leave together.
-
-    Args:
-        numbers: of the reports.
-        key: number of the application key that the reports came with.
-        batches: which hold them.
-        dropped: group, and how many of the reports are in no batch.
-    """
+    """Return the entries of reports that leave together."""
     parts = [_LEFT.pack(b"O", len(numbers)), np.array(sorted(numbers), "<u4").tobytes()]
     for batch in batches:
         head = _SEALED.pack(b"S", batch.batch_id, key, batch.group, batch.n, len(batch.value))
@@ -192,11 +181,7 @@ def read_header(payload: bytes) -> tuple[object, int]:
 
 
 def read_entries(codec: RowCodec, payload: bytes, at: int) -> Iterator[Stored]:
-    """Yield the entries of a payload from an offset on.
-
-    Raises:
-        ValueError: an unknown kind.
-    """
+    """Yield the entries of a payload from an offset on."""
     while at < len(payload):
         kind = payload[at : at + 1]
         if kind == b"R":

@@ -64,26 +64,21 @@ class OsLogFile:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
 
     def size(self) -> int:
-        """See :class:`LogFile`."""
         return os.fstat(self._descriptor).st_size
 
     def append(self, data: bytes) -> None:
-        """See :class:`LogFile`."""
         left = memoryview(data)
         while left:
             left = left[os.write(self._descriptor, left) :]
 
     def sync(self) -> None:
-        """See :class:`LogFile`."""
         # The length is part of what fdatasync makes durable; times are not needed.
         getattr(os, "fdatasync", os.fsync)(self._descriptor)
 
     def truncate(self, size: int) -> None:
-        """See :class:`LogFile`."""
         os.ftruncate(self._descriptor, size)
 
     def read(self, offset: int, length: int) -> bytes:
-        """See :class:`LogFile`."""
         parts = []
         while length and (part := os.pread(self._descriptor, length, offset)):
             parts.append(part)
@@ -91,7 +86,6 @@ class OsLogFile:
         return b"".join(parts)
 
     def close(self) -> None:
-        """See :class:`LogFile`."""
         with contextlib.suppress(OSError):
             os.close(self._descriptor)
 
@@ -100,14 +94,12 @@ class OsFiles:
     """The :class:`Files` of the operating system."""
 
     def names(self, directory: Path) -> list[str]:
-        """See :class:`Files`."""
         try:
             return sorted(entry.name for entry in directory.iterdir())
         except FileNotFoundError:
             return []
 
     def make_directory(self, path: Path) -> None:
-        """See :class:`Files`."""
         if path.is_dir():
             return
         if path.parent != path:
@@ -117,11 +109,9 @@ class OsFiles:
         self.sync_directory(path.parent)
 
     def open(self, path: Path) -> LogFile:
-        """See :class:`Files`."""
         return OsLogFile(path)
 
     def sync_directory(self, path: Path) -> None:
-        """See :class:`Files`."""
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -129,11 +119,9 @@ class OsFiles:
             os.close(descriptor)
 
     def remove(self, path: Path) -> None:
-        """See :class:`Files`."""
         path.unlink(missing_ok=True)
 
     def read(self, path: Path) -> bytes | None:
-        """See :class:`Files`."""
         return read_if_there(path)
 
     def write(self, path: Path, data: bytes) -> None:

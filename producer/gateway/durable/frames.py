@@ -32,12 +32,7 @@ _SECTOR = 512
 
 
 class FrameFile:
-    """One file of frames. Only :meth:`read` is safe from several threads.
-
-    Args:
-        files: the file system.
-        path: of the file; it is created by the first :meth:`append`.
-    """
+    """One file of frames. Only :meth:`read` is safe from several threads."""
 
     def __init__(self, files: Files, path: Path) -> None:
         self._files = files
@@ -54,11 +49,7 @@ class FrameFile:
         return self._size
 
     def recover(self) -> Iterator[tuple[int, bytes]]:
-        """Open an existing file; yield offset and payload of every frame, then cut a torn tail.
-
-        Raises:
-            FatalError: a frame is damaged that was written as a whole, or the file cannot be read.
-        """
+        """Open an existing file; yield offset and payload of every frame, then cut a torn tail."""
         try:
             self._file = file = self._files.open(self.path)
             self._named = True
@@ -79,11 +70,7 @@ class FrameFile:
             raise FatalError(f"cannot read {self.path}: {error.strerror}") from error
 
     def append(self, payload: bytes) -> int:
-        """Write a frame; durable on return. Returns the offset of the payload.
-
-        Raises:
-            RecoverableError: the file system refused. Nothing of the frame will be read.
-        """
+        """Write a frame; durable on return. Returns the offset of the payload."""
         if len(payload) > MAX_PAYLOAD:
             raise RecoverableError(f"cannot write {self.path}: {len(payload):,} bytes at once")
         try:
@@ -95,11 +82,7 @@ class FrameFile:
             raise RecoverableError(f"cannot write {self.path}: {error.strerror}") from error
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return bytes of the file.
-
-        Raises:
-            RecoverableError: it cannot be read.
-        """
+        """Return bytes of the file."""
         if self._file is None:
             raise RecoverableError(f"{self.path} is closed")
         try:
@@ -111,11 +94,7 @@ class FrameFile:
         return found
 
     def remove(self) -> None:
-        """Close and delete the file.
-
-        Raises:
-            OSError: it cannot be deleted.
-        """
+        """Close and delete the file."""
         self.close()
         self._files.remove(self.path)
 

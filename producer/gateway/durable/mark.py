@@ -18,14 +18,6 @@ class ClockMark:
     """The latest time that the gateway has seen; durable where :meth:`keep` returned.
 
     :meth:`present` is safe from any thread.
-
-    Args:
-        files: the file system.
-        directory: of the spool.
-        clock: the machine's.
-
-    Raises:
-        FatalError: the file holds something else.
     """
 
     def __init__(self, files: Files, directory: Path, clock: Clock) -> None:
@@ -46,11 +38,7 @@ class ClockMark:
         return max(self._latest - self._clock.now_ms(), 0) / 1000
 
     def keep(self) -> None:
-        """Make the present time durable.
-
-        Raises:
-            RecoverableError: it could not be written.
-        """
+        """Make the present time durable."""
         present = self.present()
         if present > self._stored:
             self._files.write(self._path, orjson.dumps({"v": 1, "milliseconds": present}))

@@ -70,12 +70,6 @@ class PeriodLog:
 
     Memory: 19 bytes per report and 200 per batch that is not settled. Not safe for use from several
     threads, but for :meth:`body`.
-
-    Args:
-        plan: the plan.
-        codec: of the plan's rows.
-        period: number of the window.
-        file: opened or new.
     """
 
     def __init__(self, plan: Plan, codec: RowCodec, period: int, file: FrameFile) -> None:
@@ -98,11 +92,7 @@ class PeriodLog:
         return self._file.size + self._unused
 
     def recover(self) -> Iterator[tuple[int, int, Numbered]]:
-        """Read the file again; yield key, group and report of what has not left yet.
-
-        Raises:
-            FatalError: the file is damaged or holds something else.
-        """
+        """Read the file again; yield key, group and report of what has not left yet."""
         rows: dict[int, StoredReport] = {}
         for offset, payload in self._file.recover():
             for entry in self._entries(offset, payload):
@@ -119,11 +109,7 @@ class PeriodLog:
         return self._by_key[key]
 
     def add(self, accepted: Sequence[Entry]) -> list[Numbered]:
-        """Spool new reports; durable on return.
-
-        Raises:
-            RecoverableError: they could not be written; none was taken.
-        """
+        """Spool new reports; durable on return."""
         self._write(entries.reports(self._codec, accepted))
         first = len(self._ids)
         for entry in accepted:
@@ -138,11 +124,7 @@ class PeriodLog:
         batches: Sequence[EncodedBatch],
         dropped: int,
     ) -> list[SealedBatch]:
-        """Write down that reports of one key leave, and in which batches; durable on return.
-
-        Raises:
-            RecoverableError: it could not be written; the reports have not left.
-        """
+        """Write down that reports of one key leave, and in which batches; durable on return."""
         payload = entries.sealed(numbers, key, batches, (group, dropped))
         offset = self._write(payload)
         stored = entries.read_entries(self._codec, payload, 0)
@@ -156,32 +138,19 @@ class PeriodLog:
         return batch
 
     def write_outcomes(self) -> None:
-        """Write what was noted; durable on return.
-
-        Raises:
-            RecoverableError: it could not be written; the next frame tries again.
-        """
+        """Write what was noted; durable on return."""
         if self._outcomes:
             self._write(b"")
 
     def body(self, batch: SealedBatch) -> bytes:
-        """Return the record's body of a batch.
-
-        Raises:
-            RecoverableError: it cannot be read.
-            FatalError: it is not what was written.
-        """
+        """Return the record's body of a batch."""
         found = self._file.read(batch.offset, batch.length)
         if zlib.crc32(found) != batch.check:
             raise FatalError(f"{self._file.path}: the disk has changed a batch at {batch.offset:,}")
         return found
 
     def remove(self) -> None:
-        """Forget the window.
-
-        Raises:
-            OSError: the file cannot be deleted.
-        """
+        """Forget the window."""
         self._file.remove()
 
     def close(self) -> None:

@@ -83,19 +83,7 @@ def over_at(plan: Plan, period: int) -> int:
 
 
 class PlanSpool:
-    """All that a gateway holds of one plan. Not safe for use from several threads.
-
-    Args:
-        plan: the plan.
-        directory: of this plan alone.
-        files: the file system.
-        batching: see :class:`Batching`.
-        observer: receives what becomes of reports.
-        randomness: shuffles; set it in tests only.
-
-    Raises:
-        InvalidInput: the plan does not allow ``min_batch``.
-    """
+    """All that a gateway holds of one plan. Not safe for use from several threads."""
 
     def __init__(
         self,
@@ -140,12 +128,7 @@ class PlanSpool:
         return not self._logs
 
     def recover(self, now: Moment) -> list[SealedBatch]:
-        """Read what an earlier process left; return the batches that are not settled.
-
-        Raises:
-            FatalError: a file is damaged.
-            OSError: the directory cannot be made.
-        """
+        """Read what an earlier process left; return the batches that are not settled."""
         self._files.make_directory(self._directory)
         for name in self._files.names(self._directory):
             if (match := _NAME.fullmatch(name)) is not None:
@@ -155,13 +138,7 @@ class PlanSpool:
     def accept(
         self, entries: Sequence[Entry], now: Moment, quotas: Sequence[int | None]
     ) -> list[Result]:
-        """Take reports; what is accepted is durable on return.
-
-        Args:
-            entries: reports that the plan allows, but for time.
-            now: ``wall`` is the present time, which never goes back.
-            quotas: for every report, how many its key may send per window; None for any number.
-        """
+        """Take reports; what is accepted is durable on return."""
         results: list[Result] = []
         new: dict[int, dict[bytes, int]] = {}
         used: Counter[tuple[int, int]] = Counter()
@@ -186,11 +163,7 @@ class PlanSpool:
         return results
 
     def leaving(self, now: Moment, selection: Selection = Selection.DUE) -> Iterator[SealedBatch]:
-        """Seal what leaves; every batch is durable when it is yielded.
-
-        Raises:
-            RecoverableError: a batch could not be written; its reports wait for the next call.
-        """
+        """Seal what leaves; every batch is durable when it is yielded."""
         for key, batches in self._open.items():
             self._ready.extend((key, ready) for ready in batches.take(selection, now))
         while self._ready:
@@ -214,11 +187,7 @@ class PlanSpool:
             log.settle(batch.batch_id, acknowledged=acknowledged)
 
     def write_outcomes(self) -> None:
-        """Make what was noted durable.
-
-        Raises:
-            RecoverableError: it could not be written; it is kept for the next frame.
-        """
+        """Make what was noted durable."""
         for log in self._logs.values():
             log.write_outcomes()
 
@@ -233,11 +202,7 @@ class PlanSpool:
         ]
 
     def forget(self, period: int) -> None:
-        """Delete a window; the clock's mark must be durable beyond its end.
-
-        Raises:
-            OSError: it could not be deleted; the next call tries again.
-        """
+        """Delete a window; the clock's mark must be durable beyond its end."""
         self._logs[period].remove()
         del self._logs[period]
         left = [(key, ready) for key, ready in self._ready if ready.period != period]
@@ -247,11 +212,7 @@ class PlanSpool:
         self._ready = deque(left)
 
     def body(self, batch: SealedBatch) -> EncodedBatch:
-        """Return a batch with its bytes; safe from any thread.
-
-        Raises:
-            RecoverableError: it cannot be read.
-        """
+        """Return a batch with its bytes; safe from any thread."""
         log = self._logs.get(batch.period)
         if log is None:
             raise RecoverableError("the window is over")

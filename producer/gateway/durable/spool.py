@@ -42,11 +42,7 @@ _PLAN = "plan.json"
 
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Keep other processes from using a spool.
-
-    Raises:
-        FatalError: another process uses it, or it cannot be made.
-    """
+    """Keep other processes from using a spool."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(exclusive(real_path(directory / "spool"), wait=False))
@@ -62,17 +58,6 @@ class Spool:
     """The spools of all plans. Not safe for use from several threads, but for :meth:`body`.
 
     The caller holds the lock of the directory, see :func:`locked`.
-
-    Args:
-        directory: of the spool.
-        clock: the machine's.
-        batching: how reports are merged.
-        files: the file system.
-        observer: gives what receives the events of a plan.
-        randomness: shuffles; set it in tests only.
-
-    Raises:
-        FatalError: the directory holds something that cannot be read.
     """
 
     def __init__(
@@ -121,11 +106,7 @@ class Spool:
         return Moment(self._clock.monotonic(), self.mark.present())
 
     def recover(self) -> list[tuple[str, SealedBatch]]:
-        """Read what an earlier process left; return the batches that are not settled.
-
-        Raises:
-            FatalError: a file is damaged.
-        """
+        """Read what an earlier process left; return the batches that are not settled."""
         found = []
         for name in self._files.names(self._directory):
             if _DIGEST.fullmatch(name):
@@ -149,12 +130,7 @@ class Spool:
         return plan
 
     def add(self, plan: Plan) -> list[tuple[str, SealedBatch]]:
-        """Take reports of a plan from now on; return its batches that are not settled.
-
-        Raises:
-            FatalError: its spool is damaged or cannot be made.
-            InvalidInput: it does not allow ``min_batch``.
-        """
+        """Take reports of a plan from now on; return its batches that are not settled."""
         digest = plan.digest
         if digest in self._plans:
             return []

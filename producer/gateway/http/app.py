@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -15,8 +15,9 @@ from calmstream.common.http.answer import Answer, Headers
 from calmstream.common.http.sending import Send, send_answer
 from calmstream.producer.gateway.durable.entries import Entry
 from calmstream.producer.gateway.durable.plan_spool import Outcome, Result
-from calmstream.producer.gateway.http.app_keys import EVERYBODY, AppKey, AppKeys
+from calmstream.producer.gateway.http.app_keys import EVERYBODY, AppKey
 from calmstream.producer.gateway.http.cors import Origins
+from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.plans import Offered
 from calmstream.producer.gateway.http.problems import Problem, problem
 from calmstream.producer.gateway.http.read_reports import (
@@ -27,6 +28,9 @@ from calmstream.producer.gateway.http.read_reports import (
     TooManyReports,
     read_reports,
 )
+
+if TYPE_CHECKING:
+    from calmstream.producer.gateway.http.gateway import Gateway
 
 PLANS = "/v1/plans"
 _TAKEN = frozenset((Outcome.ACCEPTED, Outcome.DUPLICATE))
@@ -48,60 +52,15 @@ class Refused(Exception):  # noqa: N818 - it is an outcome, not a defect
         self.answer = answer
 
 
-class AppObserver(Protocol):
-    """Receives what became of requests, never anything of the sender."""
-
-    def answered(self, reason: str | None) -> None:
-        """A request was answered; with the reason of the problem, if there was one."""
-
-    def judged(self, offered: Offered, results: Mapping[Result, int]) -> None:
-        """The reports of a request were accepted or refused."""
-
-
-class State(Protocol):
-    """What the application needs of its environment; all attributes may change at any time."""
-
-    @property
-    def offered(self) -> Mapping[str, Offered]:
-        """Plans by digest."""
-
-    @property
-    def app_keys(self) -> AppKeys | None:
-        """Who may send; None for everybody."""
-
-    @property
-    def stopping(self) -> bool:
-        """Whether no report is taken any more."""
-
-    def refusal(self, digest: str) -> str:
-        """Return why reports of a plan are not accepted now; empty while they are."""
-
-    def present(self) -> int:
-        """Return the time by which windows end, milliseconds since the epoch."""
-
-    def spool(
-        self, digest: str, entries: Sequence[Entry], quota: int | None
-    ) -> Awaitable[list[Result]]:
-        """Make reports durable."""
-
-
 class GatewayApp:
-    """The ASGI application.
-
-    Args:
-        state: see :class:`State`.
-        body_bytes: largest body of a request.
-        origins: whose pages may send.
-        observer: receives what became of requests.
-        failed: receives an error that is a defect, to log its kind and place.
-    """
+    """The ASGI application."""
 
     def __init__(
         self,
-        state: State,
+        state: Gateway,
         body_bytes: int,
         origins: Origins,
-        observer: AppObserver,
+        observer: GatewayMetrics,
         failed: Callable[[Exception], None],
     ) -> None:
         self._state = state
@@ -242,11 +201,7 @@ def _document(offered: Offered, headers: Mapping[bytes, bytes]) -> Answer:
 
 
 def _part(message: Mapping[str, Any]) -> bytes:
-    """Return what a message brings of the body.
-
-    Raises:
-        Stopped: the client has gone.
-    """
+    """Return what a message brings of the body."""
     if message["type"] == "http.disconnect":
         raise Stopped
     return bytes(message.get("body", b""))

@@ -48,9 +48,6 @@ class AppKeys:
 
     The table is indexed by a MAC under a key of this process, so that the time of a look-up says
     nothing about the digests in it.
-
-    Args:
-        keys: by the SHA-256 of each.
     """
 
     def __init__(self, keys: dict[bytes, AppKey]) -> None:
@@ -73,11 +70,7 @@ class AppKeys:
 
 
 def read_app_keys(path: Path) -> AppKeys:
-    """Read a file of keys.
-
-    Raises:
-        InvalidInput: unreadable, or another form; no digest is shown.
-    """
+    """Read a file of keys."""
     try:
         document = orjson.loads(path.read_bytes())
     except OSError as error:
@@ -116,3 +109,39 @@ def _key(entry: Any, where: str) -> tuple[bytes, AppKey]:
     if quota is not None and (type(quota) is not int or quota < 1):
         raise ValueError(f"{where}: per_window must be null or a whole number of at least 1")
     return bytes.fromhex(digest), AppKey(number, quota)
+
+
+class WatchedKeys:
+    """The keys of a file. Only one thread calls :meth:`refresh`.
+
+    Attributes:
+        keys: in force; replaced as a whole, so that any thread may read it.
+        stale: whether the file has changed to something that cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamp = self._present_stamp()
+        self.keys: AppKeys = read_app_keys(path)
+        self.stale = False
+
+    def refresh(self) -> str:
+        """Read the file where it has changed; return why it cannot be read, or nothing."""
+        stamp = self._present_stamp()
+        if stamp == self._stamp:
+            return ""
+        self._stamp = stamp
+        try:
+            self.keys = read_app_keys(self._path)
+        except InvalidInput as error:
+            self.stale = True
+            return str(error)
+        self.stale = False
+        return ""
+
+    def _present_stamp(self) -> tuple[int, int, int]:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return 0, 0, 0
+        return found.st_mtime_ns, found.st_size, found.st_ino

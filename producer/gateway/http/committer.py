@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from calmstream.common.clock import Clock
 from calmstream.estimators.plan import Plan
@@ -14,6 +14,8 @@ from calmstream.producer.gateway.durable.entries import Entry
 from calmstream.producer.gateway.durable.period_log import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import Outcome, Result
 from calmstream.producer.gateway.durable.spool import Spool
+from calmstream.producer.gateway.http.delivery import Delivery
+from calmstream.producer.gateway.http.metrics import GatewayMetrics
 
 SEAL_SECONDS = 0.02
 """Least time between two looks for what leaves."""
@@ -39,13 +41,6 @@ class Work:
     answer: Callable[[list[Result]], None]
 
 
-class Outgoing(Protocol):
-    """Receives sealed batches."""
-
-    def put(self, plan: Plan, batch: SealedBatch) -> None:
-        """Send a batch until it is settled; never blocks."""
-
-
 @dataclass(slots=True)
 class _Inbox:
     works: list[Work] = field(default_factory=list)
@@ -56,25 +51,8 @@ class _Inbox:
         return bool(self.works or self.settled or self.calls)
 
 
-class CommitObserver(Protocol):
-    """Receives what the committer did, never the content of a report."""
-
-    def committed(self, reports: int, seconds: float) -> None:
-        """A group of reports was written, or refused by the disk."""
-
-    def tidied(self, spool: Spool) -> None:
-        """A second or so has passed; called in the committer's thread."""
-
-
 class Committer:
     """Writes whatever has arrived while the last group was written, as one group.
-
-    Args:
-        spool: used by this thread only, from :meth:`run` on.
-        outgoing: receives sealed batches.
-        hand_back: calls a function where the answers are awaited.
-        observer: receives what was done.
-        clock: monotonic time.
 
     The methods but :meth:`run` are safe from any thread and never block.
 
@@ -85,15 +63,15 @@ class Committer:
     def __init__(
         self,
         spool: Spool,
-        outgoing: Outgoing,
+        delivery: Delivery,
         hand_back: Callable[[Callable[[], None]], None],
-        observer: CommitObserver,
+        metrics: GatewayMetrics,
         clock: Clock,
     ) -> None:
         self._spool = spool
-        self._outgoing = outgoing
+        self._delivery = delivery
         self._hand_back = hand_back
-        self._observer = observer
+        self._metrics = metrics
         self._clock = clock
         self._changed = threading.Condition()
         self._inbox = _Inbox()
@@ -135,11 +113,7 @@ class Committer:
             self._changed.notify()
 
     def run(self) -> None:
-        """Work until :meth:`stop`; then the spool can be closed.
-
-        Raises:
-            FatalError: the spool is damaged.
-        """
+        """Work until :meth:`stop`; then the spool can be closed."""
         try:
             while self._turn():
                 pass
@@ -170,7 +144,7 @@ class Committer:
         self._seal()
         if self._clock.monotonic() - self._tidied >= TIDY_SECONDS or ends:
             self._spool.tidy()
-            self._observer.tidied(self._spool)
+            self._metrics.tidied(self._spool)
             self._tidied = self._clock.monotonic()
         return not ends
 
@@ -195,7 +169,7 @@ class Committer:
                 answers.append((work, results[at : at + len(work.entries)]))
                 at += len(work.entries)
         reports = sum(len(work.entries) for work in works)
-        self._observer.committed(reports, self._clock.monotonic() - began)
+        self._metrics.committed(reports, self._clock.monotonic() - began)
         self._answer(answers)
 
     def _answer(self, answers: Sequence[tuple[Work, list[Result]]]) -> None:
@@ -210,9 +184,9 @@ class Committer:
         if now - self._sealed < SEAL_SECONDS:
             return
         for digest, batch in self._spool.leaving():
-            self._outgoing.put(self._spool.plans[digest].plan, batch)
+            self._delivery.put(self._spool.plans[digest].plan, batch)
         self._sealed = self._clock.monotonic()
 
     def _add(self, plan: Plan) -> None:
         for _, batch in self._spool.add(plan):
-            self._outgoing.put(plan, batch)
+            self._delivery.put(plan, batch)

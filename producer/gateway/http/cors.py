@@ -13,15 +13,7 @@ _VARY: Headers = ((b"vary", b"origin"),)
 
 
 class Origins:
-    """The origins whose pages may send.
-
-    Args:
-        text: origins such as ``https://example.org``, separated by spaces; ``*`` for all; empty
-            for none.
-
-    Raises:
-        InvalidInput: something else stands there.
-    """
+    """The origins whose pages may send."""
 
     def __init__(self, text: str) -> None:
         names = text.split()

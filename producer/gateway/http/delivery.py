@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Sink
@@ -19,27 +19,12 @@ from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.sender import BatchSender, Budget
 from calmstream.producer.gateway.totals import Failure, Observer
 
+if TYPE_CHECKING:
+    from calmstream.producer.gateway.http.gateway import Gateway
+
 POLL_SECONDS = 0.02
 CONNECT_SECONDS = 2.0
 RENEW_SECONDS = 30.0
-
-
-class SealedBatches(Protocol):
-    """Where sealed batches are kept. Safe from any thread."""
-
-    def body(self, digest: str, batch: SealedBatch) -> EncodedBatch:
-        """Return a batch with its bytes.
-
-        Raises:
-            RecoverableError: it cannot be read now.
-            FatalError: the disk has changed it.
-        """
-
-    def settle(self, digest: str, batch: SealedBatch, lost: Failure | None) -> None:
-        """Note that a batch was acknowledged, or why it is lost."""
-
-    def present(self) -> int:
-        """Return the time by which windows end, milliseconds since the epoch."""
 
 
 @dataclass(slots=True)
@@ -57,13 +42,6 @@ class Delivery:
 
     Memory: the bodies of at most ``budget.in_flight`` batches per plan, and 200 bytes for each
     other batch that waits.
-
-    Args:
-        connect: makes the sink; called again until it succeeds.
-        names: gives the topics of a plan.
-        observer: gives what receives the events of a plan.
-        clock: monotonic time.
-        budget: its number of batches in flight and its times between sends.
 
     Attributes:
         trouble: the latest error of the broker or of the disk; None before the first.
@@ -104,7 +82,7 @@ class Delivery:
             self._stop_at = self._clock.monotonic() + seconds
             self._changed.notify()
 
-    def run(self, kept: SealedBatches) -> None:
+    def run(self, kept: Gateway) -> None:
         """Work until :meth:`stop`. What is not settled then stays in the spool."""
         while True:
             with self._changed:
@@ -114,7 +92,7 @@ class Delivery:
             if stop_at is not None and (not self._busy() or self._clock.monotonic() >= stop_at):
                 return
 
-    def turn(self, kept: SealedBatches) -> None:
+    def turn(self, kept: Gateway) -> None:
         """Send what is due and note what is settled, without waiting."""
         self.turned = self._clock.monotonic()
         with self._changed:
@@ -147,7 +125,7 @@ class Delivery:
             raise RecoverableError("there is no connection to the broker")
         return self._sink
 
-    def _queue(self, plan: Plan, kept: SealedBatches) -> _PlanQueue:
+    def _queue(self, plan: Plan, kept: Gateway) -> _PlanQueue:
         sent: dict[bytes, SealedBatch] = {}
 
         def settled(batch: EncodedBatch, acknowledged: bool) -> None:
@@ -165,7 +143,7 @@ class Delivery:
         )
         return _PlanQueue(plan, sender, sent)
 
-    def _step(self, queue: _PlanQueue, kept: SealedBatches) -> None:
+    def _step(self, queue: _PlanQueue, kept: Gateway) -> None:
         present = kept.present()
 
         def lose(why: Failure) -> None:

@@ -30,12 +30,11 @@ from calmstream.producer.gateway.durable.plan_spool import Result
 from calmstream.producer.gateway.durable.spool import Spool, locked
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.http.app import GatewayApp
-from calmstream.producer.gateway.http.app_keys import AppKeys
+from calmstream.producer.gateway.http.app_keys import AppKeys, WatchedKeys
 from calmstream.producer.gateway.http.committer import Committer, Work
 from calmstream.producer.gateway.http.cors import Origins
 from calmstream.producer.gateway.http.counted_plans import CountedPlans
 from calmstream.producer.gateway.http.delivery import Delivery
-from calmstream.producer.gateway.http.files import WatchedKeys
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.plans import Offered, PlanDirectory
 from calmstream.producer.gateway.http.settings import GatewaySettings
@@ -100,19 +99,8 @@ class Environment:
 class Gateway:
     """The gateway; :meth:`run` is its life.
 
-    Args:
-        environment: see :class:`Environment`.
-        settings: see `GatewaySettings`.
-        metrics: of the whole gateway.
-        health: of this role.
-        clock: wall clock and monotonic time.
-
     Attributes:
         port: the one in use, once it listens.
-
-    Raises:
-        InvalidInput: a setting or a file is not valid.
-        FatalError: the address cannot be bound.
     """
 
     def __init__(
@@ -151,11 +139,7 @@ class Gateway:
         self.port: int = self._socket.getsockname()[1]
 
     def run(self, stop: threading.Event) -> None:
-        """Work until ``stop`` is set; then finish what was begun and leave the rest in the spool.
-
-        Raises:
-            FatalError: the spool is in use or damaged.
-        """
+        """Work until ``stop`` is set; finish what was begun and leave the rest in the spool."""
         with (
             contextlib.closing(self._socket),
             locked(self._environment.spool),
@@ -163,7 +147,7 @@ class Gateway:
         ):
             runner.run(self._run(stop))
 
-    # What the application asks for; see producer.gateway.http.app.State.
+    # What the application asks for.
 
     @property
     def offered(self) -> Mapping[str, Offered]:
@@ -201,7 +185,7 @@ class Gateway:
         self._committer.submit(Work(digest, entries, quota, answer))
         return done
 
-    # What the delivery asks for; see SealedBatches.
+    # What the delivery asks for.
 
     def body(self, digest: str, batch: SealedBatch) -> EncodedBatch:
         """Return a batch with its bytes."""

@@ -166,11 +166,7 @@ RESULTS: tuple[Result, ...] = (
 
 
 class GatewayMetrics:
-    """Counts what a gateway does, over all its plans. Safe for use from several threads.
-
-    Args:
-        registry: where the series live.
-    """
+    """Counts what a gateway does, over all its plans. Safe for use from several threads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         def counter(definition: MetricDefinition) -> Counter:
@@ -206,22 +202,18 @@ class GatewayMetrics:
         return self._by_plan[plan.digest]
 
     def answered(self, reason: str | None) -> None:
-        """See `AppObserver`."""
         self._requests.inc()
         if reason is not None:
             self._problems.labels(reason).inc()
 
     def judged(self, offered: Offered, results: Mapping[Result, int]) -> None:
-        """See `AppObserver`."""
         for result, reports in results.items():
             self._reports.labels(_label(offered.plan), result).inc(reports)
 
     def committed(self, reports: int, seconds: float) -> None:  # noqa: ARG002 - the protocol's
-        """See `CommitObserver`."""
         self._commit.observe(seconds)
 
     def tidied(self, spool: Spool) -> None:
-        """See `CommitObserver`."""
         self._bytes.set(spool.size)
         self._full.set(not spool.has_room)
         self._behind.set(spool.mark.behind())

@@ -46,11 +46,6 @@ class PlanDirectory:
 
     Plans of one name are offered side by side: devices report under the old one until it ends.
 
-    Args:
-        directory: holds the files.
-        roots: trusted root keys.
-        allow_unsigned: whether plans without signature are offered.
-
     Attributes:
         offered: by digest; replaced as a whole, so that any thread may read it.
     """
@@ -78,9 +73,6 @@ class PlanDirectory:
         """Read files that are new or have changed; yield each plan that was not offered yet.
 
         The caller prepares for the plan and then calls :meth:`offer`, or :meth:`refuse`.
-
-        Raises:
-            InvalidInput: the directory cannot be read.
         """
         self._folder.refresh()
         for digest, found in self._folder.documents.items():

@@ -40,17 +40,7 @@ class TooManyReports(ValueError):  # noqa: N818 - it is an outcome, not a defect
 
 
 def read_reports(plan: Plan, key: int, body: bytes, media_type: bytes) -> list[Line]:
-    """Read a body; what is wrong with one report concerns no other one.
-
-    Args:
-        plan: that the address names.
-        key: number of the application key.
-        body: as it came; its size was bounded.
-        media_type: ``application/json`` for one report, or one of :data:`JSON_LINES`.
-
-    Raises:
-        TooManyReports: before any of them is read.
-    """
+    """Read a body; what is wrong with one report concerns no other one."""
     texts: Sequence[bytes] = [body]
     if media_type != JSON:
         # The newlines are counted first, so that a body of newlines only makes no list of them.
