@@ -115,18 +115,6 @@ class Reporter:
         """
         return self._remaining(self._store.read(), self._clock() if now is None else now)
 
-    def history(self) -> tuple[Sent, ...]:
-        """Return the latest reports of this device under all plans, oldest first."""
-        return control.history(self._store)
-
-    def withdraw(self) -> None:
-        """Stop all reports of this device under all plans, until :meth:`rejoin`."""
-        control.withdraw(self._store)
-
-    def rejoin(self) -> None:
-        """Allow reports again; the privacy loss that was spent before still counts."""
-        control.rejoin(self._store)
-
     def report(self, record: Mapping[str, object]) -> Report | None:
         """Return the device's report, or None if it must not report now.
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MemoryStore, PlanRefused, Reporter, setPolicy, StoreError, type Store } from "../src/index.js";
+import { MemoryStore, PlanRefused, Reporter, StoreError, history, rejoin, setPolicy, withdraw, type Store } from "../src/index.js";
 import { GivenSource } from "../src/random.js";
 import { Clock, Operator, START, WINDOW, document, canonical, unsigned } from "./support.js";
 import { unhex, utf8 } from "../src/bytes.js";
@@ -167,21 +167,22 @@ test("withdraw stops everything and keeps the ledger; rejoin frees nothing", asy
   const store = new MemoryStore();
   const reporter = await opened({}, store);
   await reporter.report(RECORD, { keep: true });
-  await reporter.withdraw();
+  await withdraw(store);
   const other = await opened({ lineage_name: "b" }, store);
   assert.equal(await other.status(), "withdrawn");
   assert.equal(await other.report(RECORD), null);
   assert.equal((await store.read()).waiting.length, 0);
-  await reporter.rejoin();
+  await rejoin(store);
   assert.equal(await reporter.status(), "already reported");
   assert.equal(await other.status(), "ready");
 });
 
 test("history lists what left", async () => {
   const clock = new Clock();
-  const reporter = await opened({}, new MemoryStore(), clock);
+  const store = new MemoryStore();
+  const reporter = await opened({}, store, clock);
   const report = (await reporter.report(RECORD))!;
-  const [sent] = await reporter.history();
+  const [sent] = await history(store);
   assert.equal(sent!.value, report.json);
   assert.deepEqual(sent!.attributes, await reporter.asked());
   assert.equal(sent!.owner, "Example Ltd");

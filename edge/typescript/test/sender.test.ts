@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
-import { Gateway, GatewayError, MemoryStore, PlanError, Reporter, Sender } from "../src/index.js";
+import { Gateway, GatewayError, MemoryStore, PlanError, Reporter, Sender, rejoin, withdraw } from "../src/index.js";
 import { unhex, hex, copied } from "../src/bytes.js";
 import { kept } from "../src/device/waiting.js";
 import type { Waiting } from "../src/device/ledger.js";
@@ -151,7 +151,7 @@ test("a report whose window is over is lost and not sent", async () => {
 test("withdrawing stops what waits, also during retries", async () => {
   server.script.push({ status: 503 });
   const device = await reporter();
-  const stopping = new Sender(gateway, store, { clock: clock.read, sleep: () => device.withdraw() });
+  const stopping = new Sender(gateway, store, { clock: clock.read, sleep: () => withdraw(store) });
   const { delivery } = await stopping.send(device, RECORD);
   assert.deepEqual([delivery.taken, delivery.waiting, server.lines.length], [0, 0, 1]);
 });
@@ -163,11 +163,11 @@ test("after withdrawing nothing leaves with the page", async () => {
   const page = new EventTarget();
   own.deliverOnHide(page);
   assert.equal((await own.send(device, RECORD)).delivery.waiting, 1);
-  await device.withdraw();
+  await withdraw(store);
   page.dispatchEvent(new Event("pagehide"));
   await new Promise((done) => setTimeout(done, 50));
   assert.equal(server.lines.length, 1);
-  await device.rejoin();
+  await rejoin(store);
   page.dispatchEvent(new Event("pagehide"));
   await new Promise((done) => setTimeout(done, 50));
   assert.equal(server.lines.length, 1);

@@ -7,7 +7,7 @@ import type { Plan } from "../plan/model.js";
 import { SystemSource, fresh, type Source } from "../random.js";
 import type { Store } from "../stores/store.js";
 import { readAccepted, standing, type AcceptedPlan } from "./acceptance.js";
-import * as control from "./control.js";
+import { install } from "./control.js";
 import { appended, attributeNames, shortened, valueFields, type Sent } from "./history.js";
 import { entriesOf, spend, standingInLineage, windowAt, type DeviceState } from "./ledger.js";
 import { perturb, type DeviceRecord } from "./perturb.js";
@@ -46,7 +46,7 @@ export class Reporter {
    */
   static async open(envelope: Uint8Array | string, store: Store, options: ReporterOptions = {}): Promise<Reporter> {
     const { policy, allowUnsigned = false, clock = Date.now, source = new SystemSource() } = options;
-    const state = await control.install(store, policy);
+    const state = await install(store, policy);
     const raw = typeof envelope === "string" ? utf8(envelope) : copied(envelope);
     const accepted = await readAccepted(raw, policyIn(state).roots, allowUnsigned);
     const reporter = new Reporter(accepted, store, clock, source);
@@ -115,21 +115,6 @@ export class Reporter {
       return { ...after, history: appended(after.history, entry), waiting };
     });
     return claimed ? report : null;
-  }
-
-  /** The latest reports of this device under all plans, oldest first. */
-  history(): Promise<readonly Sent[]> {
-    return control.history(this.store);
-  }
-
-  /** Stop all reports of this device under all plans, until `rejoin`. */
-  withdraw(): Promise<void> {
-    return control.withdraw(this.store);
-  }
-
-  /** Allow reports again; what was spent stays spent. */
-  rejoin(): Promise<void> {
-    return control.rejoin(this.store);
   }
 
   private made(record: DeviceRecord, where: Place, period: number): Report {
