@@ -39,8 +39,6 @@ class Population:
         codes: each device's record as codes of the plan's domain, shape (n, d), uint16.
         fleet: the devices' secrets and ledgers; None means new devices, so that each run has
             *other* devices.
-        arrivals: number of the window in which each device reports under ``once``, shape (n,);
-            None lets all devices report in the first window of the run. See :func:`spread`.
         randomness: source of secrets, perturbation and random orders; None means the operating
             system. Tests and evaluations set it to repeat a run.
 
@@ -56,7 +54,6 @@ class Population:
         codes: Codes,
         *,
         fleet: Fleet | None = None,
-        arrivals: NDArray[np.int64] | None = None,
         randomness: Randomness | None = None,
     ) -> None:
         if codes.ndim != 2 or codes.shape[1] != len(plan.domain):
@@ -71,7 +68,6 @@ class Population:
         if len(self.fleet) != len(codes):
             raise InvalidInput(f"{len(codes):,} records for {len(self.fleet):,} devices")
         self._codes = codes
-        self._arrivals = arrivals
         where = places(plan, self.fleet.secrets)
         self.flat, self.slot = where.flat, where.slot
 
@@ -81,11 +77,9 @@ class Population:
     def due(self, window: int) -> Indices:
         """Return the indices of the devices that may report in this window, ascending. Cost: O(n).
 
-        The result depends on secrets, ledgers and arrivals, never on a record.
+        The result depends on secrets and ledgers, never on a record.
         """
         may = self.fleet.may_report(self.plan, window, self.slot)
-        if self._arrivals is not None:
-            may &= self._arrivals == window
         return np.flatnonzero(may)
 
     def finished(self, window: int) -> bool:
@@ -95,8 +89,6 @@ class Population:
         if self.plan.guarantee.kind != "once":
             return False
         may = self.fleet.may_report(self.plan, window, self.slot)
-        if self._arrivals is not None:
-            may &= self._arrivals >= window
         return not may.any()
 
     def reports(
@@ -144,25 +136,3 @@ class Population:
         for v, rows in zip(present, np.split(order, starts[1:]), strict=True):
             inputs[rows] = views[v].inputs(self._codes[members[rows]], domain)
         return inputs
-
-
-def spread(n: int, windows: range, randomness: Randomness | None = None) -> Indices:
-    """Draw the window in which each of n devices reports: shape (n,).
-
-    The assignment is random, and every window of ``windows`` gets almost the same number.
-    """
-    order = permutation(n, randomness or SystemRandomness())
-    return windows.start + windows.step * (order % len(windows))
-
-
-def encoded_batches(
-    plan: Plan,
-    population: Population,
-    window: int,
-    *,
-    batch_size: int = DEFAULT_SIZE,
-) -> Iterator[EncodedBatch]:
-    """Yield all reports of the population for one window, as batches that are ready to be sent."""
-    if plan.digest != population.plan.digest:
-        raise InvalidInput("the population follows another plan")
-    yield from population.reports(window, population.due(window), batch_size)

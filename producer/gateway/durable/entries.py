@@ -8,7 +8,6 @@ Integers are little-endian. A payload is a sequence of entries; the first byte i
        are numbered in the order of the file, from 0.
 ``O``  ``u32`` n, n numbers (``u32``) of reports that have left; the batches follow in the frame.
 ``S``  16 bytes batch id, ``u16`` group, ``u32`` reports, ``u32`` length, the record's body.
-``D``  ``u16`` group, ``u32`` reports that were given up instead of sealed.
 ``A``  16 bytes batch id: acknowledged by the broker.
 ``L``  16 bytes batch id: lost, because its window ended first.
 =====  ========================================================================================
@@ -35,7 +34,6 @@ _HEADER = struct.Struct("<cH")
 _REPORT = struct.Struct("<c16sHH")
 _LEFT = struct.Struct("<cI")
 _SEALED = struct.Struct("<c16sHHII")
-_DROPPED = struct.Struct("<cHI")
 _SETTLED = struct.Struct("<c16s")
 
 
@@ -89,14 +87,6 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
-    """A ``D`` entry."""
-
-    group: int
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
 class Settled:
     """An ``A`` or ``L`` entry."""
 
@@ -104,7 +94,7 @@ class Settled:
     acknowledged: bool
 
 
-Stored = StoredReport | StoredBatch | Left | Dropped | Settled
+Stored = StoredReport | StoredBatch | Left | Settled
 
 
 class RowCodec:
@@ -151,16 +141,12 @@ def reports(codec: RowCodec, entries: Iterable[Entry]) -> bytes:
     )
 
 
-def sealed(
-    numbers: Sequence[int], key: int, batches: Iterable[EncodedBatch], dropped: tuple[int, int]
-) -> bytes:
+def sealed(numbers: Sequence[int], key: int, batches: Iterable[EncodedBatch]) -> bytes:
     """Return the entries of reports that leave together."""
     parts = [_LEFT.pack(b"O", len(numbers)), np.array(sorted(numbers), "<u4").tobytes()]
     for batch in batches:
         head = _SEALED.pack(b"S", batch.batch_id, key, batch.group, batch.n, len(batch.value))
         parts += [head, batch.value]
-    if dropped[1]:
-        parts.append(_DROPPED.pack(b"D", *dropped))
     return b"".join(parts)
 
 
@@ -199,10 +185,6 @@ def read_entries(codec: RowCodec, payload: bytes, at: int) -> Iterator[Stored]:
             check = zlib.crc32(memoryview(payload)[at : at + length])
             yield StoredBatch(batch_id, key, group, n, at, length, check)
             at += length
-        elif kind == b"D":
-            _, group, n = _DROPPED.unpack_from(payload, at)
-            at += _DROPPED.size
-            yield Dropped(group, n)
         elif kind in {b"A", b"L"}:
             _, batch_id = _SETTLED.unpack_from(payload, at)
             at += _SETTLED.size

@@ -12,7 +12,6 @@ from calmstream.common.errors import FatalError
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable import entries
 from calmstream.producer.gateway.durable.entries import (
-    Dropped,
     Entry,
     Left,
     RowCodec,
@@ -117,15 +116,10 @@ class PeriodLog:
         return [Numbered(first + i, entry.row) for i, entry in enumerate(accepted)]
 
     def seal(
-        self,
-        numbers: Sequence[int],
-        key: int,
-        group: int,
-        batches: Sequence[EncodedBatch],
-        dropped: int,
+        self, numbers: Sequence[int], key: int, batches: Sequence[EncodedBatch]
     ) -> list[SealedBatch]:
         """Write down that reports of one key leave, and in which batches; durable on return."""
-        payload = entries.sealed(numbers, key, batches, (group, dropped))
+        payload = entries.sealed(numbers, key, batches)
         offset = self._write(payload)
         stored = entries.read_entries(self._codec, payload, 0)
         return [self._batch(entry, offset) for entry in stored if isinstance(entry, StoredBatch)]
@@ -193,10 +187,8 @@ class PeriodLog:
                 rows.pop(number, None)
         elif isinstance(entry, StoredBatch):
             self._batch(entry, offset)
-        elif isinstance(entry, Settled):
-            self.unsettled.pop(entry.batch_id, None)
         else:
-            assert isinstance(entry, Dropped)  # counted by the process that dropped them
+            self.unsettled.pop(entry.batch_id, None)
 
     def _note(self, report: Entry | StoredReport) -> None:
         self._ids.add(report.report_id)

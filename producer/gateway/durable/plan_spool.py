@@ -272,7 +272,7 @@ class PlanSpool:
         group, n = ready.group, len(ready.rows)
         numbers = [one.number for one in ready.rows]
         if ready.small and self._batching.drops_small:
-            log.seal(numbers, key, group, [], n)
+            log.seal(numbers, key, [])
             self._observer.failed(n, Failure.SMALL)
             return []
         lost: list[int] = []
@@ -281,7 +281,7 @@ class PlanSpool:
             for part in in_parts([one.row for one in ready.rows], self._sizes[group])
             for batch in batches_of_rows(self.plan, group, ready.period, part, lost.append)
         ]
-        found = log.seal(numbers, key, group, batches, sum(lost))
+        found = log.seal(numbers, key, batches)
         if lost:
             self._observer.failed(sum(lost), Failure.UNENCODABLE)
         if ready.small:

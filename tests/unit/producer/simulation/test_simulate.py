@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.batch import decode_batch
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.simulation.fleet import Fleet
-from calmstream.producer.simulation.simulate import Population, encoded_batches, spread
+from calmstream.producer.simulation.simulate import Population
 from tests.support.producer import LINEAGE, count, make_plan, some_codes
 
 
@@ -42,6 +42,13 @@ def truth(plan: Plan, population: Population, codes: np.ndarray) -> dict[int, Ta
             n.append(members.sum())
         out[g] = Tally(np.array(n), np.array(counts))
     return out
+
+
+def encoded_batches(
+    plan: Plan, population: Population, window: int, batch_size: int = 1000
+) -> Iterator[EncodedBatch]:
+    assert plan is population.plan
+    return population.reports(window, population.due(window), batch_size)
 
 
 def test_without_noise_the_counts_are_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,21 +104,6 @@ def test_once_means_once_over_all_windows() -> None:
     sent = [sum(b.n for b in encoded_batches(plan, population, w)) for w in range(6)]
     assert sent == [500, 0, 0, 0, 0, 0]
     assert population.finished(1)
-
-
-def test_arrivals_spread_the_devices_over_the_windows() -> None:
-    plan = make_plan()
-    population = Population(plan, some_codes(500), arrivals=spread(500, range(1, 5)))
-    assert not population.finished(0)
-    sent = [sum(b.n for b in encoded_batches(plan, population, w)) for w in range(6)]
-    assert sent == [0, 125, 125, 125, 125, 0]
-    assert population.finished(5)
-
-
-def test_a_spread_is_random_and_even() -> None:
-    one, two = spread(1000, range(3, 9)), spread(1000, range(3, 9))
-    assert set(np.bincount(one)[3:]) == {166, 167}
-    assert not np.array_equal(one, two)
 
 
 def test_w_event_devices_report_once_in_every_w_windows() -> None:
@@ -197,8 +189,6 @@ def test_records_must_fit_the_plan() -> None:
             Population(plan, codes)
     with pytest.raises(InvalidInput, match="5 records for 4 devices"):
         Population(plan, some_codes(5), fleet=Fleet.new(4, LINEAGE))
-    with pytest.raises(InvalidInput, match="another plan"):
-        list(encoded_batches(make_plan(name="other"), Population(plan, some_codes(5)), 0))
     with pytest.raises(InvalidInput, match="batch size"):
         list(encoded_batches(plan, Population(plan, some_codes(5)), 0, batch_size=0))
 
