@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import sys
@@ -21,6 +22,9 @@ LOCK_SECONDS = 30.0
 """Maximum wait for a lock. Its holder may be stopped, or wait for a disk that does not answer."""
 
 _PAUSE_SECONDS = 0.01
+
+_HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+"""Errors that mean that somebody else holds the lock; with any other, waiting is of no use."""
 
 
 def real_path(path: str | Path) -> Path:
@@ -126,6 +130,8 @@ def _lock(descriptor: int, path: Path, seconds: float) -> None:
             else:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
+            if error.errno not in _HELD:
+                raise RecoverableError(f"cannot lock {path}: {error.strerror}") from error
             if time.monotonic() >= deadline:
                 raise RecoverableError(f"{path} is in use by another process") from error
             time.sleep(_PAUSE_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -265,6 +266,18 @@ def test_a_process_that_keeps_the_lock_stops_nobody_for_ever(
     with exclusive(path, wait=False), pytest.raises(RecoverableError, match="in use"):
         store.update(lambda state: state.spend(PLAN, 1))
     assert store.read() == before
+
+
+def test_a_file_system_without_locks_is_an_error_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    monkeypatch.setattr("time.sleep", lambda _: pytest.fail("waiting is of no use"))
+    with pytest.raises(RecoverableError, match=r"cannot lock .*: No locks available"):
+        FileStore(tmp_path / "device.json").read()
 
 
 def test_a_link_is_followed_and_both_names_are_one_device(tmp_path: Path) -> None:
