@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,8 @@ MEDIA_TYPES = {
 }
 """Only files of these types are served."""
 
+_HASHED = re.compile(r"-[0-9A-Za-z]{8,}\.[a-z0-9]+$")
+
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
@@ -31,11 +34,13 @@ class PageFile:
         body: its content.
         media_type: of HTTP.
         etag: of its content.
+        fixed: whether its name has a hash of its content, so that it never changes.
     """
 
     body: bytes
     media_type: str
     etag: str
+    fixed: bool
 
 
 class PageFiles:
@@ -48,7 +53,8 @@ class PageFiles:
                 body = path.read_bytes()
                 etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
                 name = path.relative_to(folder).as_posix()
-                self._files[name] = PageFile(body, MEDIA_TYPES[path.suffix], etag)
+                fixed = _HASHED.search(name) is not None
+                self._files[name] = PageFile(body, MEDIA_TYPES[path.suffix], etag, fixed)
 
     @property
     def index(self) -> PageFile | None:

@@ -325,7 +325,7 @@ def page_routes(context: Context) -> APIRouter:
         found = context.page.asset(name)
         if found is None:
             raise Refused(Problem.NOT_FOUND)
-        return _file(request, found, _IMMUTABLE)
+        return _file(request, found, _IMMUTABLE if found.fixed else _REVALIDATE)
 
     return router
 
