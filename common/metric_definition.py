@@ -8,8 +8,11 @@ reports were given up; ``topic`` and ``partition`` name a partition of a reports
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 PREFIX = "calmstream_"
 LABELS = frozenset({"plan", "against", "group", "reason", "topic", "partition"})
@@ -48,3 +51,22 @@ class MetricDefinition:
             raise ValueError(f"metric {self.name}: labels come from {sorted(LABELS)}")
         if (self.kind == "histogram") != bool(self.buckets):
             raise ValueError(f"metric {self.name}: buckets go with a histogram, and only there")
+
+    def register(self, registry: CollectorRegistry) -> Any:
+        """Return a new collector of this metric."""
+        if self.kind == "histogram":
+            buckets = self.buckets
+            return Histogram(self.name, self.help, self.labels, buckets=buckets, registry=registry)
+        kind = Counter if self.kind == "counter" else Gauge
+        return kind(self.name, self.help, self.labels, registry=registry)
+
+
+Collectors = dict[MetricDefinition, Any]
+"""Counters, gauges and histograms by their definitions."""
+
+
+def register_all(
+    registry: CollectorRegistry, definitions: Iterable[MetricDefinition]
+) -> Collectors:
+    """Return new collectors of all these metrics."""
+    return {one: one.register(registry) for one in definitions}

@@ -14,6 +14,7 @@ from calmstream import arguments
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, InvalidInput
 from calmstream.common.http.server import ThreadServer
+from calmstream.common.metric_definition import register_all
 from calmstream.connect import kafka
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.runtime.health import health_app
@@ -21,7 +22,7 @@ from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.producer.gateway.encoding import DEFAULT_SIZE
-from calmstream.producer.gateway.metrics import ProducerMetrics
+from calmstream.producer.gateway.metrics import PRODUCER_METRICS, ProducerMetrics
 from calmstream.producer.simulation.produce import Summary, produce
 from calmstream.tables import read_records
 from calmstream.terminal import Console
@@ -74,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     codes = read_records(args.records, plan.domain, SystemRandomness())
     stop = _stopped_by_signals()
     registry = new_registry()
-    observer = ProducerMetrics(plan, registry)
+    observer = ProducerMetrics(plan, register_all(registry, PRODUCER_METRICS))
     broker = kafka(args.bootstrap)
     server = serve(registry, args.http_host, args.http_port)
     columns = (TextColumn("reports"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

@@ -72,7 +72,7 @@ class Metrics:
         registered = _REGISTERED.setdefault(registry, {})
         for definition in definitions:
             if definition not in registered:
-                registered[definition] = _register(registry, definition)
+                registered[definition] = definition.register(registry)
             collector = self._collectors[definition.name] = registered[definition]
             if definition.labels:
                 for values in product(*(labels[name] for name in definition.labels)):
@@ -123,12 +123,3 @@ def new_registry() -> CollectorRegistry:
 def tally_metrics(registry: CollectorRegistry, plan: Plan, names: TopicNames) -> Metrics:
     """Return the metrics of a tally worker, registered."""
     return Metrics(registry, TALLY_METRICS, known_labels(plan, names))
-
-
-def _register(registry: CollectorRegistry, definition: MetricDefinition) -> Collector:
-    name, text, labels = definition.name, definition.help, definition.labels
-    if definition.kind == "counter":
-        return Counter(name, text, labels, registry=registry)
-    if definition.kind == "gauge":
-        return Gauge(name, text, labels, registry=registry)
-    return Histogram(name, text, labels, registry=registry, buckets=definition.buckets)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry
 
-from calmstream.common.metric_definition import MetricDefinition
+from calmstream.common.metric_definition import MetricDefinition, register_all
 from calmstream.consumer.serve.problems import Problem
 
 REQUESTS = MetricDefinition(
@@ -66,38 +66,33 @@ class ServeMetrics:
     """The registered metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._requests = Counter(REQUESTS.name, REQUESTS.help, registry=registry)
-        self._problems = Counter(PROBLEMS.name, PROBLEMS.help, PROBLEMS.labels, registry=registry)
-        self._connections = Gauge(CONNECTIONS.name, CONNECTIONS.help, registry=registry)
-        self._streams = Gauge(STREAMS.name, STREAMS.help, registry=registry)
-        self._failing = Gauge(FAILING.name, FAILING.help, registry=registry)
-        self._finals = Gauge(FINALS.name, FINALS.help, FINALS.labels, registry=registry)
+        self._to = register_all(registry, SERVE_METRICS)
         self._plans: frozenset[str] = frozenset()
         for problem in Problem:
-            self._problems.labels(problem.value)
+            self._to[PROBLEMS].labels(problem.value)
 
     def answered(self) -> None:
         """A request was received."""
-        self._requests.inc()
+        self._to[REQUESTS].inc()
 
     def connection_refused(self, problem: str) -> None:
         """A connection answered a request with a problem document by itself."""
-        self._requests.inc()
-        self._problems.labels(problem).inc()
+        self._to[REQUESTS].inc()
+        self._to[PROBLEMS].labels(problem).inc()
 
     def refused(self, problem: Problem) -> None:
         """A request got a problem document."""
-        self._problems.labels(problem.value).inc()
+        self._to[PROBLEMS].labels(problem.value).inc()
 
     def turned(
         self, connections: int, streams: int, failing: int, finals: Mapping[str, int]
     ) -> None:
         """So many connections and streams are open, and so many plans have trouble."""
         for plan in self._plans - finals.keys():
-            self._finals.remove(plan)
+            self._to[FINALS].remove(plan)
         self._plans = frozenset(finals)
         for plan, windows in finals.items():
-            self._finals.labels(plan).set(windows)
-        self._failing.set(failing)
-        self._connections.set(connections)
-        self._streams.set(streams)
+            self._to[FINALS].labels(plan).set(windows)
+        self._to[FAILING].set(failing)
+        self._to[CONNECTIONS].set(connections)
+        self._to[STREAMS].set(streams)

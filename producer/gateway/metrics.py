@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
-
-from calmstream.common.metric_definition import MetricDefinition
+from calmstream.common.metric_definition import Collectors, MetricDefinition
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.totals import Failure
 
@@ -55,41 +53,30 @@ IN_FLIGHT = MetricDefinition(
 PRODUCER_METRICS: tuple[MetricDefinition, ...] = (SENT, RETRIED, FAILED, SMALL, IN_FLIGHT)
 
 
-class ProducerCollectors:
-    """The collectors of :data:`PRODUCER_METRICS`, which several plans can share."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.sent, self.retried, self.failed, self.small = (
-            Counter(d.name, d.help, d.labels, registry=registry)
-            for d in (SENT, RETRIED, FAILED, SMALL)
-        )
-        self.in_flight = Gauge(IN_FLIGHT.name, IN_FLIGHT.help, IN_FLIGHT.labels, registry=registry)
-
-
 class ProducerMetrics:
-    """A `Observer` that counts events in metrics."""
+    """A `Observer` that counts events in metrics; its series exist at zero from the start."""
 
-    def __init__(self, plan: Plan, where: CollectorRegistry | ProducerCollectors) -> None:
+    def __init__(self, plan: Plan, to: Collectors) -> None:
         self._plan = f"{plan.name}-{plan.digest[:8]}"
-        self._to = where if isinstance(where, ProducerCollectors) else ProducerCollectors(where)
+        self._to = to
         for group in map(str, range(len(plan.groups))):
-            self._to.sent.labels(self._plan, group)
+            to[SENT].labels(self._plan, group)
         for why in Failure:
-            self._to.failed.labels(self._plan, why)
-        for collector in (self._to.retried, self._to.small, self._to.in_flight):
-            collector.labels(self._plan)
+            to[FAILED].labels(self._plan, why)
+        for definition in (RETRIED, SMALL, IN_FLIGHT):
+            to[definition].labels(self._plan)
 
     def sent(self, group: int, reports: int) -> None:
-        self._to.sent.labels(self._plan, str(group)).inc(reports)
+        self._to[SENT].labels(self._plan, str(group)).inc(reports)
 
     def retried(self) -> None:
-        self._to.retried.labels(self._plan).inc()
+        self._to[RETRIED].labels(self._plan).inc()
 
     def failed(self, reports: int, why: Failure) -> None:
-        self._to.failed.labels(self._plan, why).inc(reports)
+        self._to[FAILED].labels(self._plan, why).inc(reports)
 
     def small(self, reports: int) -> None:
-        self._to.small.labels(self._plan).inc(reports)
+        self._to[SMALL].labels(self._plan).inc(reports)
 
     def in_flight(self, batches: int) -> None:
-        self._to.in_flight.labels(self._plan).set(batches)
+        self._to[IN_FLIGHT].labels(self._plan).set(batches)

@@ -168,8 +168,7 @@ class Committer:
             for work in group:
                 answers.append((work, results[at : at + len(work.entries)]))
                 at += len(work.entries)
-        reports = sum(len(work.entries) for work in works)
-        self._metrics.committed(reports, self._clock.monotonic() - began)
+        self._metrics.committed(self._clock.monotonic() - began)
         self._answer(answers)
 
     def _answer(self, answers: Sequence[tuple[Work, list[Result]]]) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry
 
 from calmstream.common.errors import Reason
-from calmstream.common.metric_definition import MetricDefinition
+from calmstream.common.metric_definition import MetricDefinition, register_all
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.plan_spool import Outcome, Result
 from calmstream.producer.gateway.durable.spool import Spool
 from calmstream.producer.gateway.http.plans import Offered
 from calmstream.producer.gateway.http.problems import Problem
-from calmstream.producer.gateway.metrics import ProducerCollectors, ProducerMetrics
+from calmstream.producer.gateway.metrics import PRODUCER_METRICS, ProducerMetrics
 
 REQUESTS = MetricDefinition(
     "calmstream_gateway_requests_total",
@@ -169,68 +169,50 @@ class GatewayMetrics:
     """Counts what a gateway does, over all its plans. Safe for use from several threads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        def counter(definition: MetricDefinition) -> Counter:
-            return Counter(definition.name, definition.help, definition.labels, registry=registry)
-
-        def gauge(definition: MetricDefinition) -> Gauge:
-            return Gauge(definition.name, definition.help, definition.labels, registry=registry)
-
-        self._requests, self._problems, self._cut = map(counter, (REQUESTS, PROBLEMS, CUT))
-        self._reports = counter(REPORTS)
-        self._commit = Histogram(
-            COMMIT_DURATION.name,
-            COMMIT_DURATION.help,
-            buckets=COMMIT_DURATION.buckets,
-            registry=registry,
-        )
-        self._waiting, self._bytes, self._full = map(gauge, (WAITING, SPOOL_BYTES, SPOOL_FULL))
-        self._behind, self._connections = map(gauge, (CLOCK_BEHIND, CONNECTIONS))
-        self._offered, self._refused = map(gauge, (PLANS_OFFERED, PLANS_REFUSED))
-        self._keys_refused, self._batches = map(gauge, (KEYS_REFUSED, BATCHES_WAITING))
-        self._producers = ProducerCollectors(registry)
+        self._to = register_all(registry, GATEWAY_METRICS + PRODUCER_METRICS)
         self._by_plan: dict[str, ProducerMetrics] = {}
         for reason in Problem:
-            self._problems.labels(reason)
+            self._to[PROBLEMS].labels(reason)
 
     def of_plan(self, plan: Plan) -> ProducerMetrics:
         """Return what receives the events of a plan's batches; its series exist from then on."""
         if plan.digest not in self._by_plan:
-            self._by_plan[plan.digest] = ProducerMetrics(plan, self._producers)
+            self._by_plan[plan.digest] = ProducerMetrics(plan, self._to)
             for result in RESULTS:
-                self._reports.labels(_label(plan), result)
-            self._waiting.labels(_label(plan))
+                self._to[REPORTS].labels(_label(plan), result)
+            self._to[WAITING].labels(_label(plan))
         return self._by_plan[plan.digest]
 
     def answered(self, reason: str | None) -> None:
-        self._requests.inc()
+        self._to[REQUESTS].inc()
         if reason is not None:
-            self._problems.labels(reason).inc()
+            self._to[PROBLEMS].labels(reason).inc()
 
     def judged(self, offered: Offered, results: Mapping[Result, int]) -> None:
         for result, reports in results.items():
-            self._reports.labels(_label(offered.plan), result).inc(reports)
+            self._to[REPORTS].labels(_label(offered.plan), result).inc(reports)
 
-    def committed(self, reports: int, seconds: float) -> None:  # noqa: ARG002 - the protocol's
-        self._commit.observe(seconds)
+    def committed(self, seconds: float) -> None:
+        self._to[COMMIT_DURATION].observe(seconds)
 
     def tidied(self, spool: Spool) -> None:
-        self._bytes.set(spool.size)
-        self._full.set(not spool.has_room)
-        self._behind.set(spool.mark.behind())
+        self._to[SPOOL_BYTES].set(spool.size)
+        self._to[SPOOL_FULL].set(not spool.has_room)
+        self._to[CLOCK_BEHIND].set(spool.mark.behind())
         for one in spool.plans.values():
-            self._waiting.labels(_label(one.plan)).set(one.waiting)
+            self._to[WAITING].labels(_label(one.plan)).set(one.waiting)
 
     def turned(self, opened: int, newly_cut: int, batches: int) -> None:
         """Set open connections and waiting batches; add the connections that were cut."""
-        self._batches.set(batches)
-        self._connections.set(opened)
-        self._cut.inc(newly_cut)
+        self._to[BATCHES_WAITING].set(batches)
+        self._to[CONNECTIONS].set(opened)
+        self._to[CUT].inc(newly_cut)
 
     def files(self, offered: int, refused: int, *, keys_refused: bool) -> None:
         """Set what is known of the directory of plans and of the file of keys."""
-        self._offered.set(offered)
-        self._refused.set(refused)
-        self._keys_refused.set(keys_refused)
+        self._to[PLANS_OFFERED].set(offered)
+        self._to[PLANS_REFUSED].set(refused)
+        self._to[KEYS_REFUSED].set(keys_refused)
 
 
 def _label(plan: Plan) -> str:

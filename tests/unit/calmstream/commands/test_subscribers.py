@@ -15,8 +15,9 @@ from calmstream.broker.in_process import InProcessBroker
 from calmstream.cli import main
 from calmstream.commands.produce import serve
 from calmstream.common.errors import InvalidInput
+from calmstream.common.metric_definition import register_all
 from calmstream.consumer.metrics.registry import new_registry
-from calmstream.producer.gateway.metrics import ProducerMetrics
+from calmstream.producer.gateway.metrics import PRODUCER_METRICS, ProducerMetrics
 from calmstream.producer.simulation.produce import Summary
 from tests.support.publisher import published_plan
 
@@ -58,7 +59,7 @@ def test_a_window_is_a_number_or_the_latest(text: str) -> None:
 
 def test_a_producer_serves_its_metrics_at_the_given_address() -> None:
     registry = new_registry()
-    ProducerMetrics(published_plan(), registry)
+    ProducerMetrics(published_plan(), register_all(registry, PRODUCER_METRICS))
     assert serve(registry, "127.0.0.1", None) is None
     server = serve(registry, "127.0.0.1", 0)
     assert server is not None

@@ -3,10 +3,11 @@
 from prometheus_client import CollectorRegistry
 
 from calmstream.broker.in_process import SendFault
-from calmstream.common.metric_definition import MetricDefinition
+from calmstream.common.metric_definition import MetricDefinition, register_all
 from calmstream.producer.gateway.metrics import (
     FAILED,
     IN_FLIGHT,
+    PRODUCER_METRICS,
     RETRIED,
     SENT,
     SMALL,
@@ -31,7 +32,7 @@ def values(
 
 def test_every_series_exists_at_zero() -> None:
     registry = CollectorRegistry()
-    ProducerMetrics(PLAN, registry)
+    ProducerMetrics(PLAN, register_all(registry, PRODUCER_METRICS))
     for metric in (SENT, RETRIED, FAILED, SMALL):
         for why in Failure:
             assert set(values(registry, metric, why)) == {0.0}
@@ -49,7 +50,7 @@ def test_what_happened_is_what_is_counted() -> None:
         names,
         some_codes(500),
         retry_limits=Budget(attempts=3, pause=0.01),
-        observer=ProducerMetrics(PLAN, registry),
+        observer=ProducerMetrics(PLAN, register_all(registry, PRODUCER_METRICS)),
         clock=FakeClock(),
     )
     sent, failed, retried = (values(registry, metric) for metric in (SENT, FAILED, RETRIED))
@@ -62,7 +63,7 @@ def test_what_happened_is_what_is_counted() -> None:
 
 def test_small_and_dropped_reports_are_counted() -> None:
     registry = CollectorRegistry()
-    metrics = ProducerMetrics(PLAN, registry)
+    metrics = ProducerMetrics(PLAN, register_all(registry, PRODUCER_METRICS))
     metrics.small(7)
     metrics.failed(3, Failure.SMALL)
     assert values(registry, SMALL) == [7.0]
@@ -71,7 +72,7 @@ def test_small_and_dropped_reports_are_counted() -> None:
 
 def test_no_label_can_carry_a_value() -> None:
     registry = CollectorRegistry()
-    ProducerMetrics(PLAN, registry)
+    ProducerMetrics(PLAN, register_all(registry, PRODUCER_METRICS))
     labels = {label for m in registry.collect() for s in m.samples for label in s.labels}
     assert labels == {"plan", "group", "reason"}
     reasons = {s.labels.get("reason") for m in registry.collect() for s in m.samples}
