@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from calmstream.broker.transport import Partition, TopicInfo, TopicSpec
+from calmstream.common import identity
 from calmstream.common.errors import FatalError, InvalidInput
 
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?")
@@ -37,7 +38,7 @@ class TopicNames:
     Attributes:
         namespace: first part of all names: lower-case letters, digits, dots and hyphens.
         plan_name: the plan's name.
-        digest: the plan's digest; its first 8 digits are part of the names.
+        digest: the plan's digest; its first 32 digits are part of the names.
         groups: number of groups of devices; each group has its own reports topic.
         partitions: number of partitions of each reports topic and of the state topic.
         output_namespace: namespace of the state, snapshots, counts and dead-letter topics; empty
@@ -149,7 +150,7 @@ class CentralNames:
     Attributes:
         namespace: first part of all names: lower-case letters, digits, dots and hyphens.
         plan_name: the plan's name.
-        digest: the plan's digest; its first 8 digits are part of the names.
+        digest: the plan's digest; its first 32 digits are part of the names.
         partitions: number of partitions of the raw topic.
     """
 
@@ -235,7 +236,7 @@ def _check_namespaces(*namespaces: str) -> None:
 
 
 def _prefix(namespace: str, plan_name: str, digest: str) -> str:
-    return f"{namespace}.{plan_name}-{digest[:8]}"
+    return f"{namespace}.{identity.plan_name(plan_name, digest)}"
 
 
 def _verify(

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 import orjson
 
+from calmstream.common.identity import plan_name
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.statistic_rows import statistic_rows
 from calmstream.estimators.wire.snapshot import MarginalRecord
@@ -137,7 +138,7 @@ def _lines(snapshot: Snapshot, record: MarginalRecord) -> Iterable[tuple[object,
 def _head(snapshot: Snapshot) -> tuple[object, ...]:
     """Return plan, window, kind, start and end."""
     manifest = snapshot.manifest
-    plan = f"{manifest.name}-{manifest.plan[:8]}"
+    plan = plan_name(manifest.name, manifest.plan)
     return (plan, manifest.window, manifest.kind.value, manifest.start, manifest.end)
 
 

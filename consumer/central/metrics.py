@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
+from calmstream.common.identity import plan_name
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.consumer.metrics.registry import Metrics
 from calmstream.estimators.central.ledger import Ledger
@@ -63,7 +64,7 @@ class CentralMetrics:
     """
 
     def __init__(self, registry: CollectorRegistry, plan: CentralPlan) -> None:
-        labels = {"plan": [f"{plan.name}-{plan.digest[:8]}"]}
+        labels = {"plan": [plan_name(plan.name, plan.digest)]}
         self._metrics = Metrics(registry, CENTRAL_METRICS, labels)
 
     def released(self) -> None:

@@ -19,6 +19,7 @@ from prometheus_client import (
 
 from calmstream.broker.names import TopicNames
 from calmstream.common.errors import Reason
+from calmstream.common.identity import plan_name
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.estimators.plan import Plan
@@ -33,7 +34,7 @@ _REGISTERED: WeakKeyDictionary[CollectorRegistry, dict[MetricDefinition, Collect
 
 def plan_label(plan: Plan) -> str:
     """Return the value of the label ``plan``."""
-    return f"{plan.name}-{plan.digest[:8]}"
+    return plan_name(plan.name, plan.digest)
 
 
 def known_labels(plan: Plan, names: TopicNames) -> dict[str, list[str]]:

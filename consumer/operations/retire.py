@@ -21,7 +21,7 @@ from calmstream.estimators.wire.snapshot import Kind
 
 TICK_ONLY_BYTES = 96
 """Maximum size of a message while a plan is retired. A tick (a record without reports that advances
-the time of a log) has 89 bytes with its batch header; the smallest report has 103 bytes."""
+the time of a log) has 89 bytes with its batch header; the smallest report has 111 bytes."""
 
 # Maximum time of one poll.
 _POLL_SECONDS = 0.5

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.common.files import real_path, write_durably
+from calmstream.common.identity import plan_name
 from calmstream.consumer.sink.arrow_rows import results_table
 from calmstream.consumer.sink.columns import OF_SET
 from calmstream.consumer.sink.patience import locked
@@ -111,7 +112,7 @@ class ParquetTarget:
 
     def _folder(self, one: StoredSet) -> Path:
         manifest = one.manifest
-        return self._directory / one.output_namespace / f"{manifest.name}-{manifest.plan[:8]}"
+        return self._directory / one.output_namespace / plan_name(manifest.name, manifest.plan)
 
     def _write(self, path: Path, one: StoredSet) -> None:
         facts = {name: value(one) for name, value in OF_SET.items()}

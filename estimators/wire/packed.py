@@ -3,7 +3,7 @@
 Plans of version 2 allow it with ``packed``; JSON stays allowed. All integers are little-endian and
 unsigned::
 
-    0x01 | version u8 = 1 | first 8 bytes of the plan's digest | group u16 | period u32 | n u16
+    0x01 | version u8 = 1 | first 16 bytes of the plan's digest | group u16 | period u32 | n u16
     | view column | columns of the mechanism, in its order
 
 An integer column is n integers of the smallest of 1, 2, 4 and 8 bytes that holds the column's
@@ -41,7 +41,7 @@ VERSION = 1
 MAX_REPORTS = (1 << 16) - 1
 """Maximum number of reports of a packed batch; 65,536 fit in JSON only."""
 
-_HEAD = struct.Struct("<BB8sHIH")
+_HEAD = struct.Struct("<BB16sHIH")
 HEAD_BYTES = _HEAD.size
 _PERIOD = slice(12, 16)
 _WIDTHS = (1, 2, 4, 8)
@@ -52,7 +52,7 @@ class Form:
     """What the packed batches of one group have in common.
 
     Attributes:
-        digest: first 8 bytes of the plan's digest.
+        digest: first 16 bytes of the plan's digest.
         group: index of the group.
         view: the column of the views; None if the group has one view.
         columns: the mechanism's columns, in order.
@@ -79,7 +79,7 @@ def form_of(plan: Plan, group: int) -> Form:
         views, columns = len(plan.groups[group].views), plan.mechanisms[group].columns
         view = Column("view", "int", views) if views > 1 else None
         size = sum(_row_bytes(c) for c in columns) + (0 if view is None else _row_bytes(view))
-        form = Form(bytes.fromhex(plan.digest)[:8], group, view, columns, size)
+        form = Form(bytes.fromhex(plan.digest)[:16], group, view, columns, size)
         plan.derived[key] = form
     return form
 

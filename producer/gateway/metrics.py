@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calmstream.common.identity import plan_name
 from calmstream.common.metric_definition import Collectors, MetricDefinition
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.totals import Failure
@@ -57,7 +58,7 @@ class ProducerMetrics:
     """A `Observer` that counts events in metrics; its series exist at zero from the start."""
 
     def __init__(self, plan: Plan, to: Collectors) -> None:
-        self._plan = f"{plan.name}-{plan.digest[:8]}"
+        self._plan = plan_name(plan.name, plan.digest)
         self._to = to
         for group in map(str, range(len(plan.groups))):
             to[SENT].labels(self._plan, group)

@@ -189,8 +189,8 @@ def test_one_bad_batch_among_equal_ones_is_the_only_one_rejected() -> None:
     plan = PLANS["version 2"]
     group = next(g for g in GROUPS if plan.mechanisms[g].name == "grr")
     stream = (m for m in messages(plan, group, 5) if (m[1] or b"").startswith(b"\x01\x01"))
-    head = next(v for _, v in stream if v is not None and len(v) > 18)[:18]
-    good = head[:12] + bytes(4) + b"\x01\x00" + b"\x03"
+    head = next(v for _, v in stream if v is not None and len(v) > 26)[:26]
+    good = head[:20] + bytes(4) + b"\x01\x00" + b"\x03"
     values = [good] * 20
     values[7] = good[:-1] + b"\x04"
     values[13] = good[:2] + b"\xff" + good[3:]

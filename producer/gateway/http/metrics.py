@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry
 
 from calmstream.common.errors import Reason
+from calmstream.common.identity import plan_name
 from calmstream.common.metric_definition import MetricDefinition, register_all
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.plan_spool import Outcome, Result
@@ -216,4 +217,4 @@ class GatewayMetrics:
 
 
 def _label(plan: Plan) -> str:
-    return f"{plan.name}-{plan.digest[:8]}"
+    return plan_name(plan.name, plan.digest)

@@ -92,7 +92,7 @@ class Bench:
         return list(subscribe_releases(self.broker, self.names, follow=False, poll_seconds=0))
 
     def sample(self, name: str) -> float:
-        labels = {"plan": f"{self.plan.name}-{self.plan.digest[:8]}"}
+        labels = {"plan": f"{self.plan.name}-{self.plan.digest[:32]}"}
         value = self.registry.get_sample_value(f"calmstream_central_{name}", labels)
         assert value is not None
         return value

@@ -135,7 +135,7 @@ def test_records_become_noisy_releases_window_by_window(bench: Bench) -> None:
     assert "city" not in only
     ratio = bench.registry.get_sample_value(
         "calmstream_central_budget_spent_ratio",
-        {"plan": f"{PLAN.name}-{PLAN.digest[:8]}"},
+        {"plan": f"{PLAN.name}-{PLAN.digest[:32]}"},
     )
     assert ratio == pytest.approx(1.0, abs=1e-4)
 
@@ -191,7 +191,7 @@ def test_publishing_stops_when_the_budget_is_spent(bench: Bench) -> None:
     with pytest.raises(BudgetSpent, match="release 1 is refused"):
         aggregator.run(_turns(bench, 40))
     assert [r.manifest["window"] for r in bench.seen()] == [0]
-    labels = {"plan": f"{PLAN.name}-{PLAN.digest[:8]}"}
+    labels = {"plan": f"{PLAN.name}-{PLAN.digest[:32]}"}
     assert bench.registry.get_sample_value("calmstream_central_refused_total", labels) == 1
 
 

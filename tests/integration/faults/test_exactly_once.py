@@ -43,12 +43,12 @@ class Stage:
 
     @property
     def reports_topics(self) -> list[str]:
-        prefix = f"calmstream.{self.plan.name}-{self.plan.digest[:8]}"
+        prefix = f"calmstream.{self.plan.name}-{self.plan.digest[:32]}"
         return [f"{prefix}.reports.g{g:04d}" for g in range(len(self.plan.groups))]
 
     @property
     def state_topic(self) -> str:
-        return f"calmstream.{self.plan.name}-{self.plan.digest[:8]}.state"
+        return f"calmstream.{self.plan.name}-{self.plan.digest[:32]}.state"
 
     def consume(self, name: str, *more: object) -> Process:
         log = self.directory / f"{name}.log"

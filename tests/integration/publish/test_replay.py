@@ -50,14 +50,14 @@ def short_plan() -> Plan:
 
 def closed_sets(bootstrap: str, namespace: str, plan: Plan) -> dict[bytes, bytes]:
     """Return every record of a final or total, with the newest value of each key."""
-    topic = f"{namespace}.{plan.name}-{plan.digest[:8]}.snapshots"
+    topic = f"{namespace}.{plan.name}-{plan.digest[:32]}.snapshots"
     records = {record.key: record.value for record in read_all(bootstrap, topic)}
     return {key: value for key, value in records.items() if b"/early/" not in key}
 
 
 def kept_records(bootstrap: str, namespace: str, plan: Plan) -> dict[bytes, bytes]:
     """Return the newest counts of each window and group, and the tests of change of each window."""
-    topic = f"{namespace}.{plan.name}-{plan.digest[:8]}.counts"
+    topic = f"{namespace}.{plan.name}-{plan.digest[:32]}.counts"
     return {record.key: record.value for record in read_all(bootstrap, topic)}
 
 

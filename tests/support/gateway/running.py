@@ -131,7 +131,7 @@ class Running:
 
     def metric(self, name: str, **labels: str) -> float:
         if "plan" in labels:
-            labels["plan"] = f"{self.plan.name}-{self.plan.digest[:8]}"
+            labels["plan"] = f"{self.plan.name}-{self.plan.digest[:32]}"
         return self.registry.get_sample_value(name, labels) or 0.0
 
     def values(self) -> list[int]:

@@ -11,7 +11,7 @@ from calmstream.broker.names import CentralNames, TopicNames
 from calmstream.broker.transport import TopicInfo
 from calmstream.common.errors import FatalError, InvalidInput
 
-DIGEST = "0123456789abcdef"
+DIGEST = "0123456789abcdef" * 4
 LOCAL = TopicNames("ns", "plan", DIGEST, groups=2, partitions=3)
 CENTRAL = CentralNames("ns", "plan", DIGEST, partitions=3)
 
@@ -28,10 +28,10 @@ def changed(
 
 
 def test_names_hold_namespace_plan_and_digest() -> None:
-    assert LOCAL.reports(1) == "ns.plan-01234567.reports.g0001"
+    assert LOCAL.reports(1) == "ns.plan-0123456789abcdef0123456789abcdef.reports.g0001"
     assert (CENTRAL.raw, CENTRAL.releases) == (
-        "ns.plan-01234567.central.raw",
-        "ns.plan-01234567.central.releases",
+        "ns.plan-0123456789abcdef0123456789abcdef.central.raw",
+        "ns.plan-0123456789abcdef0123456789abcdef.central.releases",
     )
     assert not set(created(LOCAL)) & set(created(CENTRAL))
 

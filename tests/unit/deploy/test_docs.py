@@ -255,8 +255,8 @@ def packed_columns(group: dict[str, Any], body: dict[str, Any]) -> bytes:
 @pytest.mark.parametrize("case", PACKED["cases"], ids=lambda case: str(case["plan"]))
 def test_a_packed_batch_holds_what_the_json_holds(case: dict[str, Any]) -> None:
     text, body, key = PACKED["plans"][case["plan"]], case["body"], bytes.fromhex(case["key"])
-    digest = hashlib.sha256(text.encode()).digest()[:8]
-    head = struct.pack("<BB8sHIH", 1, 1, digest, body["group"], body["period"], body["n"])
+    digest = hashlib.sha256(text.encode()).digest()[:16]
+    head = struct.pack("<BB16sHIH", 1, 1, digest, body["group"], body["period"], body["n"])
     raw = head + packed_columns(json.loads(text)["groups"][body["group"]], body)
     assert raw.hex() == case["packed"]
     plan = read_plan(text.encode())

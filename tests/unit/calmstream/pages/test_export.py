@@ -60,7 +60,7 @@ def test_csv_has_one_line_a_cell() -> None:
         "1|0",
         "1|1",
     ]
-    assert {line["plan"] for line in lines} == {f"{PLAN.name}-{PLAN.digest[:8]}"}
+    assert {line["plan"] for line in lines} == {f"{PLAN.name}-{PLAN.digest[:32]}"}
 
 
 def test_json_lines_have_one_object_a_snapshot_also_an_empty_one() -> None:

@@ -215,7 +215,7 @@ def test_metrics_tell_what_was_done(bench: Bench) -> None:
     bench.trim_inputs()
     publisher = bench.publisher()
     registry = publisher._metrics.registry
-    label = {"plan": f"{bench.plan.name}-{bench.plan.digest[:8]}"}
+    label = {"plan": f"{bench.plan.name}-{bench.plan.digest[:32]}"}
 
     def value(name: str, **more: str) -> float | None:
         return registry.get_sample_value(f"calmstream_{name}", label | more)
@@ -252,7 +252,7 @@ def test_shares_are_known_again_after_a_restart() -> None:
     work(bench.publisher())
     publication = bench.publication()
     work(publication)
-    label = f"{bench.plan.name}-{bench.plan.digest[:8]}"
+    label = f"{bench.plan.name}-{bench.plan.digest[:32]}"
 
     def by_group(name: str) -> list[float | None]:
         registry = publication._measures._metrics.registry

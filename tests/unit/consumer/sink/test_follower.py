@@ -97,7 +97,7 @@ class Running:
         return self.failure
 
     def metric(self, name: str) -> float:
-        labels = {"plan": f"{PLAN.name}-{PLAN.digest[:8]}"}
+        labels = {"plan": f"{PLAN.name}-{PLAN.digest[:32]}"}
         found = self.registry.get_sample_value(name, labels)
         assert found is not None
         return found

@@ -414,5 +414,5 @@ def test_closing_the_iterator_closes_its_reader(
 
 def test_plan_names_fit_the_plan(plan: Plan) -> None:
     names = plan_names(plan, "ns")
-    assert names.snapshots == f"ns.{plan.name}-{plan.digest[:8]}.snapshots"
+    assert names.snapshots == f"ns.{plan.name}-{plan.digest[:32]}.snapshots"
     assert (names.groups, names.partitions) == (1, 2)

@@ -19,7 +19,7 @@ from calmstream.producer.simulation.produce import produce
 from tests.support.producer import FakeClock, broker_for, make_plan, names_of, some_codes
 
 PLAN = make_plan()
-LABEL = f"{PLAN.name}-{PLAN.digest[:8]}"
+LABEL = f"{PLAN.name}-{PLAN.digest[:32]}"
 
 
 def values(

@@ -1,0 +1,64 @@
+"""Check that two plans whose digests begin alike share nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.names import TopicNames
+from calmstream.broker.permissions import ROLES, permissions
+from calmstream.estimators.plan import Plan
+from calmstream.topics import ensure_topics
+from tests.support.tally import names_of, small_plan
+from tests.support.tally_bench import Stage
+
+DIGITS = 4
+"""Equal digits of the digests: a search for eight takes as long as a test may."""
+
+
+def alike() -> tuple[Plan, Plan]:
+    """Return two plans of one name whose digests begin with equal digits."""
+    seen: dict[str, Plan] = {}
+    for number in range(100_000):
+        plan = replace(small_plan(), purpose=f"purpose {number}")
+        other = seen.setdefault(plan.digest[:DIGITS], plan)
+        if other is not plan:
+            return other, plan
+    raise AssertionError("no two digests begin alike")
+
+
+def test_plans_with_digests_that_begin_alike_are_counted_side_by_side() -> None:
+    one, other = alike()
+    first, second = Stage(one), Stage(other)
+    second.broker, second.clock = first.broker, first.clock
+    second.topics, second.sink = first.broker.topics(), first.broker.sink()
+    assert set(second.topics.create(second.names.specs(10**9))) == {
+        spec.name for spec in second.names.specs(0)
+    }, "no topic is the other plan's"
+    first.batch(0, [1, 1, 1])
+    second.batch(0, [2, 2])
+    for stage in (first, second):
+        stage.turns(stage.worker())
+    assert [s.states()[-1].open[0].tally.reports for s in (first, second)] == [3, 2]
+
+
+def test_the_topics_of_the_other_plan_are_not_verified() -> None:
+    one, other = alike()
+    broker = InProcessBroker()
+    ensure_topics(broker, one, names_of(one))
+    assert ensure_topics(broker, other, names_of(other)), "its own topics are created"
+
+
+@pytest.mark.parametrize("role", [role for role in ROLES if role != "replay"])
+def test_no_permission_on_a_prefix_covers_the_other_plan(role: str) -> None:
+    one, other = (names_of(plan) for plan in alike())
+    mine = {p.name for p in permissions(role, one) if p.prefixed}
+    theirs = [spec.name for spec in other.specs(0)]
+    assert not [name for name in theirs if name.startswith(tuple(mine))]
+
+
+def test_the_longest_names_are_allowed_in_kafka() -> None:
+    names = TopicNames("n" * 64, "p" * 64, "f" * 64, 9999, 1, "o" * 64)
+    assert max(len(spec.name) for spec in names.specs(0)) <= 249
