@@ -31,7 +31,7 @@ from pathlib import Path
 from benchmarks.attacks.attack import Attack, Verdict
 
 SECONDS = 15.0
-PATIENCE = 10.0
+TIMEOUT_SECONDS = 10.0
 LONGEST_WAIT = 2.0
 MOST_MEMORY = {"gateway": 300 << 20, "serve": 500 << 20}
 CHART_MEMORY = {"gateway": 1 << 30, "serve": 2 << 30}
@@ -144,7 +144,9 @@ class Honest:
             time.sleep(max(0.0, 1.0 - self.waits[-1]))
 
     def _ask(self, number: int) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", self.server.port, timeout=TIMEOUT_SECONDS
+        )
         try:
             if self.role == "gateway":
                 path, body = f"/v1/plans/{self.server.plan}/reports", report(self.server, number)
@@ -304,7 +306,7 @@ def measure(role: str, work: Work, root: Path = ROOT) -> Outcome:
         honest.run(until)
         alive = found.process.poll() is None
         memory = found.memory()
-    attacker.join(PATIENCE)
+    attacker.join(TIMEOUT_SECONDS)
     return Outcome(memory, max(honest.waits), honest.failed, len(honest.waits), alive)
 
 

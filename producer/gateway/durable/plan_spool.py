@@ -143,7 +143,7 @@ class PlanSpool:
         new: dict[int, dict[bytes, int]] = {}
         used: Counter[tuple[int, int]] = Counter()
         for i, (entry, quota) in enumerate(zip(entries, quotas, strict=True)):
-            result = self._judge(entry, now, new.get(entry.period, {}))
+            result = self._check(entry, now, new.get(entry.period, {}))
             place = entry.period, entry.key
             if result is Outcome.ACCEPTED:
                 if quota is not None and self._used(entry) + used[place] >= quota:
@@ -234,7 +234,7 @@ class PlanSpool:
             if full is not None:
                 self._ready.append((key, full))
 
-    def _judge(self, entry: Entry, now: Moment, new: dict[bytes, int]) -> Result:
+    def _check(self, entry: Entry, now: Moment, new: dict[bytes, int]) -> Result:
         log = self._logs.get(entry.period)
         if entry.report_id in new or (log is not None and log.knows(entry.report_id)):
             return Outcome.DUPLICATE

@@ -146,7 +146,7 @@ class GatewayApp:
             found = await self._state.spool(offered.plan.digest, entries, key.per_window)
         spooled = iter(found)
         results = [next(spooled) if isinstance(line.entry, Entry) else line.entry for line in lines]
-        self._observer.judged(offered, Counter(results))
+        self._observer.checked(offered, Counter(results))
         return _verdict(lines, results, self._seconds_left(offered))
 
     def _checked(

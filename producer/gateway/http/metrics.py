@@ -54,7 +54,7 @@ REPORTS = MetricDefinition(
     "counter",
     "reports",
     ("plan", "reason"),
-    "Reports judged: `accepted`, `duplicate`, or the reason of the refusal.",
+    "Reports checked: `accepted`, `duplicate`, or the reason of the refusal.",
     "`late`, `early`: clocks of devices, or a gateway whose clock is wrong. `unavailable`: the "
     "spool's disk. `quota`: an application sends more than it may. Others: a faulty client.",
 )
@@ -81,7 +81,7 @@ BATCHES_WAITING = MetricDefinition(
     "gauge",
     "records",
     (),
-    "Batches that have left their pile and that the broker has not acknowledged.",
+    "Sealed batches that the broker has not acknowledged.",
     "Above 0 for minutes: the broker is away, or refuses a plan's topics; the log says why.",
 )
 SPOOL_BYTES = MetricDefinition(
@@ -189,7 +189,7 @@ class GatewayMetrics:
         if reason is not None:
             self._to[PROBLEMS].labels(reason).inc()
 
-    def judged(self, offered: Offered, results: Mapping[Result, int]) -> None:
+    def checked(self, offered: Offered, results: Mapping[Result, int]) -> None:
         for result, reports in results.items():
             self._to[REPORTS].labels(_label(offered.plan), result).inc(reports)
 
