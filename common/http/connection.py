@@ -27,8 +27,9 @@ from calmstream.common.http.answer import (
     TOO_LARGE,
     problem,
 )
-from calmstream.common.http.sending import BodyBudget, Sending
-from calmstream.common.http.shares import Share, peer_of
+from calmstream.common.http.connections import Connections
+from calmstream.common.http.sending import Sending
+from calmstream.common.http.shares import peer_of
 
 MAX_HEAD_BYTES = 16 << 10
 MAX_WAITING_BYTES = 16 << 10
@@ -41,14 +42,9 @@ LINGER_SECONDS, LINGER_BYTES = 5.0, 64 << 20
 LEAST_RATE = 16 << 10
 """Bytes a second that a client must read of an answer, after the time for a request."""
 
-SLOW_SECONDS = 1.0
-"""The same where another connection of this client needs the place."""
-
-SEARCH_SECONDS = 0.25
 SYSTEM_BYTES = 256 << 10
 """Of the systems on both sides: what is there has not been read."""
 
-SWEEP_SECONDS = 0.5
 _DECIDING = frozenset(
     b"authorization content-encoding content-length content-type host origin "
     b"transfer-encoding".split()
@@ -56,110 +52,6 @@ _DECIDING = frozenset(
 """Headers of which a request has at most one."""
 
 _UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of one server; sizes in bytes, times in seconds.
-
-    Attributes:
-        connections: open at once.
-        requests: whole ones without an answer.
-        body_bytes: largest body that an application reads; 0 where no request has one.
-        buffer_bytes: of all bodies of requests in progress.
-        sending_bytes: of all different large bodies that are being sent.
-        request_seconds: for a request to arrive.
-        idle_seconds: after which a connection without a request is closed.
-        cancels: whether the work on a request ends when its connection is closed.
-    """
-
-    connections: int = 256
-    requests: int = 64
-    body_bytes: int = 0
-    buffer_bytes: int = 1 << 20
-    sending_bytes: int = 64 << 20
-    request_seconds: float = 10.0
-    idle_seconds: float = 30.0
-    cancels: bool = False
-
-
-class Connections:
-    """The open connections of one server, and what they share.
-
-    Attributes:
-        cut: connections that were closed because of a limit.
-    """
-
-    def __init__(self, limits: Limits, refused: Callable[[str], None] = lambda _: None) -> None:
-        self.limits = limits
-        self.refused = refused
-        self.cut = 0
-        self.requests = Share(limits.requests)
-        self.buffer = Share(limits.buffer_bytes)
-        self.sending = BodyBudget(limits.sending_bytes)
-        self._places = Share(limits.connections)
-        self._searched = -SEARCH_SECONDS  # when no slow connection was found
-        self._open: set[Connection] = set()
-        self._idle: dict[Connection, None] = {}  # the oldest first
-
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def has(self, connection: Connection) -> bool:
-        """Whether a connection has a place."""
-        return connection in self._open
-
-    def admit(self, connection: Connection) -> bool:
-        """Give a place to a new connection; another one of the same peer may lose its place."""
-        if not self._places.take(connection.peer):
-            victim = self._victim(connection.peer)
-            if victim is None:
-                return False
-            self.cut += 1
-            victim.abort()
-            if not self._places.take(connection.peer):
-                return False
-        self._open.add(connection)
-        return True
-
-    def _victim(self, peer: str) -> Connection | None:
-        """Return the peer's oldest idle connection, or else one that reads its answer slowly."""
-        idle = next((c for c in self._idle if c.peer == peer), None)
-        now = time.monotonic()
-        if idle is not None or now - self._searched < SEARCH_SECONDS:
-            return idle
-        slow = (c for c in self._open if c.peer == peer and c.too_slow(now, SLOW_SECONDS))
-        found = next(slow, None)
-        if found is None:
-            self._searched = now
-        return found
-
-    def leave(self, connection: Connection) -> None:
-        """Take back the place of a connection."""
-        if connection in self._open:
-            self._open.discard(connection)
-            self._idle.pop(connection, None)
-            self._places.give_back(connection.peer)
-
-    def note_idle(self, connection: Connection, *, idle: bool) -> None:
-        """Note whether a connection does nothing."""
-        self._idle.pop(connection, None)
-        if idle and connection in self._open:
-            self._idle[connection] = None
-
-    async def sweep(self) -> None:
-        """Close connections that are too slow, until cancelled."""
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            now = time.monotonic()
-            for connection in tuple(self._open):
-                if connection.too_slow(now):
-                    self.cut += 1
-                    connection.abort()
-
-    def protocol(self) -> type[Connection]:
-        """Return the class of the connections of this server."""
-        return type("ServerConnection", (Connection,), {"shared": self})
 
 
 @dataclass(slots=True)
@@ -192,7 +84,7 @@ class _Transport:
 
 
 class Connection(HttpToolsProtocol):
-    """One connection; :meth:`Connections.protocol` makes the class that a server uses."""
+    """One connection; :func:`protocol_of` makes the class that a server uses."""
 
     shared: Connections
     peer = ""
@@ -428,3 +320,8 @@ class Connection(HttpToolsProtocol):
         self.flow.resume_reading()
         self._due = time.monotonic() + LINGER_SECONDS
         self.shared.note_idle(self, idle=True)
+
+
+def protocol_of(connections: Connections) -> type[Connection]:
+    """Return the class of the connections of one server."""
+    return type("ServerConnection", (Connection,), {"shared": connections})

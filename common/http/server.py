@@ -14,7 +14,8 @@ import uvicorn
 
 from calmstream.common.errors import FatalError
 from calmstream.common.http.answer import Answer
-from calmstream.common.http.connection import Connections, Limits
+from calmstream.common.http.connection import protocol_of
+from calmstream.common.http.connections import Connections, Limits
 from calmstream.common.http.sending import send_answer
 
 _BACKLOG = 1024
@@ -73,7 +74,7 @@ class HttpServer:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
-                http=connections.protocol(),
+                http=protocol_of(connections),
                 interface="asgi3",
                 ws="none",
                 lifespan="off",

@@ -11,7 +11,7 @@ import structlog
 
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
-from calmstream.common.http.connection import Connections, Limits
+from calmstream.common.http.connections import Connections, Limits
 from calmstream.common.http.server import HttpServer, anywhere, as_host, defect, listen
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.runtime.health import RoleHealth

@@ -21,7 +21,7 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Sink, Topics
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import CalmstreamError, InvalidInput
-from calmstream.common.http.connection import Connections, Limits
+from calmstream.common.http.connections import Connections, Limits
 from calmstream.common.http.server import HttpServer, defect, event_loop, listen
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.entries import Entry
