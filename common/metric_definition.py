@@ -1,7 +1,7 @@
 """The type of a metric's definition, which the code registers and the documentation lists.
 
 Names start with ``calmstream_``; units are base units (seconds, records, reports). Label values:
-``plan`` is the plan's name, a hyphen and the first 8 digits of its digest, as in topic names;
+``plan`` is the plan's name, a hyphen and the first 32 digits of its digest, as in topic names;
 ``group`` is the number of a group of devices; ``reason`` is a rejection reason or the reason why
 reports were given up; ``topic`` and ``partition`` name a partition of a reports topic.
 """
@@ -15,7 +15,7 @@ from typing import Any, Literal
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 PREFIX = "calmstream_"
-LABELS = frozenset({"plan", "against", "group", "reason", "topic", "partition"})
+LABELS = frozenset({"plan", "against", "group", "reason", "role", "topic", "partition"})
 
 Kind = Literal["counter", "gauge", "histogram"]
 

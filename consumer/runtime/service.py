@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from calmstream.common.errors import FatalError
 from calmstream.common.http.server import ThreadServer
+from calmstream.consumer.metrics.role import ROLE_METRICS
 from calmstream.consumer.runtime.config import HttpConfig
 from calmstream.consumer.runtime.health import RoleHealth, health_app
 from calmstream.consumer.runtime.memory import keep_freed_memory
@@ -75,6 +76,7 @@ def run_service(roles: Sequence[Role], registry: CollectorRegistry, config: Http
             gracefully.
     """
     keep_freed_memory()
+    _measure(roles, registry)
     server = _serve(roles, registry, config)
     try:
         with _Signals() as stop:
@@ -107,12 +109,35 @@ def run_roles(roles: Sequence[Role], stop: threading.Event) -> None:
     threads = [threading.Thread(target=run_role, args=(role,), name=role.name) for role in roles]
     for thread in threads:
         thread.start()
+    said: dict[str, bool] = {}
     for thread in threads:
         # The wait has a time limit, because signal handlers run only between two waits.
         while thread.is_alive():
             thread.join(_JOIN_SECONDS)
+            _say_readiness(roles, said)
     if failures:
         raise failures[0]
+
+
+def _say_readiness(roles: Sequence[Role], said: dict[str, bool]) -> None:
+    """Log each change of a role's readiness, with the reason."""
+    log = structlog.get_logger("calmstream.service")
+    for role in roles:
+        verdict = role.health.readiness()
+        if said.setdefault(role.name, not verdict.well) != verdict.well:
+            said[role.name] = verdict.well
+            if verdict.well:
+                log.info("ready", role=role.name)
+            else:
+                log.warning("not ready", role=role.name, reason=verdict.detail)
+
+
+def _measure(roles: Sequence[Role], registry: CollectorRegistry) -> None:
+    ready, silent = (definition.register(registry) for definition in ROLE_METRICS)
+    for role in roles:
+        health = role.health
+        ready.labels(role.name).set_function(lambda h=health: float(h.readiness().well))
+        silent.labels(role.name).set_function(lambda h=health: h.silent_seconds)
 
 
 def _serve(

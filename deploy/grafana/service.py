@@ -61,6 +61,18 @@ PROGRESS = Row(
     "Lag and windows",
     (
         Panel(
+            "Roles that are ready",
+            "none",
+            (
+                ("min by (role) (calmstream_ready)", "{{role}}"),
+                (
+                    "max by (role) (calmstream_broker_silent_seconds)",
+                    "{{role}}: no broker, seconds",
+                ),
+            ),
+            "0: /readyz of that role has the cause. Seconds: since the last answer of a broker.",
+        ),
+        Panel(
             "Lag in records",
             "none",
             ((total("consumer_lag_records", "topic"), "{{topic}}"),),

@@ -10,6 +10,7 @@ from calmstream.consumer.metrics.plan import plan_metrics
 from calmstream.consumer.metrics.plans import PLANS_METRICS
 from calmstream.consumer.metrics.publisher import publisher_metrics
 from calmstream.consumer.metrics.registry import Metrics, known_labels, new_registry, tally_metrics
+from calmstream.consumer.metrics.role import ROLE_METRICS
 from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.sink.metrics import sink_metrics
 from calmstream.estimators.central.plan import CentralPlan
@@ -47,6 +48,8 @@ def exported() -> dict[str, set[str]]:
     CentralMetrics(registry, CENTRAL)
     ServeMetrics(registry).turned(0, 0, 0, {"plan": 0})
     sink_metrics(registry, PLAN)
+    for definition in ROLE_METRICS:
+        definition.register(registry).labels("tally")
     return {
         sample.name: set(sample.labels) - {"le"}
         for family in registry.collect()
