@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Counts = NDArray[np.int64]
+_MOST = 1 << 53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,13 +64,20 @@ class Tally:
         Raises:
             ValueError: another shape, or anything that is not a non-negative integer.
         """
-        try:
-            n = np.array(document["n"], np.int64)
-            counts = np.array(document["counts"], np.int64).reshape(-1, width)
-        except (KeyError, TypeError, OverflowError, ValueError) as error:
-            raise ValueError(f"not a tally: {error}") from None
-        if n.shape != (views,) or counts.shape != (views, width):
-            raise ValueError(f"tally of shape {counts.shape}, expected {(views, width)}")
-        if (n < 0).any() or (counts < 0).any():
-            raise ValueError("a tally has a negative count")
+        if not isinstance(document, dict):
+            raise ValueError("not a tally: no object")  # noqa: TRY004 - one kind of error
+        n = _integers([document.get("n")], 1, views)[0]
+        counts = _integers(document.get("counts"), views, width)
         return cls(n, counts)
+
+
+def _integers(rows: Any, length: int, width: int) -> Counts:
+    """Return lists of counts as an array, shape (length, width); ValueError for anything else."""
+    if type(rows) is not list or len(rows) != length:
+        raise ValueError(f"not a tally: expected {length} lists")
+    for row in rows:
+        if type(row) is not list or len(row) != width or not set(map(type, row)) <= {int}:
+            raise ValueError(f"not a tally: expected {width} integers")
+        if row and not 0 <= min(row) <= max(row) <= _MOST:
+            raise ValueError("a tally has a negative count or one that is too large")
+    return np.array(rows, np.int64).reshape(length, width)

@@ -8,12 +8,17 @@ it. Every message is folded both ways; a difference, or any other exception than
 the run, and the message is printed. At the end the program prints how often each
 outcome occurred: acceptance, tick (a record without reports that only moves time on), or rejection
 by reason.
+
+Then as many records of the other topics (snapshots, counts, state, tests of change, dead letters,
+releases), each with one to three fields of another type, go to their readers, twice. Both times a
+record must be read or be foreign, with the same verdict.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import random
 import sys
 import time
 from collections import Counter
@@ -21,6 +26,7 @@ from collections import Counter
 from calmstream.broker.transport import Chunk, Partition, Record
 from calmstream.consumer.tally.folding.fold import Outcome, PartitionFold
 from tests.support.attacks.fuzzing import messages, plan_of
+from tests.support.attacks.typed_mutants import cases, paths, random_mutant, verdict
 
 CHUNK = 200
 """Number of messages that are folded at once."""
@@ -55,9 +61,31 @@ def compare(joined: PartitionFold, single: PartitionFold, folded: list[Folded]) 
     assert joined.accepted_ids == single.accepted_ids
 
 
+def read_mutants(number: int, seed: int) -> None:
+    """Give mutants of every format to its reader, and print the verdicts."""
+    dice = random.Random(seed)  # noqa: S311 - a seed repeats the run
+    listed, began = cases(), time.monotonic()
+    ways = {name: list(paths(case.body)) for name, case in listed.items()}
+    verdicts: dict[str, Counter[str]] = {name: Counter() for name in listed}
+    for name in itertools.islice(itertools.cycle(listed), number):
+        raw = random_mutant(listed[name], dice, ways[name])
+        try:
+            found = verdict(listed[name], raw)
+            assert found in ("read", "foreign", "newer"), found
+            assert verdict(listed[name], raw) == found
+        except BaseException:
+            print(f"{name}: {raw!r}")
+            raise
+        verdicts[name][found] += 1
+    print(f"{number:,} records with other types in {time.monotonic() - began:.0f} s:")
+    for name, counted in verdicts.items():
+        print(f"  {name:16} {', '.join(f'{n:,} {what}' for what, n in counted.most_common())}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--mutants", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=20261120)
     args = parser.parse_args()
     plan = plan_of()
@@ -90,6 +118,7 @@ def main() -> int:
     print(f"{args.messages:,} messages in {seconds:.0f} s, no exception but rejections:")
     for what, count in outcomes.most_common():
         print(f"  {what:16} {count:9,}")
+    read_mutants(args.mutants, args.seed)
     return 0
 
 

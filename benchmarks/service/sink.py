@@ -46,7 +46,7 @@ SHAPES = {
 def sets_of(plan: Plan, rows: int) -> Iterator[StoredSet]:
     """Yield final sets of consecutive windows with about this many rows."""
     dice = random.Random(1)  # noqa: S311 - any numbers
-    assembler, made = SnapshotAssembler(plan.digest), 0
+    assembler, made = SnapshotAssembler(plan), 0
     for window in range(plan.windows):
         for key, value in records(plan, window, Kind.FINAL, 9, dice):
             found = assembler.read(key, value)

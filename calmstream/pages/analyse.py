@@ -149,7 +149,7 @@ def _cells(pair: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the row of one pair; cells of a missing test are empty."""
     cells = (_pair(pair), f"{pair['mutual_information']:.4f}", f"{pair['cramers_v']:.3f}")
     test = pair.get("chi_square")
-    if not test:
+    if not test or None in test.values():
         return (*cells, "", "", "", "")
     numbers = (f"{test['statistic']:,.1f}", f"{test['critical']:,.1f}", f"{test['p_value']:.2g}")
     return (*cells, *numbers, "dependent" if test["dependent"] else "")

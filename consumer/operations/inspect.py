@@ -14,7 +14,7 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import SETTINGS, faults
 from calmstream.broker.transport import Broker, Partition, Reader, Topics
 from calmstream.common.clock import Clock
-from calmstream.common.errors import FatalError, ForeignRecord, Reason
+from calmstream.common.errors import FatalError, Reason
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.runtime.read_topics import read_whole
 from calmstream.estimators.plan import Plan
@@ -156,7 +156,7 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
         if missing:
             raise FatalError(f"topic {missing[0]} does not exist; create it: calmstream topics")
         states = newest_states(plan, names, topics, reader, clock)
-        finals, earlies = _published(names, topics, reader, clock)
+        finals, earlies = _published(plan, names, topics, reader, clock)
         kept = _kept(plan, names, topics, reader, clock)
         partitions = _partitions(plan, names, topics, states)
         dead_letters = Partition(names.dead_letters, 0)
@@ -195,35 +195,30 @@ def newest_states(
     partitions = [Partition(names.state, number) for number in range(plan.partitions)]
     foreign = ForeignRecordCounter(structlog.get_logger("calmstream.inspect").warning)
     for record in read_whole(reader, topics, partitions, clock):
-        try:
+        with foreign.reading(record):
             group, number, window = state.parse_key(key_of(record))
             if window is not None or record.value is None:
                 continue
             checkpoint = state.decode_state(plan, group, record.value)
-        except ForeignRecord as error:
-            foreign.skip(record, error)
-            continue
-        known = newest.get((group, number))
-        if known is None or checkpoint.next_offset > known.next_offset:
-            newest[group, number] = checkpoint
+            known = newest.get((group, number))
+            if known is None or checkpoint.next_offset > known.next_offset:
+                newest[group, number] = checkpoint
     return newest
 
 
 def _published(
-    names: TopicNames, topics: Topics, reader: Reader, clock: Clock
+    plan: Plan, names: TopicNames, topics: Topics, reader: Reader, clock: Clock
 ) -> tuple[set[int], set[int]]:
     """Return the windows with a final manifest, and those with an early one."""
     windows: dict[Kind, set[int]] = {kind: set() for kind in Kind}
     foreign = ForeignRecordCounter(structlog.get_logger("calmstream.inspect").warning)
     for record in read_whole(reader, topics, [Partition(names.snapshots, 0)], clock):
-        try:
+        with foreign.reading(record):
             window, kind, manifest = snapshot.parse_key(key_of(record))
             if not manifest or record.value is None:
                 continue
-            if isinstance(snapshot.decode(record.value), Manifest):
+            if isinstance(snapshot.decode(record.value, plan), Manifest):
                 windows[kind].add(window)
-        except ForeignRecord as error:
-            foreign.skip(record, error)
     return windows[Kind.FINAL], windows[Kind.EARLY]
 
 
@@ -236,11 +231,9 @@ def _kept(
     for record in read_whole(reader, topics, [Partition(names.counts, 0)], clock):
         if is_changes_key(record.key or b""):
             continue
-        try:
+        with foreign.reading(record):
             header = counts.read_record(plan, key_of(record), record.value)
             found.setdefault(header.window, set()).add(header.group)
-        except ForeignRecord as error:
-            foreign.skip(record, error)
     return {window for window, groups in found.items() if len(groups) == len(plan.groups)}
 
 

@@ -23,7 +23,7 @@ import structlog
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Chunk, Partition, Record, Topics
 from calmstream.common.clock import Clock
-from calmstream.common.errors import FatalError, ForeignRecord, InvalidInput, Reason, Rejection
+from calmstream.common.errors import FatalError, InvalidInput, Reason, Rejection
 from calmstream.consumer.publish.build import SnapshotSet, build_set
 from calmstream.consumer.publish.changes import TESTS_FAILED, try_changes
 from calmstream.consumer.publish.kept_counts import count_records
@@ -266,11 +266,10 @@ class _Recount:
 
     def read_dead_letter(self, record: Record) -> None:
         """Note the hash of the rejected record that a dead letter describes, or that it is lost."""
-        try:
-            dead_letter = DeadLetter.from_headers(record.headers)
-        except ForeignRecord as error:
-            self._foreign.skip(record, error)
-            return
+        with self._foreign.reading(record):
+            self._note(DeadLetter.from_headers(record.headers, self._plan))
+
+    def _note(self, dead_letter: DeadLetter) -> None:
         where = Partition(dead_letter.topic, dead_letter.partition)
         if dead_letter.reason not in self._admit or where not in self._folds:
             return

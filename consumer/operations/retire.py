@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
 
 import structlog
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Partition, Reader, Record, Topics
 from calmstream.common.clock import Clock
-from calmstream.common.errors import FatalError, ForeignRecord, RecoverableError
+from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.publish.completeness import Completeness
-from calmstream.consumer.runtime.foreign_records import key_of
+from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.subscribe.assembler import SnapshotAssembler
 from calmstream.estimators.plan import Plan
@@ -99,7 +98,8 @@ class FinalsWaiter:
         self._through = through
         self._tests_seconds = tests_seconds
         self._tested = -1
-        self._assembler = SnapshotAssembler(plan.digest)
+        self._assembler = SnapshotAssembler(plan)
+        self._foreign = ForeignRecordCounter(structlog.get_logger("calmstream.retire").warning)
 
     def deadline_ms(self) -> int:
         """Return the time by which all windows must be published, milliseconds since the epoch."""
@@ -140,7 +140,7 @@ class FinalsWaiter:
             raise FatalError("interrupted: nothing was deleted; reports stay refused; run it again")
         try:
             for record in reader.poll(_POLL_SECONDS):
-                with suppress(ForeignRecord):
+                with self._foreign.reading(record):
                     self._read(record, complete)
         except RecoverableError as error:
             structlog.get_logger("calmstream.retire").warning("waiting", error=str(error))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 
+import structlog
+
 from calmstream.broker.names import TopicNames
 from calmstream.broker.shared.broker import PlanBroker
 from calmstream.broker.transport import Partition, Reader, Topics
 from calmstream.common.clock import Clock
-from calmstream.common.errors import ForeignRecord
 from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.metrics.tally import ASSIGNED
 from calmstream.consumer.plans.timing import all_windows_closed_at
 from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
 from calmstream.consumer.runtime.health import Verdict
 from calmstream.consumer.runtime.read_topics import read_whole
 from calmstream.consumer.tally.worker import TallyWorker
@@ -116,16 +118,15 @@ def counted_everywhere(
     }
     ends = topics.log_ends(list(inputs.values()))
     counted: set[bytes] = set()
+    foreign = ForeignRecordCounter(structlog.get_logger("calmstream.tally").warning)
     numbers = {names.state_partition(number) for number in range(plan.partitions)}
     partitions = [Partition(names.state, number) for number in sorted(numbers)]
     for record in read_whole(reader, topics, partitions, clock):
         partition = inputs.get(record.key or b"")
         if partition is None or record.value is None:
             continue
-        try:
+        with foreign.reading(record):
             state = decode_state(plan, names.group_of(partition.topic), record.value)
-        except ForeignRecord:
-            continue
-        if state.closed_through >= plan.windows - 1 and state.next_offset >= ends[partition]:
-            counted.add(record.key or b"")
+            if state.closed_through >= plan.windows - 1 and state.next_offset >= ends[partition]:
+                counted.add(record.key or b"")
     return len(counted) == len(inputs)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition, Reader, Record, Topics
-from calmstream.common.errors import ForeignRecord
 from calmstream.consumer.publish.completeness import Closed, Completeness
 from calmstream.consumer.publish.merge import StateMerger
 from calmstream.consumer.publish.untested import UntestedCounts
@@ -59,7 +58,7 @@ class TopicFollower:
         self._changed = changed
         self.untested = UntestedCounts(plan, on=tests)
         self.merger = StateMerger(plan)
-        self.assembler = SnapshotAssembler(plan.digest)
+        self.assembler = SnapshotAssembler(plan)
         self.completeness = Completeness(plan)
         self.early_keys: dict[int, set[bytes]] = {}
         self.foreign = foreign
@@ -140,7 +139,7 @@ class TopicFollower:
     def read(self, timeout: float) -> None:
         """Read the records of one poll; raises the same errors as :meth:`catch_up`."""
         for record in self._reader.poll(timeout):
-            try:
+            with self.foreign.reading(record):
                 key = key_of(record)
                 if record.partition == self._snapshots:
                     self._read_snapshot(key, record)
@@ -148,14 +147,12 @@ class TopicFollower:
                     self._read_counts(key, record.value)
                 else:
                     self.merger.read(key, record.value)
-            except ForeignRecord as error:
-                self.foreign.skip(record, error)
 
     def _read_snapshot(self, key: bytes, record: Record) -> None:
         window, kind, _ = parse_key(key)
+        snapshot = self.assembler.read(key, record.value)
         if kind is Kind.EARLY:
             self._note_early(window, key, record.value)
-        snapshot = self.assembler.read(key, record.value)
         if snapshot is None or kind is Kind.EARLY:
             return
         self._found(snapshot)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Partition, Reader, Record, Topics
 from calmstream.common.clock import Clock
-from calmstream.common.errors import ForeignRecord, MissingTopic
+from calmstream.common.errors import MissingTopic
 from calmstream.consumer.read.manifests import Final, Manifests
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.runtime.read_topics import PATIENCE_SECONDS, Continuation
@@ -197,10 +197,8 @@ class KeptCounts:
         return self._suspicious[place]
 
     def _take(self, record: Record) -> None:
-        try:
+        with self._foreign.reading(record):
             self._take_counts(key_of(record), record.value)
-        except ForeignRecord as error:
-            self._foreign.skip(record, error)
 
     def _take_counts(self, key: bytes, value: bytes | None) -> None:
         if is_changes_key(key):

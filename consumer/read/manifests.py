@@ -122,17 +122,15 @@ class Manifests:
 
     def _take(self, records: Iterable[Record]) -> None:
         for record in records:
-            try:
+            with self._foreign.reading(record):
                 self._take_one(key_of(record), record.value)
-            except ForeignRecord as error:
-                self._foreign.skip(record, error)
 
     def _take_one(self, key: bytes, value: bytes | None) -> None:
         window, kind, is_manifest = snapshot.parse_key(key)
         if kind is not Kind.FINAL or not is_manifest or value is None:
             return
-        found = snapshot.decode(value)
-        if not isinstance(found, Manifest) or found.plan != self._plan.digest:
-            raise ForeignRecord("a manifest of another plan")
+        found = snapshot.decode(value, self._plan)
+        if not isinstance(found, Manifest) or found.key != key:
+            raise ForeignRecord("a snapshot record under another key")
         suspicious = bool(found.poisoning.get("suspicious"))
         self.found[window] = Final(found.revision, found.counts, suspicious)

@@ -1,21 +1,27 @@
 """Handles foreign records: records that calmstream did not write, in topics of calmstream.
 
-They have no effect on results. A reader skips them, counts them and logs the first one.
+They have no effect on results. A reader skips them, counts them and logs the first one, and one
+every ten minutes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from calmstream.broker.transport import Record
-from calmstream.common.errors import ForeignRecord
+from calmstream.common.errors import CalmstreamError, ForeignRecord
+
+_LOG_SECONDS = 600.0
 
 
 class ForeignRecordCounter:
     """Counts the foreign records that one reader skips.
 
     Args:
-        warn: writes a message to the log; called for the first foreign record.
+        warn: writes a message to the log; called for the first foreign record, and then at most
+            every ten minutes.
         on_skip: called for each foreign record.
 
     Attributes:
@@ -28,14 +34,32 @@ class ForeignRecordCounter:
         self.count = 0
         self._warn = warn
         self._on_skip = on_skip
+        self._logged: float | None = None
 
-    def skip(self, record: Record, error: ForeignRecord) -> None:
-        """Count a record that is skipped; ``error`` says why it is foreign."""
+    @contextmanager
+    def reading(self, record: Record) -> Iterator[None]:
+        """Skip the record if the block that reads it fails because of its content.
+
+        Errors of calmstream other than `ForeignRecord` do not concern the record, and pass.
+        """
+        try:
+            yield
+        except ForeignRecord as error:
+            self.skip(record, str(error))
+        except CalmstreamError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a record contains, the reader goes on
+            self.skip(record, f"it cannot be read ({type(error).__name__})")
+
+    def skip(self, record: Record, reason: str) -> None:
+        """Count a record that is skipped."""
         self.count += 1
         self._on_skip()
-        if self.count == 1:
+        now = time.monotonic()
+        if self._logged is None or now - self._logged >= _LOG_SECONDS:
+            self._logged = now
             self._warn(
-                f"{record.partition.topic} offset {record.offset}: {error}; skipping records that "
+                f"{record.partition.topic} offset {record.offset}: {reason}; skipping records that "
                 "calmstream did not write: find out who else writes to the topic"
             )
 

@@ -11,7 +11,7 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_watch import TopicWatch
 from calmstream.broker.transport import Broker, Partition, Reader, Topics
 from calmstream.common.clock import Clock
-from calmstream.common.errors import CalmstreamError, ForeignRecord, MissingTopic, RecoverableError
+from calmstream.common.errors import CalmstreamError, MissingTopic, RecoverableError
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.serve.problems import Problem
 from calmstream.consumer.serve.results import Event, Results
@@ -99,6 +99,11 @@ class Follower:
                 except CalmstreamError as error:
                     self._close()
                     self.trouble = Trouble(Problem.UNREADABLE, str(error))
+                except Exception as error:  # noqa: BLE001 - the thread lives, and says why
+                    self._close()
+                    _LOG.exception("reading %s failed", self._partition.topic)
+                    reason = f"reading failed: {type(error).__name__}; please report it"
+                    self.trouble = Trouble(Problem.UNREADABLE, reason)
                 stop.wait(self._retry_seconds)
         finally:
             self._close()
@@ -117,13 +122,10 @@ class Follower:
             self._watch.turn()
             records = self._reader.poll(_POLL_SECONDS, _POLL_RECORDS)
             for record in records:
-                try:
+                with self._foreign.reading(record):
                     snapshot = self._assembler.read(key_of(record), record.value)
-                except ForeignRecord as error:
-                    self._foreign.skip(record, error)
-                    continue
-                if snapshot is not None:
-                    self._take(snapshot)
+                    if snapshot is not None:
+                        self._take(snapshot)
             due = self._clock.monotonic() - checked >= CHECK_SECONDS
             if not records and (due or not self.caught_up):
                 self._check_end()
@@ -139,7 +141,7 @@ class Follower:
         reader.seek(self._partition, start)
         self._results.clear()
         self.caught_up = False
-        self._assembler = SnapshotAssembler(self._plan.digest)
+        self._assembler = SnapshotAssembler(self._plan)
         self._reader = reader
 
     def _take(self, snapshot: Snapshot) -> None:

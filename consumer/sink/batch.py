@@ -7,7 +7,6 @@ from collections.abc import Callable
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Record
 from calmstream.common.clock import Clock
-from calmstream.common.errors import ForeignRecord
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.sink.stored import StoredSet, stored_set
 from calmstream.consumer.subscribe.assembler import SnapshotAssembler
@@ -43,11 +42,10 @@ class SetBatch:
         rows: int = BATCH_ROWS,
     ) -> None:
         self.sets: list[StoredSet] = []
-        self._plan = plan
         self._namespace = names.output_namespace or names.namespace
         self._clock = clock
         self._most_rows = rows
-        self._assembler = SnapshotAssembler(plan.digest)
+        self._assembler = SnapshotAssembler(plan)
         self._foreign = ForeignRecordCounter(warn)
         self._rows = 0
         self._since = 0.0
@@ -58,14 +56,12 @@ class SetBatch:
         Raises:
             InvalidInput: a newer version of calmstream has written it.
         """
-        try:
+        snapshot = None
+        with self._foreign.reading(record):
             snapshot = self._assembler.read(key_of(record), record.value)
-            if snapshot is None:
-                return False
-            found = stored_set(self._plan, self._namespace, snapshot)
-        except ForeignRecord as error:
-            self._foreign.skip(record, error)
+        if snapshot is None:
             return False
+        found = stored_set(self._namespace, snapshot)
         if not self.sets:
             self._since = self._clock.monotonic()
         self.sets.append(found)

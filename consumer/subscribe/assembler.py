@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import ForeignRecord, InvalidInput
+from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import (
     Kind,
     Manifest,
@@ -139,10 +140,10 @@ class SnapshotAssembler:
     the log itself determines the revision, so no higher one can follow.
 
     Args:
-        plan: digest of the plan whose sets are returned; None means any plan.
+        plan: the plan whose sets are returned.
     """
 
-    def __init__(self, plan: str | None = None) -> None:
+    def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._pending: dict[_SetId, dict[bytes, _Record]] = {}
         self._returned: dict[_SetId, Revision] = {}
@@ -159,12 +160,13 @@ class SnapshotAssembler:
         if value is None:
             self._forget((window, kind), key)
             return None
-        return self.add(decode(value))
+        record = decode(value, self._plan)
+        if record.key != key:
+            raise ForeignRecord("a snapshot record under another key")
+        return self.add(record)
 
     def add(self, record: MarginalRecord | Manifest) -> Snapshot | None:
         """Take a decoded record; see :meth:`read`."""
-        if self._plan is not None and isinstance(record, Manifest) and record.plan != self._plan:
-            raise ForeignRecord(f"a set of another plan, {record.plan[:8]}")
         set_id = (record.window, record.kind)
         if not self._wanted(set_id, record.revision):
             return None

@@ -10,7 +10,6 @@ from typing import Literal
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker
-from calmstream.common.errors import ForeignRecord
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler, Table
 from calmstream.consumer.subscribe.delivery_order import DeliveryOrder
@@ -88,7 +87,7 @@ def subscribe(
         stack.callback(topics.close)
         reader = transport.reader()
         stack.callback(reader.close)
-        assembler, foreign = SnapshotAssembler(plan.digest), ForeignRecordCounter(_LOG.warning)
+        assembler, foreign = SnapshotAssembler(plan), ForeignRecordCounter(_LOG.warning)
         source = SnapshotRecords(reader, topics, names.snapshots)
         latest = from_window == "latest"
         order = DeliveryOrder(0 if latest or from_window is None else int(from_window), latest)
@@ -96,11 +95,9 @@ def subscribe(
             if record is None:
                 yield from order.at_end()
                 continue
-            try:
+            snapshot = None
+            with foreign.reading(record):
                 snapshot = assembler.read(key_of(record), record.value)
-            except ForeignRecord as error:
-                foreign.skip(record, error)
-                continue
             if snapshot is not None and snapshot.kind in wanted:
                 yield from order.take(snapshot)
 

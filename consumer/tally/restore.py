@@ -152,13 +152,10 @@ class Restorer:
             partition = wanted.get((record.partition, record.key or b""))
             if partition is None or record.value is None:
                 return
-            try:
+            with foreign.reading(record):
                 offset = next_offset(partition, record.value)
-            except ForeignRecord as error:
-                foreign.skip(record, error)
-                return
-            if partition not in best or offset > best[partition][0]:
-                best[partition] = (offset, record.value)
+                if partition not in best or offset > best[partition][0]:
+                    best[partition] = (offset, record.value)
 
         state = {self._state_partition(p) for p in partitions}
         for record in read_whole(

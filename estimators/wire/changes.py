@@ -11,13 +11,13 @@ from typing import Any
 
 import orjson
 
-from calmstream.common.errors import ForeignRecord, InvalidInput
+from calmstream.common.errors import ForeignRecord
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire import fields
 from calmstream.estimators.wire.snapshot import Revision
 
 VERSION = "1.0"
 _SUFFIX = b"/changes"
-_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,46 +93,52 @@ def encode_changes(plan: Plan, record: ChangesRecord) -> bytes:
 
 
 def decode_changes(plan: Plan, key: bytes, raw: bytes | None) -> ChangesRecord:
-    """Read what :func:`encode_changes` wrote; fields of later minor versions are ignored.
+    """Read what :func:`encode_changes` wrote.
 
     Raises:
         ForeignRecord: not a record of tests of this plan under its own key.
-        InvalidInput: a newer major version.
+        InvalidInput: one of a newer version.
     """
     if raw is None:
         raise ForeignRecord("the counts topic holds a deletion; who else writes to it?")
-    try:
-        body = orjson.loads(raw)
-        major = int(body["v"].split(".")[0])
-    except (orjson.JSONDecodeError, *_UNREADABLE):
-        raise ForeignRecord("the counts topic holds a value that is no record of tests") from None
-    if major != 1:
-        raise InvalidInput(
-            f"tests of change of version {body['v']} are newer than {VERSION}: upgrade to read them"
-        )
-    if body.get("plan") != plan.digest:
-        raise ForeignRecord("the counts topic holds records of another plan")
-    try:
-        families = tuple(_family(entry) for entry in body["families"])
-        found = ChangesRecord(int(body["window"]), tuple(body["revision"]), families)
-    except _UNREADABLE as error:
-        raise ForeignRecord(f"a record of tests is damaged: {error}") from None
+    body = fields.read_object(raw, "record of tests", plan=plan.digest, version=VERSION)
+    window = fields.integer(0, plan.windows - 1)
+    slots = len(plan.groups) * plan.partitions
+    fields.check_fields(
+        body,
+        "a record of tests",
+        {
+            "window": window,
+            "revision": fields.each(fields.offset_of(plan), slots),
+            "families": fields.each(fields.fields(_family_fields(window))),
+        },
+    )
+    found = ChangesRecord(
+        body["window"], tuple(body["revision"]), tuple(map(_family, body["families"]))
+    )
     if changes_key(found.window) != key:
         raise ForeignRecord(f"tests of window {found.window} under another key")
     return found
 
 
+def _family_fields(window: fields.Check) -> dict[str, fields.Check]:
+    return {
+        "against": fields.text,
+        "windows": fields.either(fields.null, fields.each(window, 2)),
+        "reports": fields.each(fields.count, 2),
+        "tested": fields.count,
+        "changed": fields.count,
+        "smallest": fields.number,
+        "flags": fields.texts,
+        "reason": fields.text,
+        "p": fields.each(fields.either(fields.null, fields.number)),
+        "tables": fields.each(fields.fields({"attributes": fields.texts})),
+    }
+
+
 def _family(entry: dict[str, Any]) -> Family:
-    windows = entry["windows"]
-    return Family(
-        against=str(entry["against"]),
-        windows=None if windows is None else (int(windows[0]), int(windows[1])),
-        reports=(int(entry["reports"][0]), int(entry["reports"][1])),
-        tested=int(entry["tested"]),
-        changed=int(entry["changed"]),
-        smallest=float(entry["smallest"]),
-        flags=tuple(entry["flags"]),
-        reason=str(entry["reason"]),
-        p=tuple(entry["p"]),
-        tables=tuple(entry["tables"]),
-    )
+    known: dict[str, Any] = {
+        name: tuple(entry[name]) if isinstance(entry[name], list) else entry[name]
+        for name in Family.__slots__
+    }
+    return Family(**known)

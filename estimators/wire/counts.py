@@ -7,7 +7,7 @@ The compacted counts topic of a plan holds one record per window and group, key
 - ``revision``: of each partition of the group's reports topic, the offset below which its reports
   are counted: the group's own part of the final's revision;
 - ``total``: whether the counters of all windows through this one follow those of the window;
-- ``suspicious``: whether the raw counts of the window look forged; not in records of version 1.0.
+- ``suspicious``: whether the raw counts of the window look forged.
 
 The counters are non-negative integers: reports per view, then the counters of each view, view by
 view; of the window, then of the running total. They are written as little-endian bytes, all lowest
@@ -17,22 +17,23 @@ final, the counters are a function of the log.
 
 from __future__ import annotations
 
+import re
 import zlib
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import orjson
 
-from calmstream.common.errors import ForeignRecord, InvalidInput
+from calmstream.common.errors import ForeignRecord
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Counts, Tally
+from calmstream.estimators.wire import fields
 from calmstream.estimators.wire.snapshot import Revision
 
 VERSION = "1.1"
 _LEVEL = 6
 _WORD = 8
-_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
+_KEY = re.compile(rb"(\d{1,9})/(\d{4,6})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def read_record(plan: Plan, key: bytes, value: bytes | None) -> CountsHeader:
 
     Raises:
         ForeignRecord: not a counts record of this plan under its own key.
-        InvalidInput: a newer major version.
+        InvalidInput: a newer version.
     """
     place = parse_key(key)
     if value is None:
@@ -106,13 +107,12 @@ def parse_key(key: bytes) -> tuple[int, int]:
     Raises:
         ForeignRecord: no key of a counts topic.
     """
-    try:
-        window, group = key.decode("ascii").split("/")
-        return int(window), int(group)
-    except ValueError:
+    found = _KEY.fullmatch(key)
+    if found is None:
         raise ForeignRecord(
             "the counts topic holds a record with a foreign key; who else writes to it?"
-        ) from None
+        )
+    return int(found[1]), int(found[2])
 
 
 def encode_counts(plan: Plan, counts: GroupCounts) -> bytes:
@@ -138,26 +138,29 @@ def decode_header(plan: Plan, raw: bytes) -> CountsHeader:
 
     Raises:
         ForeignRecord: not a counts record of this plan.
-        InvalidInput: a newer major version.
+        InvalidInput: one of a newer version.
     """
-    body = _body(raw)
-    if body.get("plan") != plan.digest:
-        raise ForeignRecord("the counts topic holds records of another plan")
-    try:
-        revision = tuple(int(offset) for offset in body["revision"])
-        suspicious = body.get("suspicious")
-        found = CountsHeader(
-            window=int(body["window"]),
-            group=int(body["group"]),
-            revision=revision,
-            total=body["total"] is True,
-            suspicious=suspicious if isinstance(suspicious, bool) else None,
-        )
-    except _UNREADABLE as error:
-        raise ForeignRecord(f"a counts record is damaged: {error}") from None
-    if not 0 <= found.group < len(plan.groups) or len(revision) != plan.partitions:
-        raise ForeignRecord(f"a counts record of group {found.group} does not fit the plan")
-    return found
+    body = fields.read_object(
+        raw.partition(b"\n")[0], "counts record", plan=plan.digest, version=VERSION
+    )
+    fields.check_fields(
+        body,
+        "a counts record",
+        {
+            "window": fields.integer(0, plan.windows - 1),
+            "group": fields.integer(0, len(plan.groups) - 1),
+            "revision": fields.each(fields.offset_of(plan), plan.partitions),
+            "total": fields.flag,
+        },
+        {"suspicious": fields.flag},
+    )
+    return CountsHeader(
+        body["window"],
+        body["group"],
+        tuple(body["revision"]),
+        body["total"],
+        body.get("suspicious"),
+    )
 
 
 def decode_counts(plan: Plan, raw: bytes) -> GroupCounts:
@@ -165,7 +168,7 @@ def decode_counts(plan: Plan, raw: bytes) -> GroupCounts:
 
     Raises:
         ForeignRecord: not a counts record of this plan.
-        InvalidInput: a newer major version.
+        InvalidInput: a newer version.
     """
     header = decode_header(plan, raw)
     views, width = len(plan.groups[header.group].views), plan.mechanisms[header.group].width
@@ -195,20 +198,6 @@ def _counters(compressed: bytes, size: int) -> Counts:
     words = np.zeros((size, _WORD), np.uint8)
     words[:, :used] = np.frombuffer(planes, np.uint8).reshape(used, size).T
     values: Counts = words.view("<i8").ravel().astype(np.int64)
-    if (values < 0).any():
-        raise ValueError("a counter is negative")
+    if (values < 0).any() or (values > fields.MOST_COUNT).any():
+        raise ValueError("a counter is negative or too large")
     return values
-
-
-def _body(raw: bytes) -> dict[str, Any]:
-    try:
-        body = orjson.loads(raw.partition(b"\n")[0])
-        major = int(body["v"].split(".")[0])
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
-        raise ForeignRecord("the counts topic holds a value that is no counts record") from None
-    if major != 1:
-        raise InvalidInput(
-            f"counts of version {body['v']} are newer than {VERSION}: upgrade to read them"
-        )
-    found: dict[str, Any] = body
-    return found

@@ -15,26 +15,31 @@ the rejected key, cut off likewise. Headers are UTF-8 text:
 ``sha256``        of the whole value, hexadecimal
 
 Topic, partition and offset together are its origin: a resend of the same dead letter has the same
-origin and counts once. Version 1.0 held the whole value and lacks the last fields.
+origin and counts once.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from calmstream.common.errors import ForeignRecord, Reason
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire import fields
 
 VERSION = "1.1"
 Headers = tuple[tuple[str, bytes], ...]
+_INTEGERS = ("partition", "offset", "timestamp", "length", "first_offset", "records")
+_TEXTS = ("reason", "detail", "topic", "plan", "sha256")
+_NUMBER = re.compile(r"\d{1,19}", re.ASCII)
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Where a rejected record came from and why it was refused; fields as the headers above.
-
-    ``sha256`` is empty, and ``length`` and ``records`` are 0, in a dead letter of version 1.0.
-    """
+    """Where a rejected record came from and why it was refused; fields as the headers above."""
 
     reason: Reason
     detail: str
@@ -54,30 +59,40 @@ class DeadLetter:
         return tuple((name, str(content).encode()) for name, content in fields.items())
 
     @classmethod
-    def from_headers(cls, headers: Headers) -> DeadLetter:
-        """Read what :meth:`headers` wrote, in this version or 1.0.
+    def from_headers(cls, headers: Headers, plan: Plan) -> DeadLetter:
+        """Read what :meth:`headers` wrote.
 
         Raises:
-            ForeignRecord: headers that calmstream did not write.
+            ForeignRecord: headers that calmstream did not write for this plan.
         """
-        fields = {name: value.decode("utf-8", "replace") for name, value in headers}
-        try:
-            offset = int(fields["offset"])
-            return cls(
-                reason=Reason(fields["reason"]),
-                detail=fields["detail"],
-                topic=fields["topic"],
-                partition=int(fields["partition"]),
-                offset=offset,
-                timestamp=int(fields["timestamp"]),
-                plan=fields["plan"],
-                length=int(fields.get("length", "0")),
-                sha256=fields.get("sha256", ""),
-                first_offset=int(fields.get("first_offset", offset)),
-                records=int(fields.get("records", "0")),
-            )
-        except (KeyError, ValueError) as error:
-            raise ForeignRecord(f"a dead letter without usable headers: {error}") from None
+        found = {name: value.decode("utf-8", "replace") for name, value in headers}
+        if found.get("plan") != plan.digest:
+            raise ForeignRecord("a dead letter of another plan")
+        if found.get("v") != VERSION:
+            raise ForeignRecord("a dead letter of an unknown version")
+        body: dict[str, Any] = {
+            name: int(found[name]) if _NUMBER.fullmatch(found.get(name, "")) else None
+            for name in _INTEGERS
+        }
+        body |= {name: found.get(name) for name in _TEXTS}
+        offset = fields.offset_of(plan)
+        fields.check_fields(
+            body,
+            "a dead letter",
+            {
+                "reason": lambda value: value in list(Reason),
+                "detail": fields.text,
+                "topic": fields.text,
+                "partition": fields.integer(0, plan.partitions - 1),
+                "offset": offset,
+                "timestamp": fields.milliseconds,
+                "length": fields.count,
+                "sha256": lambda value: bool(_SHA256.fullmatch(value or "")),
+                "first_offset": lambda value: offset(value) and value <= body["offset"],
+                "records": fields.count,
+            },
+        )
+        return cls(**body | {"reason": Reason(found["reason"])})
 
 
 def content_hash(value: bytes | None) -> str:

@@ -11,6 +11,7 @@ which process they are written, so the final sets are a function of the log.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,11 +19,14 @@ from typing import Any
 
 import orjson
 
-from calmstream.common.errors import ForeignRecord, InvalidInput
-from calmstream.estimators.wire.table_summary import TableSummary, read_summary
+from calmstream.common.errors import ForeignRecord
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire import fields
+from calmstream.estimators.wire.table_summary import SUMMARY, TableSummary, read_summary
 
 VERSION = "1.3"
 _MANIFEST = "manifest"
+_KEY = re.compile(r"(\d{1,9})/(early|final|total)/([^/]+)", re.ASCII)
 Revision = tuple[int, ...]
 
 
@@ -54,7 +58,7 @@ class MarginalRecord:
         reports: number of reports with information about these attributes.
         flags: see `Marginal`.
         summaries: statistics of numbers, ordered labels and options, where the plan asks for them.
-            Without any, the record lacks the field; so do snapshots of versions without it.
+            Without any, the record lacks the field.
     """
 
     window: int
@@ -102,18 +106,17 @@ class Manifest:
         processing: what was done to the raw estimates, in order.
         software: version that wrote it.
         poisoning: signs of forged reports, as `analysis.poisoning` writes them;
-            empty where there was no report, and in snapshots of versions without it.
+            empty where there was no report.
         analysis: association of the published pairs, as `analyse` writes
             it, where the plan asks for it; else empty.
         leverage: what forged reports can do: ``forged``, a share of all reports, and ``reach``,
             per marginal the most that they can move a cell by; ``approximate`` where the tables are
-            more than linear estimates. Empty without tables, and in snapshots of versions without.
+            more than linear estimates. Empty without tables.
         central: what readers of snapshots learn about one device from this final, as
             `plan.central_statement` states it: ``epsilon``, ``delta``, ``n`` and
             the list ``assumes``. Empty where there is no statement; then the record lacks it.
         counts: whether the counters of this final window were written to the counts topic before
-            the set; the final is complete only with them. False for other kinds, and in snapshots
-            of versions without it.
+            the set; the final is complete only with them. False for other kinds.
     """
 
     window: int
@@ -175,20 +178,17 @@ def manifest_key(window: int, kind: Kind) -> bytes:
 
 
 def parse_key(key: bytes) -> tuple[int, Kind, bool]:
-    """Return window, kind and whether the record is a manifest, from its key.
-
-    Tombstones have such keys too.
+    """Return window, kind and whether the record is a manifest; tombstones have such keys too.
 
     Raises:
         ForeignRecord: no key of a snapshots topic; something else writes there.
     """
-    try:
-        window, kind, name = key.decode().split("/")
-        return int(window), Kind(kind), name == _MANIFEST
-    except ValueError:
+    found = _KEY.fullmatch(key.decode("utf-8", "replace"))
+    if found is None:
         raise ForeignRecord(
             "the snapshots topic holds a record with a foreign key; who else writes to it?"
-        ) from None
+        )
+    return int(found[1]), Kind(found[2]), found[3] == _MANIFEST
 
 
 def encode(record: MarginalRecord | Manifest) -> bytes:
@@ -201,50 +201,166 @@ def encode(record: MarginalRecord | Manifest) -> bytes:
     return orjson.dumps({"v": VERSION, "type": kind, **body})
 
 
-def decode(raw: bytes) -> MarginalRecord | Manifest:
-    """Read what :func:`encode` wrote; fields of later minor versions are ignored.
+def decode(raw: bytes, plan: Plan) -> MarginalRecord | Manifest:
+    """Read what :func:`encode` wrote for a plan.
 
     Raises:
-        InvalidInput: a snapshot of a newer major version.
-        ForeignRecord: not a snapshot record.
+        InvalidInput: a snapshot of this plan of a newer version.
+        ForeignRecord: not a snapshot record that fits the plan.
     """
-    try:
-        body = orjson.loads(raw)
-        major = int(body["v"].split(".")[0])
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
-        raise ForeignRecord("the snapshots topic holds a value that is no snapshot") from None
-    if major != 1:
-        raise InvalidInput(
-            f"snapshot version {body['v']} is newer than {VERSION}: upgrade to read it"
-        )
-    try:
-        return _manifest(body) if body["type"] == "manifest" else _marginal(body)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ForeignRecord(f"a snapshot record is damaged: {error}") from None
+    body = fields.read_object(
+        raw, "snapshot record", plan=plan.digest, version=VERSION, always=False
+    )
+    manifest = body.get("type") == "manifest"
+    if manifest:
+        fields.check_fields(body, "a snapshot record", _MANIFEST_FIELDS, {"central": _CENTRAL})
+    elif body.get("type") == "marginal":
+        optional = {"summaries": fields.each(SUMMARY)}
+        fields.check_fields(body, "a snapshot record", _MARGINAL_FIELDS, optional)
+    else:
+        raise ForeignRecord("a snapshot record is damaged: type")
+    record = _manifest(body) if manifest else _marginal(body)
+    if not _of_plan(plan, record):
+        raise ForeignRecord("a snapshot record is damaged: it does not fit the plan")
+    return record
+
+
+_KINDS = frozenset(map(str, Kind))
+
+
+def _kind(value: Any) -> bool:
+    return type(value) is str and value in _KINDS
+
+
+_OF_BOTH = {
+    "window": fields.count,
+    "kind": _kind,
+    "revision": fields.each(fields.count),
+    "reports": fields.count,
+}
+_MARGINAL_FIELDS = _OF_BOTH | {
+    "attributes": fields.texts,
+    "labels": fields.each(fields.texts),
+    "table": fields.numbers,
+    "stderr": fields.numbers,
+    "noise_floor": fields.number,
+    "flags": fields.texts,
+}
+_NUMBER = fields.either(fields.null, fields.number)
+_TEST = {"test": fields.text, "statistic": _NUMBER, "of": fields.count, "p": _NUMBER}
+_PAIR = {
+    "attributes": fields.each(fields.text, 2),
+    "mutual_information": fields.number,
+}
+_CHI_SQUARE = {
+    "statistic": _NUMBER,
+    "critical": _NUMBER,
+    "p_value": _NUMBER,
+    "dependent": fields.flag,
+}
+_CENTRAL = fields.fields(
+    {
+        "epsilon": fields.number,
+        "delta": fields.number,
+        "n": fields.count,
+        "assumes": fields.texts,
+    }
+)
+_MANIFEST_FIELDS = _OF_BOTH | {
+    "start": fields.seconds,
+    "end": fields.seconds,
+    "plan": fields.text,
+    "name": fields.text,
+    "method": fields.text,
+    "epsilon": fields.text,
+    "guarantee": fields.fields({"kind": fields.text, "windows": fields.count}),
+    "loss_window": fields.text,
+    "loss_plan": fields.text,
+    "groups": fields.each(fields.count),
+    "rejected": fields.named(fields.count),
+    "marginals": fields.texts,
+    "processing": fields.texts,
+    "software": fields.text,
+    "poisoning": fields.empty_or(
+        {"suspicious": fields.flag, "p": _NUMBER, "tests": fields.each(fields.fields(_TEST))}
+    ),
+    "analysis": fields.empty_or(
+        {
+            "pairs": fields.each(
+                fields.fields(
+                    _PAIR | {"cramers_v": fields.number},
+                    {"chi_square": fields.either(fields.null, fields.fields(_CHI_SQUARE))},
+                )
+            ),
+            "tree": fields.each(fields.fields(_PAIR)),
+        }
+    ),
+    "leverage": fields.empty_or(
+        {"forged": fields.number, "reach": fields.each(_NUMBER), "approximate": fields.flag}
+    ),
+    "counts": fields.flag,
+}
 
 
 def _marginal(body: Mapping[str, Any]) -> MarginalRecord:
-    return MarginalRecord(
-        window=int(body["window"]),
-        kind=Kind(body["kind"]),
-        revision=tuple(body["revision"]),
-        attributes=tuple(body["attributes"]),
-        labels=tuple(tuple(labels) for labels in body["labels"]),
-        table=tuple(body["table"]),
-        stderr=tuple(body["stderr"]),
-        noise_floor=float(body["noise_floor"]),
-        reports=int(body["reports"]),
-        flags=tuple(body["flags"]),
-        summaries=tuple(map(read_summary, body.get("summaries", ()))),
-    )
+    known = {name: body[name] for name in _MARGINAL_FIELDS}
+    for name in ("revision", "attributes", "table", "stderr", "flags"):
+        known[name] = tuple(known[name])
+    known["kind"] = Kind(known["kind"])
+    known["labels"] = tuple(map(tuple, body["labels"]))
+    known["summaries"] = tuple(map(read_summary, body.get("summaries", ())))
+    try:
+        return MarginalRecord(**known)
+    except ValueError as error:
+        raise ForeignRecord(f"a snapshot record is damaged: {error}") from None
 
 
 def _manifest(body: Mapping[str, Any]) -> Manifest:
-    later = ("poisoning", "analysis", "leverage", "central")
-    known = {name: body[name] for name in Manifest.__slots__ if name not in (*later, "counts")}
-    known |= {name: body.get(name, {}) for name in later}
-    known["counts"] = body.get("counts") is True
+    known = {name: body[name] for name in _MANIFEST_FIELDS}
+    known["central"] = body.get("central", {})
     for name in ("revision", "groups", "marginals", "processing"):
         known[name] = tuple(known[name])
     known["kind"] = Kind(known["kind"])
     return Manifest(**known)
+
+
+def _of_plan(plan: Plan, record: MarginalRecord | Manifest) -> bool:
+    """Return whether a publisher of the plan can have written a record."""
+    offset = fields.offset_of(plan)
+    if not (
+        record.window < plan.windows
+        and len(record.revision) == len(plan.groups) * plan.partitions
+        and all(map(offset, record.revision))
+    ):
+        return False
+    if isinstance(record, MarginalRecord):
+        return _table_fits(plan, record)
+    start = plan.start if record.kind is Kind.TOTAL else plan.window_start(record.window) // 1000
+    return (
+        record.name == plan.name
+        and (record.start, record.end) == (start, plan.window_end(record.window) // 1000)
+        and len(record.groups) == len(plan.groups)
+    )
+
+
+def _table_fits(plan: Plan, record: MarginalRecord) -> bool:
+    known = {attribute.name: attribute for attribute in plan.domain.attributes}
+    labels = {name: attribute.labels for name, attribute in known.items()}
+    units = {"", *(attribute.unit for attribute in known.values())}
+    return (
+        len(set(record.attributes)) == len(record.attributes) > 0
+        and tuple(labels.get(name) for name in record.attributes) == record.labels
+        and all(
+            labels.keys() >= {*summary.attributes, *summary.given}
+            and summary.unit in units
+            and all(
+                len(row.labels) == len(summary.given)
+                and all(
+                    label in labels[name]
+                    for name, label in zip(summary.given, row.labels, strict=True)
+                )
+                for row in summary.rows
+            )
+            for summary in record.summaries
+        )
+    )

@@ -8,6 +8,7 @@ field of both is a pure function of the plan and the input log below the stated 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,9 +18,12 @@ import orjson
 from calmstream.common.errors import FatalError, ForeignRecord, Reason
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire import fields
 
 VERSION = "1.0"
-_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
+_REASONS = frozenset(map(str, Reason))
+_WINDOW = re.compile(r"0|[1-9]\d{0,8}", re.ASCII)
+_KEY = re.compile(rb"(\d{4,6})/(\d{1,6})(?:/(\d{1,9}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,16 @@ class WindowCount:
     def from_json(cls, document: Any, views: int, width: int) -> WindowCount:
         """Read what :meth:`to_json` wrote; ValueError otherwise."""
         tally = Tally.from_json(document, views, width)
-        return cls(tally, {Reason(name): int(c) for name, c in document["rejects"].items()})
+        rejects = document.get("rejects")
+        if not _are_rejects(rejects):
+            raise ValueError("not numbers of rejected records by reason")
+        return cls(tally, {Reason(name): number for name, number in rejects.items()})
+
+
+def _are_rejects(value: Any) -> bool:
+    return type(value) is dict and all(
+        name in _REASONS and fields.count(number) for name, number in value.items()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +124,12 @@ def parse_key(key: bytes) -> tuple[int, int, int | None]:
     Raises:
         ForeignRecord: it is not a key of a state topic.
     """
-    try:
-        parts = [int(part) for part in key.decode("ascii").split("/")]
-    except ValueError:
-        parts = []
-    if len(parts) == 2:
-        return parts[0], parts[1], None
-    if len(parts) == 3:
-        return parts[0], parts[1], parts[2]
-    raise ForeignRecord("the state topic holds a record with a foreign key; who else writes to it?")
+    found = _KEY.fullmatch(key)
+    if found is None:
+        raise ForeignRecord(
+            "the state topic holds a record with a foreign key; who else writes to it?"
+        )
+    return int(found[1]), int(found[2]), None if found[3] is None else int(found[3])
 
 
 def encode_state(plan: Plan, state: PartitionState) -> bytes:
@@ -147,23 +157,39 @@ def decode_state(plan: Plan, group: int, raw: bytes) -> PartitionState:
         ForeignRecord: not a state record of this plan.
         FatalError: a newer version.
     """
-    body, views, width = _body(plan, group, raw)
-    try:
-        return PartitionState(
-            topic_id=str(body["topic_id"]),
-            next_offset=int(body["next_offset"]),
-            clock=int(body["clock"]),
-            closed_through=int(body["closed_through"]),
-            resume_from=int(body["resume_from"]),
-            resume_clock=int(body["resume_clock"]),
-            total=WindowCount.from_json(body["total"], views, width),
-            open={
-                int(w): WindowCount.from_json(count, views, width)
-                for w, count in body["open"].items()
-            },
-        )
-    except _UNREADABLE as error:
-        raise ForeignRecord(f"a state record of group {group} is damaged: {error}") from None
+    body = _body(plan, group, raw)
+    offset = fields.offset_of(plan)
+    fields.check_fields(
+        body,
+        "a state record",
+        {
+            "topic_id": fields.text,
+            "next_offset": offset,
+            "clock": fields.milliseconds,
+            "closed_through": fields.integer(-1, plan.windows - 1),
+            "resume_from": lambda value: offset(value) and value <= body["next_offset"],
+            "resume_clock": fields.milliseconds,
+            "open": _open_windows(plan),
+        },
+    )
+    return PartitionState(
+        topic_id=body["topic_id"],
+        next_offset=body["next_offset"],
+        clock=body["clock"],
+        closed_through=body["closed_through"],
+        resume_from=body["resume_from"],
+        resume_clock=body["resume_clock"],
+        total=_count(plan, group, body.get("total")),
+        open={int(w): _count(plan, group, count) for w, count in body["open"].items()},
+    )
+
+
+def _open_windows(plan: Plan) -> fields.Check:
+    """Accept an object whose names are numbers of windows."""
+    return lambda value: (
+        type(value) is dict
+        and all(_WINDOW.fullmatch(name) and int(name) < plan.windows for name in value)
+    )
 
 
 def encode_closed(plan: Plan, closed: ClosedWindow) -> bytes:
@@ -182,31 +208,28 @@ def encode_closed(plan: Plan, closed: ClosedWindow) -> bytes:
 
 def decode_closed(plan: Plan, group: int, raw: bytes) -> ClosedWindow:
     """Read what :func:`encode_closed` wrote; raises as :func:`decode_state`."""
-    body, views, width = _body(plan, group, raw)
-    try:
-        return ClosedWindow(
-            window=int(body["window"]),
-            closed_at=int(body["closed_at"]),
-            count=WindowCount.from_json(body["count"], views, width),
-            total=WindowCount.from_json(body["total"], views, width),
-        )
-    except _UNREADABLE as error:
-        raise ForeignRecord(f"a closed record of group {group} is damaged: {error}") from None
+    body = _body(plan, group, raw)
+    window, offset = fields.integer(0, plan.windows - 1), fields.offset_of(plan)
+    fields.check_fields(body, "a closed record", {"window": window, "closed_at": offset})
+    return ClosedWindow(
+        window=body["window"],
+        closed_at=body["closed_at"],
+        count=_count(plan, group, body.get("count")),
+        total=_count(plan, group, body.get("total")),
+    )
 
 
-def _body(plan: Plan, group: int, raw: bytes) -> tuple[dict[str, Any], int, int]:
+def _count(plan: Plan, group: int, document: Any) -> WindowCount:
+    views, width = len(plan.groups[group].views), plan.mechanisms[group].width
     try:
-        body = orjson.loads(raw)
-        version = tuple(int(part) for part in body["v"].split("."))
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
-        raise ForeignRecord("the state topic holds a value that is no state record") from None
-    if version > tuple(int(part) for part in VERSION.split(".")):
-        raise FatalError(
-            f"state version {body['v']} is newer than {VERSION}: run the newer release again, "
-            "or count into a new namespace"
-        )
-    if body.get("plan") != plan.digest:
-        raise ForeignRecord("the state topic holds records of another plan")
+        return WindowCount.from_json(document, views, width)
+    except ValueError as error:
+        raise ForeignRecord(f"a state record of group {group} is damaged: {error}") from None
+
+
+def _body(plan: Plan, group: int, raw: bytes) -> dict[str, Any]:
     if not 0 <= group < len(plan.groups):
         raise ForeignRecord(f"the state topic names group {group}, which the plan does not have")
-    return body, len(plan.groups[group].views), plan.mechanisms[group].width
+    return fields.read_object(
+        raw, "state record", plan=plan.digest, version=VERSION, newer=FatalError
+    )

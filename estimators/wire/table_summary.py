@@ -5,9 +5,11 @@ A record of a plan without ``summaries`` has no such field, and readers before i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from calmstream.estimators.wire import fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,36 +72,43 @@ class TableSummary:
         return asdict(self)
 
 
-def read_summary(body: Mapping[str, Any]) -> TableSummary:
-    """Read what `TableSummary.to_json` wrote; unknown fields are ignored.
+def _statistic_fits(value: Any) -> bool:
+    """Accept a statistic whose four numbers are all known or all unknown."""
+    if not _STATISTIC(value):
+        return False
+    return len({value[name] is None for name in _NUMBERS}) == 1
 
-    Raises:
-        KeyError, TypeError, ValueError, AttributeError: it is damaged.
-    """
+
+_NUMBERS = ("value", "stderr", "low", "high")
+_STATISTIC = fields.fields(
+    {"statistic": fields.text, **dict.fromkeys(_NUMBERS, fields.either(fields.null, fields.number))}
+)
+SUMMARY = fields.fields(
+    {
+        "attributes": fields.texts,
+        "unit": fields.text,
+        "given": fields.texts,
+        "flags": fields.texts,
+        "rows": fields.each(
+            fields.fields({"labels": fields.texts, "statistics": fields.each(_statistic_fits)})
+        ),
+    }
+)
+
+
+def read_summary(body: Mapping[str, Any]) -> TableSummary:
+    """Read what `TableSummary.to_json` wrote and `SUMMARY` accepts."""
     return TableSummary(
-        attributes=_texts(body["attributes"]),
-        unit=str(body["unit"]),
-        given=_texts(body["given"]),
-        flags=_texts(body["flags"]),
+        attributes=tuple(body["attributes"]),
+        unit=body["unit"],
+        given=tuple(body["given"]),
+        flags=tuple(body["flags"]),
         rows=tuple(
-            StatisticsRow(_texts(row["labels"]), tuple(map(_statistic, row["statistics"])))
+            StatisticsRow(tuple(row["labels"]), tuple(map(_statistic, row["statistics"])))
             for row in body["rows"]
         ),
     )
 
 
-def _texts(values: Sequence[Any]) -> tuple[str, ...]:
-    if isinstance(values, str) or not all(isinstance(one, str) for one in values):
-        raise TypeError("a summary has names that are no texts")
-    return tuple(values)
-
-
 def _statistic(body: Mapping[str, Any]) -> Statistic:
-    numbers = {
-        name: None if body[name] is None else float(body[name])
-        for name in ("value", "stderr", "low", "high")
-    }
-    known = [number for number in numbers.values() if number is not None]
-    if known and len(known) < len(numbers):
-        raise ValueError("a statistic is known in part")
-    return Statistic(str(body["statistic"]), **numbers)
+    return Statistic(body["statistic"], *(body[name] for name in _NUMBERS))

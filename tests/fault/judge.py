@@ -39,10 +39,11 @@ def judge(
     for window, cells in truth.items():
         assert max(cells.values(), default=0) <= 1, (window, cells)
     for records in published:
-        shown = _shown(records)
+        shown = _shown(plan, records)
         _check_closed(plan, shown, verdicts, truth)
         _check_earlies(shown, verdicts)
-    kept = {(d.partition, d.offset) for d in (DeadLetter.from_headers(r.headers) for r in letters)}
+    found = (DeadLetter.from_headers(r.headers, plan) for r in letters)
+    kept = {(d.partition, d.offset) for d in found}
     rejected = {(n, o) for n, v in enumerate(verdicts) for o in v.rejected}
     owed = {(n, offset) for n, log in enumerate(logs) for offset in _until(log, letters_until)}
     assert kept <= rejected
@@ -114,8 +115,8 @@ def _check_earlies(shown: list[Snapshot], verdicts: list[Verdicts]) -> None:
             assert counts(early) == cells, f"early of window {early.window}"
 
 
-def _shown(records: list[Record]) -> list[Snapshot]:
-    assembler = SnapshotAssembler()
+def _shown(plan: Plan, records: list[Record]) -> list[Snapshot]:
+    assembler = SnapshotAssembler(plan)
     snapshots = [assembler.read(r.key or b"", r.value) for r in records]
     return [snapshot for snapshot in snapshots if snapshot is not None]
 

@@ -20,6 +20,9 @@ from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler,
 from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
 from tests.support.publisher import Bench, published_plan, shown, work
 
+PLAN = published_plan(groups=1)
+NAMES = PLAN.domain.names[:2]
+
 Raw = tuple[bytes, bytes]
 """Key and value of a record."""
 
@@ -43,23 +46,23 @@ def a_set(kind: Kind, revision: tuple[int, int], author: str) -> list[Raw]:
             kind=kind,
             revision=revision,
             attributes=(name,),
-            labels=(("0", "1"),),
+            labels=(PLAN.domain.attributes[number].labels,),
             table=(value_of(kind, revision, number),) * 2,
             stderr=(0.1, 0.1),
             noise_floor=0.02,
             reports=1,
             flags=(),
         )
-        for number, name in enumerate(("a", "b"))
+        for number, name in enumerate(NAMES)
     ]
     manifest = Manifest(
         window=0,
         kind=kind,
         revision=revision,
-        start=0,
-        end=1,
-        plan="0" * 64,
-        name="n",
+        start=PLAN.start,
+        end=PLAN.start + PLAN.window,
+        plan=PLAN.digest,
+        name=PLAN.name,
         method="calm",
         epsilon="1",
         guarantee={"kind": "once", "windows": 1},
@@ -99,7 +102,7 @@ def check(snapshots: list[Snapshot]) -> None:
     """
     latest: dict[Kind, tuple[int, ...]] = {}
     for snapshot in snapshots:
-        for number, name in enumerate(("a", "b")):
+        for number, name in enumerate(NAMES):
             expected = value_of(snapshot.kind, snapshot.revision, number)
             assert snapshot.marginal(name).table[0] == expected
         assert above(snapshot.revision, latest.get(snapshot.kind))
@@ -128,28 +131,28 @@ TOTALS = [a_set(Kind.TOTAL, (3, 3), author) for author in ("one", "two")]
 def test_two_early_sets_then_finals_in_every_interleaving(other: list[Raw]) -> None:
     """Try all 20 orders of two early sets, and all 924 of an early and a final set of each."""
     for early in interleavings(EARLY_LOW, other):
-        check(shown(early))
+        check(shown(PLAN, early))
     for merged in interleavings(EARLY_LOW + FINALS[0], other + FINALS[1]):
-        check(shown(merged))
-        assert Kind.FINAL in {s.kind for s in shown(merged)}
+        check(shown(PLAN, merged))
+        assert Kind.FINAL in {s.kind for s in shown(PLAN, merged)}
 
 
 @pytest.mark.slow
 def test_a_late_reader_of_the_compacted_topic_gets_every_final() -> None:
     """Compact the topic at any point; any records follow."""
     for merged in interleavings(EARLY_LOW + FINALS[0], EARLY_HIGH + FINALS[1]):
-        live = SnapshotAssembler()
+        live = SnapshotAssembler(PLAN)
         for place, record in enumerate(merged, start=1):
             snapshot = live.read(*record)
             if snapshot is None or snapshot.kind is not Kind.FINAL:
                 continue
             # Once a live reader has received the final, every later reader receives it, too.
             for end in range(place, len(merged) + 1):
-                late = shown(compacted(merged[:end]))
+                late = shown(PLAN, compacted(merged[:end]))
                 check(late)
                 assert Kind.FINAL in {s.kind for s in late}
             for cut in range(place):
-                check(shown(compacted(merged[:cut]) + merged[cut:]))
+                check(shown(PLAN, compacted(merged[:cut]) + merged[cut:]))
 
 
 @settings(max_examples=200, deadline=None)
@@ -166,18 +169,18 @@ def test_publishers_that_die_at_any_point_leave_correct_sets(data: st.DataObject
     while any(cut):
         turn = data.draw(st.sampled_from([i for i, run in enumerate(cut) if run]))
         merged.append(cut[turn].pop(0))
-    check(shown(merged))
+    check(shown(PLAN, merged))
     place = data.draw(st.integers(0, len(merged)))
     head = compacted(merged[:place]) + merged[place:]
-    check(shown(head))
+    check(shown(PLAN, head))
     # The fourth publisher reads to the end and writes the sets that are not complete.
-    assembler = SnapshotAssembler()
+    assembler = SnapshotAssembler(PLAN)
     for record in head:
         assembler.read(*record)
     for kind, records in ((Kind.FINAL, FINALS[0]), (Kind.TOTAL, TOTALS[0])):
         if not assembler.complete(0, kind):
             head += records
-    late = shown(compacted(head))
+    late = shown(PLAN, compacted(head))
     check(late)
     assert {Kind.FINAL, Kind.TOTAL} <= {s.kind for s in late}
 

@@ -308,16 +308,16 @@ class Bench:
 
     def shown(self) -> list[Snapshot]:
         """Return the snapshots that a new subscriber receives."""
-        return shown(self.snapshot_records())
+        return shown(self.plan, self.snapshot_records())
 
     def kinds(self) -> list[tuple[int, Kind]]:
         """Return window and kind of the snapshots that a new subscriber receives."""
         return [(snapshot.window, snapshot.kind) for snapshot in self.shown()]
 
 
-def shown(records: list[tuple[bytes, bytes | None]]) -> list[Snapshot]:
+def shown(plan: Plan, records: list[tuple[bytes, bytes | None]]) -> list[Snapshot]:
     """Return the snapshots that a subscriber receives if it reads these records in order."""
-    assembler = SnapshotAssembler()
+    assembler = SnapshotAssembler(plan)
     snapshots = [assembler.read(key, value) for key, value in records]
     return [snapshot for snapshot in snapshots if snapshot is not None]
 

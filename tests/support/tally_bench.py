@@ -215,7 +215,7 @@ class Stage:
     def dead_letters(self) -> list[tuple[DeadLetter, Record]]:
         """Return the dead letters of rejected records: what their headers say, and the record."""
         records = self.broker.records(Partition(self.names.dead_letters, 0))
-        return [(DeadLetter.from_headers(r.headers), r) for r in records]
+        return [(DeadLetter.from_headers(r.headers, self.plan), r) for r in records]
 
     def recount(self, number: int = 0, group: int = 0) -> PartitionFold:
         """Return a new fold that has counted the whole log of an input partition."""

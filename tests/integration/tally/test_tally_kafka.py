@@ -219,7 +219,7 @@ def check(plan: Plan, broker: KafkaBroker, names: TopicNames, sent: int) -> None
     assert closed == expected
     assert keys == 2 * 2 * sent, "every batch is counted once, or late on a slow machine"
     letters = [
-        DeadLetter.from_headers(r.headers)
+        DeadLetter.from_headers(r.headers, plan)
         for r in read_all(broker, Partition(names.dead_letters, 0))
     ]
     assert {(d.topic, d.partition, d.offset, d.reason) for d in letters} == rejected

@@ -20,7 +20,7 @@ from calmstream.estimators.wire.batch import TICK, Batch, encode_batch
 
 Message = tuple[bytes | None, bytes | None]
 
-_ODD: tuple[Any, ...] = (
+ODD: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2**31, 2**63, -(2**63) - 1, 10**400, 1.5, -0.0, 1e308, "",
     "1", "x", "\u0000", "é" * 9, [], {}, [[]], [None], [True], ["0"], [1.0], [-1], [2**64],
     {"v": []}, "====",
@@ -135,13 +135,13 @@ def _field(key: Any, value: Any, dice: random.Random) -> Message:
     name = dice.choice(sorted(place))
     kind = dice.randrange(4)
     if kind == 0:
-        place[name] = dice.choice(_ODD)
+        place[name] = dice.choice(ODD)
     elif kind == 1:
         del place[name]
     elif kind == 2:
         place[name + dice.choice(("x", " ", "é"))] = place.pop(name)
     elif isinstance(place[name], list) and place[name]:
-        place[name][dice.randrange(len(place[name]))] = dice.choice(_ODD)
+        place[name][dice.randrange(len(place[name]))] = dice.choice(ODD)
     try:
         return key, orjson.dumps(body)
     except (TypeError, orjson.JSONEncodeError):

@@ -52,9 +52,9 @@ class Grafana:
         target = where.target()
         target.open()
         sets = [*FINALS, WITHHELD, TOTAL]
-        target.store([stored_set(PLAN, "calmstream", one) for one in sets])
+        target.store([stored_set("calmstream", one) for one in sets])
         replayed = FINALS[0]
-        target.store([stored_set(PLAN, "again", replayed)])
+        target.store([stored_set("again", replayed)])
         target.close()
         self._connection = postgres_server.connect(where.address.rsplit("/", 1)[1])
         self.chosen = {"kind": "final"}

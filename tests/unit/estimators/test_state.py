@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 import pytest
 
-from calmstream.common.errors import FatalError, Reason
+from calmstream.common.errors import FatalError, ForeignRecord, Reason
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.state import (
     ClosedWindow,
@@ -60,7 +60,7 @@ def test_what_is_written_is_read() -> None:
 def test_the_error_about_a_newer_version_names_the_remedy(
     decode: Decode, good: bytes, version: str
 ) -> None:
-    with pytest.raises(FatalError, match=rf"version {version} is newer .* run the newer") as stop:
+    with pytest.raises(FatalError, match=rf"version {version}, newer .* run the newer") as stop:
         decode(changed(good, v=version))
     assert "\n" not in str(stop.value)
 
@@ -71,8 +71,23 @@ def test_the_error_about_a_newer_version_names_the_remedy(
 )
 def test_what_is_no_record_is_named_as_such(decode: Decode, good: bytes, raw: bytes) -> None:
     decode(good)
-    with pytest.raises(FatalError, match="no state record"):
+    with pytest.raises(ForeignRecord):
         decode(raw)
+
+
+@both
+def test_a_record_of_another_plan_is_judged_before_its_version(decode: Decode, good: bytes) -> None:
+    for raw in (b'{"v":"9.0"}', changed(good, plan="0" * 64, v="9.0")):
+        with pytest.raises(ForeignRecord, match="another plan"):
+            decode(raw)
+
+
+@both
+def test_offsets_that_no_log_of_the_plan_reaches_are_foreign(decode: Decode, good: bytes) -> None:
+    for field in {"next_offset", "resume_from", "closed_at"} & orjson.loads(good).keys():
+        for offset in (10**15, -1, 7.0, True, "7"):
+            with pytest.raises(ForeignRecord, match=field):
+                decode(changed(good, **{field: offset}))
 
 
 @both
@@ -108,7 +123,7 @@ def test_no_field_may_be_absent(decode: Decode, good: bytes) -> None:
     for field in set(orjson.loads(good)) - {"v", "plan"}:
         body = orjson.loads(good)
         del body[field]
-        with pytest.raises(FatalError, match="damaged"):
+        with pytest.raises(ForeignRecord, match="damaged"):
             decode(orjson.dumps(body))
 
 

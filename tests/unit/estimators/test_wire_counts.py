@@ -23,7 +23,7 @@ from calmstream.estimators.wire.counts import (
 )
 from tests.support.publisher import published_plan
 
-PLAN = published_plan()
+PLAN = published_plan(windows=30)
 
 
 def tally(*counters: int) -> Tally:
@@ -35,15 +35,15 @@ def value(total: Tally | None = None) -> bytes:
     return encode_counts(PLAN, GroupCounts(3, 1, (7, 9), tally(10, 1, 2, 3, 4), total))
 
 
-counters = st.lists(
-    st.integers(0, 300) | st.integers(0, (1 << 63) - 1), min_size=5, max_size=5
-).map(lambda numbers: tally(*numbers))
+counters = st.lists(st.integers(0, 300) | st.integers(0, 1 << 53), min_size=5, max_size=5).map(
+    lambda numbers: tally(*numbers)
+)
 
 
 @settings(deadline=None)
 @given(counters, counters | st.none())
 def test_counts_are_read_back(window: Tally, total: Tally | None) -> None:
-    made = GroupCounts(12, 1, (1 << 40, 0), window, total)
+    made = GroupCounts(12, 1, (1 << 30, 0), window, total)
     assert decode_counts(PLAN, encode_counts(PLAN, made)) == made
 
 
@@ -126,6 +126,6 @@ def test_a_record_is_read_under_its_own_key_only() -> None:
 
 
 def test_a_newer_version_is_one_clear_line() -> None:
-    with pytest.raises(InvalidInput, match=r"counts of version 2\.0 are newer than 1\.1: upgrade"):
+    with pytest.raises(InvalidInput, match=r"version 2\.0, newer than 1\.1: run"):
         decode_header(PLAN, changed(v="2.0"))
-    assert decode_counts(PLAN, changed(v="1.7", later=1)).window == 3
+    assert decode_counts(PLAN, changed(later=1)).window == 3

@@ -87,7 +87,7 @@ def changes(stage: Stage, names: TopicNames) -> dict[int, ChangesRecord]:
 
 
 def final(stage: Stage, names: TopicNames, window: int) -> Snapshot:
-    assembler = SnapshotAssembler()
+    assembler = SnapshotAssembler(stage.plan)
     for record in stage.broker.records(Partition(names.snapshots, 0)):
         snapshot = assembler.read(record.key, record.value)
         if snapshot is not None and (snapshot.window, snapshot.kind) == (window, Kind.FINAL):

@@ -57,7 +57,7 @@ def test_counts_of_every_window_and_the_total_through_it_are_kept() -> None:
 def test_the_manifest_of_a_final_names_its_counts_and_no_other_does() -> None:
     bench = filled()
     work(bench.publication())
-    manifests = [decode(value or b"") for _, value in bench.snapshot_records()]
+    manifests = [decode(value or b"", bench.plan) for _, value in bench.snapshot_records()]
     found = {m.kind: m.counts for m in manifests if isinstance(m, Manifest)}
     assert found == {Kind.FINAL: True, Kind.TOTAL: False}
 

@@ -109,7 +109,7 @@ def test_a_record_with_summaries_is_read_as_it_was_written_and_valid() -> None:
     assert read_plan(plan.to_bytes()) == plan
     for record in built(plan).marginals:
         Draft202012Validator(orjson.loads(schema)).validate(orjson.loads(encode(record)))
-        assert decode(encode(record)) == record
+        assert decode(encode(record), plan) == record
 
 
 def test_a_plan_without_summaries_writes_no_such_field() -> None:
@@ -148,10 +148,11 @@ def test_a_label_without_mass_has_unknown_statistics() -> None:
     ],
 )
 def test_a_damaged_summary_is_a_foreign_record(damage: dict[str, object]) -> None:
-    record = orjson.loads(encode(built(asking(NUMBERS, "mean")).marginals[0]))
+    plan = asking(NUMBERS, "mean")
+    record = orjson.loads(encode(built(plan).marginals[0]))
     record["summaries"][0] |= damage
     with pytest.raises(ForeignRecord, match="damaged"):
-        decode(orjson.dumps(record))
+        decode(orjson.dumps(record), plan)
 
 
 @pytest.mark.parametrize(

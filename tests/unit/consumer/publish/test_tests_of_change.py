@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calmstream.broker.transport import Partition
-from calmstream.common.errors import ForeignRecord, InvalidInput, RecoverableError
+from calmstream.common.errors import ForeignRecord, RecoverableError
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.publish import build, changes, kept_counts, untested
 from calmstream.consumer.publish.untested import UntestedCounts
@@ -347,7 +347,7 @@ def test_windows_that_get_no_tests_do_not_wait(monkeypatch: pytest.MonkeyPatch) 
     [
         (None, ForeignRecord),
         (b"{", ForeignRecord),
-        (b'{"v":"2.0"}', InvalidInput),
+        (b'{"v":"2.0"}', ForeignRecord),
         (b'{"v":"1.0","plan":"x"}', ForeignRecord),
     ],
 )
@@ -358,9 +358,10 @@ def test_damaged_records_are_refused(value: bytes | None, error: type[Exception]
 
 
 def test_a_record_survives_its_encoding() -> None:
-    plan = published_plan(windows=1, groups=1)
-    family = Family("before", (0, 3), (10, 20), 2, 1, 0.01, ("paired",), "", (0.1, None), ({},))
-    record = ChangesRecord(4, (1,), (family,))
+    plan = published_plan(windows=9, groups=1)
+    table = {"attributes": ["a0"]}
+    family = Family("before", (0, 3), (10, 20), 2, 1, 0.01, ("paired",), "", (0.1, None), (table,))
+    record = ChangesRecord(4, (1, 1), (family,))
     raw = encode_changes(plan, record)
     assert decode_changes(plan, b"4/changes", raw) == record
     with pytest.raises(ForeignRecord, match="under another key"):

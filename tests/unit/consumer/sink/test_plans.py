@@ -247,7 +247,7 @@ def test_labels_that_the_target_cannot_hold_and_newer_snapshots_concern_one_plan
     built = build_set(THREE, MergedWindow(0, Kind.FINAL, (4, 4), (count_of([1] * 7),)))
     for key, value in [*built.tables(), built.closing()]:
         topics.send(THREE, key, orjson.dumps(orjson.loads(value) | {"v": "2.0"}))
-    until("three is too new", lambda: "upgrade to read it" in running.detail(THREE), 30)
+    until("three is too new", lambda: "newer than" in running.detail(THREE), 30)
     topics.write(ONE, 0)
     until("one is stored", lambda: running.metric(SETS, ONE) == 1, 30)
     assert where.results() == topics.rows(ONE)

@@ -46,7 +46,7 @@ def test_the_questions_have_answers(
     where = place(kind, tmp_path, postgres_server)
     target = where.target()
     target.open()
-    target.store([stored_set(PLAN, "calmstream", one) for one in SETS])
+    target.store([stored_set("calmstream", one) for one in SETS])
     target.close()
 
     def ask(query: str) -> list[tuple[Any, ...]]:
@@ -79,7 +79,7 @@ def test_parquet_files_are_read_by_a_pattern(
     where = place("parquet", tmp_path, None)
     target = where.target()
     target.open()
-    target.store([stored_set(PLAN, "calmstream", one) for one in SETS])
+    target.store([stored_set("calmstream", one) for one in SETS])
     monkeypatch.chdir(tmp_path)
     (query,) = re.findall(r"SELECT \* FROM read_parquet.*;", PAGE.read_text())
     rows = duckdb.sql(query.rstrip(";")).to_arrow_table()

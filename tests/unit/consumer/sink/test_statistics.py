@@ -20,7 +20,7 @@ from calmstream.consumer.sink.duckdb_file import DuckDbTarget
 from calmstream.consumer.sink.stored import StoredSet, stored_set
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.wire.snapshot import Kind
+from calmstream.estimators.wire.snapshot import Kind, decode, encode
 from calmstream.estimators.wire.table_summary import Statistic, StatisticsRow
 from tests.support.publisher import count_of, published_plan
 from tests.support.sink.postgres import PostgresServer
@@ -99,7 +99,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 
 def as_stored(*snapshots: Snapshot) -> list[StoredSet]:
-    return [stored_set(PLAN, "test", one) for one in snapshots]
+    return [stored_set("test", one) for one in snapshots]
 
 
 def test_statistics_are_stored_and_replaced_with_their_set(where: Place) -> None:
@@ -151,5 +151,5 @@ def test_statistics_that_do_not_fit_the_plan_are_a_foreign_record(
     one = snapshot(1, Kind.FINAL, 5)
     record = one.record("m\\s")
     bad = replace(record, summaries=(replace(record.summaries[0], **change),))
-    with pytest.raises(ForeignRecord, match="does not fit the plan"):
-        stored_set(PLAN, "test", Snapshot(one.manifest, {record.attributes: bad}))
+    with pytest.raises(ForeignRecord, match="damaged"):
+        decode(encode(bad), PLAN)

@@ -46,7 +46,7 @@ def snapshot(window: int, kind: Kind, revision: tuple[int, int], reports: int = 
 
 
 def as_stored(*snapshots: Snapshot, namespace: str = NAMES.namespace) -> list[StoredSet]:
-    return [stored_set(PLAN, namespace, one) for one in snapshots]
+    return [stored_set(namespace, one) for one in snapshots]
 
 
 def check(where: Place, *snapshots: Snapshot) -> None:
@@ -167,7 +167,7 @@ def test_odd_labels_and_4096_of_them_come_back_as_they_are(where: Place) -> None
     target, one = where.target(), odd_set(ODD_PLAN)
     target.check_plan(ODD_PLAN)
     target.open()
-    target.store([stored_set(ODD_PLAN, NAMES.namespace, one)])
+    target.store([stored_set(NAMES.namespace, one)])
     target.close()
     assert where.results() == expected_results(ODD_PLAN, NAMES, [one])
 
@@ -182,7 +182,7 @@ def test_nul_in_a_label_is_stored_or_refused_before_anything_is_written(where: P
         return
     target.check_plan(plan)
     target.open()
-    target.store([stored_set(plan, NAMES.namespace, one)])
+    target.store([stored_set(NAMES.namespace, one)])
     assert where.results() == expected_results(plan, NAMES, [one])
 
 

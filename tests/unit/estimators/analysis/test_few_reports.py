@@ -46,7 +46,7 @@ def published(plan: Plan, tallies: list[Tally]) -> list[MarginalRecord]:
     """Return the snapshots that readers get for these counts; check every table."""
     counts = tuple(WindowCount(tally) for tally in tallies)
     made = build_set(plan, MergedWindow(0, Kind.FINAL, (1,) * len(tallies), counts))
-    records = [decode(value) for _, value in made.tables()]
+    records = [decode(value, plan) for _, value in made.tables()]
     for record in records:
         assert isinstance(record, MarginalRecord)
         table, stderr = np.array(record.table), np.array(record.stderr)

@@ -271,7 +271,7 @@ def test_no_field_of_a_snapshot_may_be_absent(place: int) -> None:
         short = {name: value for name, value in document.items() if name != field}
         assert not SNAPSHOT.is_valid(short), field
         with pytest.raises(CalmstreamError):
-            decode(orjson.dumps(short))
+            decode(orjson.dumps(short), published_plan())
 
 
 def test_a_snapshot_with_its_association_is_valid() -> None:
@@ -286,4 +286,4 @@ def test_a_snapshot_with_its_association_is_valid() -> None:
     for _, value in [*made.tables(), made.closing()]:
         SNAPSHOT.validate(orjson.loads(value))
     assert made.manifest.analysis["pairs"]
-    assert decode(made.closing()[1]) == made.manifest
+    assert decode(made.closing()[1], with_analysis) == made.manifest

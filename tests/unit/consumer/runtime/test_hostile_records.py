@@ -1,0 +1,96 @@
+"""Whatever lies on a topic, every reader yields it or skips it, and goes on."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import orjson
+import pytest
+
+from calmstream.broker.transport import Partition
+from calmstream.common.clock import SystemClock
+from calmstream.consumer.operations.inspect import newest_states
+from calmstream.consumer.read.history import History
+from calmstream.consumer.sink.batch import SetBatch
+from calmstream.consumer.subscribe.subscribe import subscribe
+from calmstream.estimators.wire.snapshot import Kind
+from tests.support.attacks.typed_mutants import cases, mutants, verdict
+from tests.support.publisher import Bench, work
+from tests.support.serving import filled, serving_bench, wait_for
+
+CASES = cases()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_field_of_another_type_is_read_or_foreign_and_the_same_twice(name: str) -> None:
+    case = CASES[name]
+    assert verdict(case, case.encode(case.body)) == "read"
+    found: Counter[str] = Counter()
+    for raw in mutants(case):
+        one = verdict(case, raw)
+        assert verdict(case, raw) == one
+        found[one] += 1
+    assert found.keys() <= {"read", "foreign", "newer"}
+    assert found["foreign"] > found["read"] or name in ("level", "release", "claim")
+
+
+def plant(bench: Bench) -> None:
+    """Write what stopped every role: fields of wrong types, foreign versions, huge offsets."""
+    plan = bench.plan.digest
+    final = {"v": "1.3", "plan": plan, "window": 0, "kind": "final", "revision": [1] * 6}
+    bad: list[tuple[str, bytes, object]] = [
+        (bench.names.snapshots, b"0/final/a0", final | {"type": "marginal", "attributes": [1]}),
+        (
+            bench.names.snapshots,
+            b"0/final/manifest",
+            final | {"type": "manifest", "window": {"a": 1}},
+        ),
+        (bench.names.snapshots, b"0/final/manifest", final | {"revision": [None]}),
+        (bench.names.snapshots, b"0/final/manifest", {"v": "2.0"}),
+        (
+            bench.names.counts,
+            b"0/changes",
+            {"v": "1.0", "plan": plan, "window": 0, "revision": [], "families": [{"windows": []}]},
+        ),
+        (bench.names.counts, b"0/0000", {"v": "9.0"}),
+        (bench.names.state, b"0000/0", {"v": "9.0"}),
+        (bench.names.state, b"0000/0", {"v": "1.0", "plan": plan, "next_offset": 10**15}),
+    ]
+    for topic, key, body in bad:
+        bench.sink.send(topic, key, orjson.dumps(body), partition=0).wait(5)
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_no_role_stops_at_what_somebody_else_wrote(early: bool) -> None:
+    """The records lie before or after the results."""
+    bench = Bench(filled(windows=0).plan)
+    if early:
+        plant(bench)
+    for log in bench.logs:
+        log.report(0, 0, 1, 2, 3).close(0)
+    bench.put_all()
+    if not early:
+        plant(bench)
+    publication = bench.publication()
+    work(publication)
+    assert publication.follower.foreign.count == 8
+    expected = [(0, Kind.FINAL), (0, Kind.TOTAL)]
+    sets = subscribe(bench.plan, bench.broker, namespace="test", follow=False)
+    assert [(one.window, one.kind) for one in sets] == expected
+    with History(bench.plan, bench.broker, namespace="test") as history:
+        assert history.newest() == 0
+        assert history.ask(["a0"]).reports > 0
+    batch = SetBatch(bench.plan, bench.names, SystemClock(), print)
+    topics, reader = bench.broker.topics(), bench.broker.reader()
+    for record in bench.broker.records(Partition(bench.names.snapshots, 0)):
+        batch.take(record)
+    assert [(one.manifest.window, one.manifest.kind) for one in batch.sets] == expected
+    assert newest_states(bench.plan, bench.names, topics, reader, SystemClock())[0, 0].open == {}
+
+
+def test_a_reader_that_fails_makes_serve_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = filled(windows=1)
+    with serving_bench(bench) as live:
+        monkeypatch.setattr(live.service._follower, "_check_end", lambda: 1 / 0)
+        wait_for(lambda: not live.server.health.readiness().well)
+        assert "ZeroDivisionError" in live.server.health.readiness().detail
