@@ -71,11 +71,15 @@ class _Transport:
         self.close = close
         self.lingers = False
         self.written = 0
+        self.unread_since = 0.0
+        """When the client last had nothing to read; what was written since is in ``written``."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.own, name)
 
     def write(self, data: bytes) -> None:
+        if not self.own.get_write_buffer_size():
+            self.unread_since, self.written = time.monotonic(), 0
         self.written += len(data)
         self.own.write(data)
 
@@ -89,7 +93,6 @@ class Connection(HttpToolsProtocol):
     shared: Connections
     peer = ""
     _due = math.inf  # for what is to arrive, on the monotonic clock
-    _unread_since = 0.0
     _head = b""  # as far as it has arrived
     _left = 0  # of the body; -1 where only its end says how long it is
     _chunked_bytes = 0
@@ -112,7 +115,6 @@ class Connection(HttpToolsProtocol):
             return
         # Head and body of an answer are two writes; the second must not wait for the client.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._unread_since = time.monotonic()
         self._expect()
         self.shared.note_idle(self, idle=True)
 
@@ -283,11 +285,9 @@ class Connection(HttpToolsProtocol):
     def too_slow(self, now: float, grace: float = 0.0) -> bool:
         """Whether something did not arrive in time, or an answer is read too slowly."""
         unread = self._to.own.get_write_buffer_size()
-        if not unread:
-            self._unread_since, self._to.written = now, 0
         read = max(self._to.written - unread - SYSTEM_BYTES, 0)
         allowed = (grace or self.shared.limits.request_seconds) + read / LEAST_RATE
-        return now >= self._due or now - self._unread_since > allowed
+        return now >= self._due or (unread > 0 and now - self._to.unread_since > allowed)
 
     def abort(self) -> None:
         """Close at once, whatever is on its way."""

@@ -14,10 +14,13 @@ from calmstream.common.http.shares import Share
 if TYPE_CHECKING:
     from calmstream.common.http.connection import Connection
 
-SLOW_SECONDS = 1.0
+SLOW_SECONDS = 0.1
 """An answer that is read slowly for so long may lose its place to another connection."""
 
-SEARCH_SECONDS = 0.25
+SEARCH_SECONDS = 0.05
+NEW_SECONDS = 0.25
+"""So long a connection may do nothing before its request arrives, and keeps its place."""
+
 SWEEP_SECONDS = 0.5
 
 
@@ -63,7 +66,7 @@ class Connections:
         self._places = Share(limits.connections)
         self._searched = -SEARCH_SECONDS  # when no slow connection was found
         self._open: set[Connection] = set()
-        self._idle: dict[Connection, None] = {}  # the oldest first
+        self._idle: dict[Connection, float] = {}  # since when, the oldest first
 
     def __len__(self) -> int:
         return len(self._open)
@@ -87,10 +90,14 @@ class Connections:
 
     def _victim(self, peer: str) -> Connection | None:
         """Return the peer's oldest idle connection, or else one that reads its answer slowly."""
-        idle = next((c for c in self._idle if c.peer == peer), None)
         now = time.monotonic()
-        if idle is not None or now - self._searched < SEARCH_SECONDS:
-            return idle
+        if now - self._searched < SEARCH_SECONDS:
+            return None
+        for connection, since in self._idle.items():
+            if now - since < NEW_SECONDS:
+                break
+            if connection.peer == peer:
+                return connection
         slow = (c for c in self._open if c.peer == peer and c.too_slow(now, SLOW_SECONDS))
         found = next(slow, None)
         if found is None:
@@ -108,7 +115,7 @@ class Connections:
         """Note whether a connection does nothing."""
         self._idle.pop(connection, None)
         if idle and connection in self._open:
-            self._idle[connection] = None
+            self._idle[connection] = time.monotonic()
 
     async def sweep(self) -> None:
         """Close connections that are too slow, until cancelled."""

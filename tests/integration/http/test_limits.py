@@ -296,6 +296,13 @@ def test_idle_connections_make_room(tmp_path: Path, source: tuple[str, int] | No
         first = held.enter_context(connect(gateway.gateway.port, source))
         for _ in range(20):
             held.enter_context(connect(gateway.gateway.port, source))
+
+        def taken() -> bool:
+            with contextlib.suppress(ConnectionError):
+                return gateway.report(line(gateway.plan, 0)).status == 202
+            return False
+
+        until("they are idle", taken)
         for value in range(5):
             assert gateway.report(line(gateway.plan, value)).status == 202
         with contextlib.suppress(ConnectionResetError):

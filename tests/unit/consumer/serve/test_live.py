@@ -309,10 +309,10 @@ def test_what_is_no_request_is_cut() -> None:
                     connection.sendall(bytes_sent)
                     assert connection.recv(12) in {b"HTTP/1.1 431", b""}
         held = [socket.create_connection(("127.0.0.1", live.server.port), 60) for _ in range(8)]
-        for connection in held:  # five for later ones, three because they send nothing
+        for connection in held:  # refused, closed for a later one, or cut: it sends nothing
             connection.settimeout(60)
             with suppress(ConnectionResetError):
-                assert connection.recv(12) == b""
+                assert connection.recv(12) in {b"HTTP/1.1 503", b""}
             connection.close()
         wait_for(lambda: answered(live))
 
