@@ -56,7 +56,7 @@ COMMANDS = (
 
 SERVICE = frozenset(
     (
-        *("cramjam", "crc32c", "duckdb", "fastapi", "httptools", "kafka", "prometheus_client"),
+        *("cramjam", "crc32c", "fastapi", "httptools", "kafka", "prometheus_client"),
         *("psycopg", "pyarrow", "pydantic", "rich", "structlog", "uvicorn", "uvloop"),
     )
 )

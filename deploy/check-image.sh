@@ -42,7 +42,7 @@ cd /
 mount -t tmpfs -o mode=1777 tmpfs /tmp
 "${user[@]}" sh -c 'id -u; ! touch /opt/calmstream/x 2>/dev/null; ! touch /etc/x 2>/dev/null'
 "${user[@]}" calmstream --version
-"${user[@]}" python -c 'import duckdb, psycopg, pyarrow.parquet, fastapi'
+"${user[@]}" python -c 'import psycopg, pyarrow.parquet, fastapi'
 data=$("${user[@]}" python -c 'import calmstream.data as d; print(d.__path__[0])')/adult.csv.gz
 "${user[@]}" calmstream plan "$data" --columns sex,income --epsilon 2 --users 1000 --k 2 \
     --window 5s --grace 1s --skew 1s --lifetime 10m --name image-check --out /tmp/plan.json >/dev/null
@@ -59,7 +59,7 @@ trap 'kill -9 $service 2>/dev/null || true' EXIT
 "${user[@]}" calmstream produce "${where[@]}" --records "$data" --rate 3000 2>/dev/null
 "${user[@]}" CALMSTREAM_HTTP_PORT=19464 calmstream health && echo healthy
 "${user[@]}" calmstream export "${where[@]}" --kind final --marginal sex,income | head -3
-"${user[@]}" calmstream sink "${where[@]}" --to duckdb:/tmp/results.duckdb --once
+"${user[@]}" calmstream sink "${where[@]}" --to parquet:/tmp/results --once
 kill -TERM "$service"
 status=0
 wait "$service" || status=$?

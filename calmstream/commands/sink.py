@@ -1,4 +1,4 @@
-"""``calmstream sink``: keep published tables in PostgreSQL, DuckDB or Parquet files."""
+"""``calmstream sink``: keep published tables in PostgreSQL or Parquet files."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.plans.folder import PlanFolder
 from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
 from calmstream.consumer.runtime.service import configure_logging, run_service
+from calmstream.consumer.sink.addresses import target_of
 from calmstream.consumer.sink.follower import SinkFollower, Totals
 from calmstream.consumer.sink.metrics import sink_metrics
 from calmstream.consumer.sink.once import OnceForEach
-from calmstream.consumer.sink.target import Target, target_of
+from calmstream.consumer.sink.target import Target
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 
@@ -33,7 +34,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser(
         "sink",
-        help="keep published tables in PostgreSQL, DuckDB or Parquet files",
+        help="keep published tables in PostgreSQL or Parquet files",
         description="Follow the snapshots topic and store every complete set of tables, one row "
         "for each cell, until SIGTERM or SIGINT. A set is stored as a whole or not at all, and a "
         "newer one replaces it. At a start nothing is lost or doubled. Joins no consumer group. "
@@ -47,7 +48,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         required=True,
         metavar="TARGET",
         help="postgresql://[USER@]HOST[:PORT]/DATABASE (password: PGPASSWORD or ~/.pgpass), "
-        "duckdb:FILE or parquet:DIR",
+        "parquet:DIR",
     )
     parser.add_argument("--once", action="store_true", help="store what is published now and exit")
     arguments.add_http(parser, port="9464; with --once none")

@@ -70,7 +70,7 @@ class PostgresTarget:
             if any("\0" in label for label in attribute.labels):
                 raise InvalidInput(
                     f"--to: PostgreSQL cannot store the character U+0000 in a label of "
-                    f"attribute {attribute.name!r}; use duckdb:FILE or parquet:DIR"
+                    f"attribute {attribute.name!r}; use parquet:DIR"
                 )
 
     def open(self) -> None:

@@ -1,4 +1,4 @@
-"""What the follower expects of a target, and how an address such as ``duckdb:FILE`` becomes one."""
+"""What the follower expects of a target."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
-from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
+from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.sink.stored import StoredSet
 from calmstream.estimators.plan import Plan
 
@@ -77,35 +76,6 @@ class Target(Protocol):
 
     def close(self) -> None:
         """Release everything."""
-
-
-def target_of(address: str) -> Target:
-    """Return the target of an address; nothing is opened or created.
-
-    Args:
-        address: ``postgresql://...``, ``duckdb:FILE`` or ``parquet:DIR``.
-
-    Raises:
-        InvalidInput: it is no such address. The message does not repeat the address, which may
-            contain a password.
-        ModuleNotFoundError: the target's driver is not installed.
-    """
-    scheme, _, rest = address.partition(":")
-    if scheme in ("postgresql", "postgres") and rest.startswith("//"):
-        from calmstream.consumer.sink.postgres import PostgresTarget
-
-        return PostgresTarget(address)
-    if scheme == "duckdb" and rest.startswith(":"):
-        raise InvalidInput("--to: a database in memory is lost at the end: state a file")
-    if scheme == "duckdb" and rest:
-        from calmstream.consumer.sink.duckdb_file import DuckDbTarget
-
-        return DuckDbTarget(Path(rest))
-    if scheme == "parquet" and rest:
-        from calmstream.consumer.sink.parquet_files import ParquetTarget
-
-        return ParquetTarget(Path(rest))
-    raise InvalidInput("--to: expected postgresql://..., duckdb:FILE or parquet:DIR")
 
 
 @contextmanager

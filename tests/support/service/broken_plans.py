@@ -158,7 +158,7 @@ class Soak:
         self.folder = directory / "plans"
         self.folder.mkdir()
         self.outcome = Outcome()
-        self._results = directory / "results.duckdb"
+        self._results = directory / "results"
         self._windows = windows
         self._broker = connect(bootstrap)
         self._sink = self._broker.sink()
@@ -179,7 +179,7 @@ class Soak:
             settings={"PYTHONPATH": f"{shim}{os.pathsep}{product}"},
         )
         self.storing = Process(
-            directory / "sink.log", "sink", *self._options, "--to", f"duckdb:{self._results}"
+            directory / "sink.log", "sink", *self._options, "--to", f"parquet:{self._results}"
         )
         self.sender = Sender(bootstrap, self.namespace, self.healthy)
 
@@ -293,9 +293,11 @@ class Soak:
     def _read(self, query: str) -> list[tuple[object, ...]]:
         def rows() -> list[tuple[object, ...]] | None:
             try:
-                with duckdb.connect(str(self._results), read_only=True) as connection:
+                with duckdb.connect() as connection:
+                    files = f"{self._results}/**/*.parquet"
+                    connection.execute(f"CREATE VIEW results AS FROM read_parquet('{files}')")
                     return connection.execute(query).fetchall()
-            except duckdb.Error:  # the sink has the file open
+            except duckdb.Error:  # there is no file yet
                 return None
 
         found: list[list[tuple[object, ...]]] = []

@@ -9,12 +9,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import orjson
 import pyarrow.parquet as pq
 
 from calmstream.broker.names import TopicNames
-from calmstream.consumer.sink.target import Target, target_of
+from calmstream.consumer.sink.addresses import target_of
+from calmstream.consumer.sink.target import Target
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.plan import Plan
 from tests.support.sink.postgres import PASSWORD, PostgresServer
@@ -27,7 +27,7 @@ SET_COLUMNS = (
     "output_namespace", "plan", "plan_name", "window_number", "kind", "window_start",
     "window_end", "revision", "offsets", "reports", "rejected", "withheld", "method", "epsilon",
 )  # fmt: skip
-KINDS = ("postgresql", "duckdb", "parquet")
+KINDS = ("postgresql", "parquet")
 
 Row = tuple[Any, ...]
 
@@ -76,16 +76,6 @@ def place(kind: str, directory: Path, server: PostgresServer | None) -> Place:
     if kind == "postgresql":
         assert server is not None
         return postgres_place(server, server.database())
-    if kind == "duckdb":
-        file = directory / "results.duckdb"
-
-        def read_duckdb(table: str, columns: tuple[str, ...]) -> list[Row]:
-            query = f"SELECT {', '.join(columns)} FROM {table}"
-            with duckdb.connect(str(file), read_only=True) as connection:
-                rows = connection.sql(query).to_arrow_table().to_pylist()
-            return [tuple(row.values()) for row in rows]
-
-        return Place(kind, f"duckdb:{file}", {}, read_duckdb)
     folder = directory / "results"
 
     def read_parquet(table: str, columns: tuple[str, ...]) -> list[Row]:

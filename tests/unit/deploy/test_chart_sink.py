@@ -9,8 +9,9 @@ from calmstream.cli import parser
 from calmstream.common.settings import variables
 from calmstream.connect import SecurityConfig
 from calmstream.consumer.runtime.config import HttpConfig
+from calmstream.consumer.sink.addresses import target_of
 from calmstream.consumer.sink.postgres import PostgresTarget
-from calmstream.consumer.sink.target import STOP_SECONDS, target_of
+from calmstream.consumer.sink.target import STOP_SECONDS
 from tests.support.deploy import LOCAL, SINK, assert_confined, chart_values, check_values, load
 
 

@@ -73,7 +73,6 @@ def test_the_modules_are_those_of_the_extra() -> None:
         for distribution in distributions:
             imported.setdefault(distribution.lower().replace("_", "-"), set()).add(module)
     modules = {m for name in named for m in imported[name] if not m.startswith("_")}
-    modules.discard("adbc_driver_duckdb")  # a second interface of duckdb, which nothing uses
     assert modules | {"pydantic"} == MODULES
 
 

@@ -16,9 +16,9 @@ from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.sink import follower as module
-from calmstream.consumer.sink.duckdb_file import DuckDbTarget
 from calmstream.consumer.sink.follower import SinkFollower
 from calmstream.consumer.sink.metrics import FAILURES, FINALS, SETS, WAITING, sink_metrics
+from calmstream.consumer.sink.parquet_files import ParquetTarget
 from calmstream.consumer.sink.stored import StoredSet
 from calmstream.consumer.sink.target import Stored
 from calmstream.consumer.subscribe.assembler import Snapshot
@@ -51,7 +51,7 @@ class Topic:
         self._sink.send(NAMES.snapshots, key, value, partition=0).wait(10)
 
 
-class Flaky(DuckDbTarget):
+class Flaky(ParquetTarget):
     """A real target whose calls fail while ``failing`` is set."""
 
     failing = False
@@ -67,7 +67,7 @@ class Flaky(DuckDbTarget):
 class Running:
     """A follower on a thread of its own."""
 
-    def __init__(self, topic: Topic, target: DuckDbTarget, **options: object) -> None:
+    def __init__(self, topic: Topic, target: ParquetTarget, **options: object) -> None:
         self.registry = CollectorRegistry()
         self.follower = SinkFollower(
             PLAN,
@@ -105,7 +105,7 @@ class Running:
 
 @pytest.fixture
 def where(tmp_path: Path) -> Place:
-    return place("duckdb", tmp_path, None)
+    return place("parquet", tmp_path, None)
 
 
 @pytest.fixture

@@ -21,10 +21,10 @@ from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.sink import plans as module
-from calmstream.consumer.sink.duckdb_file import DuckDbTarget
 from calmstream.consumer.sink.follower import SinkFollower
 from calmstream.consumer.sink.metrics import sink_metrics
 from calmstream.consumer.sink.once import OnceForEach
+from calmstream.consumer.sink.parquet_files import ParquetTarget
 from calmstream.consumer.sink.stored import StoredSet
 from calmstream.consumer.sink.target import Stored
 from calmstream.consumer.subscribe.assembler import Snapshot
@@ -76,7 +76,7 @@ class Topics:
         return sorted(rows)
 
 
-class Target(DuckDbTarget):
+class Target(ParquetTarget):
     """A real target that is away or refuses a plan if the test wants it; notes overlaps."""
 
     away = False
@@ -143,7 +143,7 @@ class Running:
 
 @pytest.fixture
 def where(tmp_path: Path) -> Place:
-    return place("duckdb", tmp_path, None)
+    return place("parquet", tmp_path, None)
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ def test_all_plans_wait_for_a_target_that_is_away_and_a_stop_does_not(
     target.away = False
     again = run(topics, ONE, TWO)
     until("the rest is stored", lambda: again.metric(SETS, ONE) == 1, 30)
-    again.end()  # DuckDB lets nobody read while two compares what it has read with the file
+    again.end()
     assert where.results() == topics.rows(ONE, TWO)
 
 

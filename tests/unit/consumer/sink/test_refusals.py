@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
-import duckdb
 import orjson
 import psycopg
 import pytest
 
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.common.files import exclusive
-from calmstream.consumer.sink import duckdb_file, patience, postgres_schema
-from calmstream.consumer.sink.duckdb_file import DuckDbTarget
-from calmstream.consumer.sink.target import SCHEMA_VERSION, target_of
+from calmstream.consumer.sink import patience, postgres_schema
+from calmstream.consumer.sink.addresses import target_of
+from calmstream.consumer.sink.target import SCHEMA_VERSION
 from tests.support.ports import free_port
 from tests.support.sink.postgres import PASSWORD, PostgresServer
 from tests.support.sink.targets import KINDS, Place, place, postgres_place
@@ -27,8 +24,7 @@ from tests.support.sink.targets import KINDS, Place, place, postgres_place
         "",
         "mysql://root:secret@host/db",
         "postgresql:secret",
-        "duckdb:",
-        "duckdb::memory:",
+        "duckdb:results.duckdb",
         "parquet:",
         "secret",
         "postgresql://user:secret%zz@host/db",
@@ -72,9 +68,6 @@ def set_version(where: Place, postgres_server: PostgresServer | None, version: i
         assert postgres_server is not None
         with postgres_server.connect(where.address.rsplit("/", 1)[1]) as connection:
             connection.execute("UPDATE calmstream.schema_version SET version = %s", (version,))
-    elif where.kind == "duckdb":
-        with duckdb.connect(where.address.partition(":")[2]) as connection:
-            connection.execute("UPDATE schema_version SET version = ?", [version])
     else:
         file = Path(where.address.partition(":")[2]) / "calmstream-sink.json"
         file.write_bytes(orjson.dumps({"version": version}))
@@ -97,7 +90,7 @@ def test_a_newer_version_is_refused(
 
 
 def test_tables_of_another_program_are_refused(
-    postgres_server: PostgresServer, tmp_path: Path, impatient: None
+    postgres_server: PostgresServer,
 ) -> None:
     database = postgres_server.database()
     with postgres_server.connect(database) as connection:
@@ -105,40 +98,20 @@ def test_tables_of_another_program_are_refused(
     target = postgres_place(postgres_server, database).target()
     with pytest.raises(FatalError, match="tables of another program"):
         target.open()
-    file = tmp_path / "other.duckdb"
-    with duckdb.connect(str(file)) as connection:
-        connection.execute("CREATE TABLE results (x int)")
-    with pytest.raises(FatalError, match="tables of another program"):
-        target_of(f"duckdb:{file}").open()
-    file.write_bytes(b"no database" * 1000)
-    with pytest.raises((FatalError, RecoverableError), match=r"DuckDB .*other\.duckdb"):
-        target_of(f"duckdb:{file}").open()
-
-
-@pytest.mark.parametrize("name", ["data.csv", "data.json"])
-def test_a_data_file_is_no_database(name: str, tmp_path: Path) -> None:
-    """DuckDB would keep the tables in memory, and lose them."""
-    file = tmp_path / name
-    text = "a,b\n1,2\n" if name.endswith("csv") else '[{"a": 1}]'
-    file.write_text(text)
-    with pytest.raises(FatalError, match="is not a DuckDB file"):
-        target_of(f"duckdb:{file}").open()
-    assert file.read_text() == text
 
 
 def test_unusable_directories_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    for address in (f"parquet:{file}/results", f"duckdb:{file}/results.duckdb"):
-        with pytest.raises(FatalError, match=str(file)):
-            target_of(address).open()
+    with pytest.raises(FatalError, match=str(file)):
+        target_of(f"parquet:{file}/results").open()
     (tmp_path / "calmstream-sink.json").write_text("[]")
     with pytest.raises(FatalError, match="is damaged"):
         target_of(f"parquet:{tmp_path}").open()
 
 
 def test_a_schema_of_an_older_version_is_migrated(
-    postgres_server: PostgresServer, tmp_path: Path
+    postgres_server: PostgresServer,
 ) -> None:
     step = "CREATE TABLE {}later (x INTEGER)"
     database = postgres_server.database()
@@ -157,14 +130,6 @@ def test_a_schema_of_an_older_version_is_migrated(
             postgres_schema.migrate(connection, wrong)
         postgres_schema.migrate(connection, later)
         assert connection.execute("SELECT to_regclass('calmstream.third')").fetchall() == [(None,)]
-    file = tmp_path / "results.duckdb"
-    DuckDbTarget(file).open()
-    later = (*duckdb_file.MIGRATIONS, step.format(""))
-    for _ in range(2):
-        DuckDbTarget(file, later).open()
-    with duckdb.connect(str(file)) as connection:
-        assert connection.execute("SELECT version FROM schema_version").fetchall() == [(3,)]
-        assert connection.execute("SELECT count(*) FROM later").fetchall() == [(0,)]
 
 
 @pytest.fixture
@@ -181,24 +146,6 @@ def test_a_directory_that_is_locked_is_a_failure_that_passes(
     with exclusive(tmp_path / "calmstream-sink", wait=True), in_use:
         target.store([])
     target.open()
-
-
-def test_a_file_that_another_process_has_open_is_a_failure_that_passes(
-    tmp_path: Path, impatient: None
-) -> None:
-    where = place("duckdb", tmp_path, None)
-    where.target().open()
-    file = where.address.partition(":")[2]
-    hold = f"import duckdb; held = duckdb.connect({file!r}); print('open', flush=True); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"open\n"
-        with pytest.raises(RecoverableError, match=r"DuckDB .*results\.duckdb: .*lock"):
-            where.target().open()
-        holder.communicate(b"\n", timeout=60)
-    where.target().open()
 
 
 def test_no_password_is_in_what_is_shown(postgres_server: PostgresServer) -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import orjson
 import pyarrow.parquet as pq
 import pytest
@@ -14,17 +13,14 @@ import pytest
 from calmstream.common.errors import ForeignRecord
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
-from calmstream.consumer.sink import duckdb_file, postgres_schema
 from calmstream.consumer.sink.arrow_rows import STATISTICS
-from calmstream.consumer.sink.duckdb_file import DuckDbTarget
 from calmstream.consumer.sink.stored import StoredSet, stored_set
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.wire.snapshot import Kind, decode, encode
 from calmstream.estimators.wire.table_summary import Statistic, StatisticsRow
 from tests.support.publisher import count_of, published_plan
-from tests.support.sink.postgres import PostgresServer
-from tests.support.sink.targets import KINDS, Place, place, plain, postgres_place
+from tests.support.sink.targets import KINDS, Place, place, plain
 
 DOMAIN = Domain.from_dictionary(
     [
@@ -113,25 +109,6 @@ def test_statistics_are_stored_and_replaced_with_their_set(where: Place) -> None
     target.close()
     assert stored(where) == expected(final, total)
     assert len(stored(where)) == 14
-
-
-def test_a_target_of_the_version_before_gets_the_table(
-    postgres_server: PostgresServer, tmp_path: Path
-) -> None:
-    database = postgres_server.database()
-    with postgres_server.connect(database) as connection:
-        postgres_schema.migrate(connection, postgres_schema.MIGRATIONS[:1])
-    file = tmp_path / "results.duckdb"
-    DuckDbTarget(file, duckdb_file.MIGRATIONS[:1]).open()
-    final = snapshot(1, Kind.FINAL, 5)
-    for where in (postgres_place(postgres_server, database), place("duckdb", tmp_path, None)):
-        target = where.target()
-        target.open()
-        target.store(as_stored(final))
-        target.close()
-        assert stored(where) == expected(final)
-    with duckdb.connect(str(file)) as connection:
-        assert connection.execute("SELECT version FROM schema_version").fetchall() == [(2,)]
 
 
 @pytest.mark.parametrize(
