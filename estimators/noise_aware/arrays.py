@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,3 +11,5 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
+Reals = NDArray[np.floating[Any]]
+"""Numbers of single or double precision."""

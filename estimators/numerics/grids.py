@@ -1,6 +1,6 @@
 """Distributions of positive numbers on grids that are evenly spaced in the logarithm.
 
-Samplers draw scale parameters from their exact conditional distributions on such grids.
+The prior scales of a design are learnt on such grids.
 """
 
 from __future__ import annotations
@@ -38,21 +38,6 @@ class LogGrid:
 
 
 @dataclass(frozen=True)
-class HalfNormal(LogGrid):
-    """Half-normal prior of a scale: uniform up to about `size`, next to nothing far above it."""
-
-    size: float  # Deviation of the half-normal factor
-    # What is uniform near 0: the density of the scale itself (true) or of its logarithm (false). In
-    # the logarithm "no effect" is likely beforehand; else intervals stay wide without data.
-    level: bool = False
-
-    def log_density(self, scale: Floats) -> Floats:
-        """Return the log density of ``log scale``, up to a constant."""
-        even = np.log(scale) if self.level else 0.0
-        return np.asarray(even - 0.5 * np.square(scale / self.size))
-
-
-@dataclass(frozen=True)
 class LogNormal(LogGrid):
     """Prior of a scale whose logarithm is normal about ``log median``, of deviation ``spread``."""
 
@@ -62,11 +47,3 @@ class LogNormal(LogGrid):
     def log_density(self, scale: Floats) -> Floats:
         """Return the log density of ``log scale``, up to a constant."""
         return np.asarray(-0.5 * np.square(np.log(scale / self.median) / self.spread))
-
-
-def half_cauchy(ratio: Floats) -> Floats:
-    """Return the density of the logarithm of a half-Cauchy variable, up to a constant.
-
-    ``ratio`` is the variable divided by its scale.
-    """
-    return np.asarray(ratio / (1.0 + np.square(ratio)))

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.methods.noise_aware import NoiseAware
-from calmstream.estimators.noise_aware import model
 from calmstream.estimators.noise_aware.input.features import Features
-from calmstream.estimators.noise_aware.input.ordered import Levels
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.planning import default_marginals
 from calmstream.evaluation.population import collect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from calmstream.estimators.tally import Tally
@@ -34,12 +28,6 @@ def domain_of(*cardinalities: int) -> Domain:
             for i, r in enumerate(cardinalities)
         )
     )
-
-
-def plain_levels(size: int, without_place: int = 0) -> Levels:
-    """Levels of equal widths in the order of their codes; some last ones have no place."""
-    ordered = np.arange(size) < size - without_place
-    return Levels(np.zeros(size), ordered, np.zeros(size, bool), np.arange(size), stated=True)
 
 
 def crossed(features: Features) -> NDArray[np.bool_]:
@@ -71,15 +59,6 @@ def plan_for(domain: Domain, epsilon: str, users: int, k: int) -> Plan:
 
 def tallies_of(plan: Plan, codes: NDArray[Any], seed: int) -> list[Tally]:
     return collect(plan, codes, np.random.SeedSequence(seed), exact=True)
-
-
-@contextmanager
-def without_joint_of_categories() -> Iterator[None]:
-    """Fit only the low-rank model to domains with categories."""
-    with pytest.MonkeyPatch.context() as patch:
-        rows = tuple(row for row in model.REGIMES if not row.categories)
-        patch.setattr(model, "REGIMES", rows)
-        yield
 
 
 def chain(n: int, d: int, seed: int, *, keep: float = 0.7) -> NDArray[np.uint16]:

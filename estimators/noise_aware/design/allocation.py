@@ -24,12 +24,6 @@ from calmstream.estimators.noise_aware.arrays import Floats
 from calmstream.estimators.noise_aware.design.exchangeable import Scenario, variances
 from calmstream.estimators.noise_aware.design.triples import Triples
 from calmstream.estimators.noise_aware.input.statistics import cell_variance
-from calmstream.estimators.noise_aware.models.joint import (
-    MAX_ATTRIBUTES,
-    MAX_ORDER,
-    READ_ORDER,
-    SMALL,
-)
 from calmstream.estimators.noise_aware.priors import (
     SCENARIO_MEANS,
     STRONG_THIRD,
@@ -58,6 +52,12 @@ are at least this part of the expected error; elsewhere such views gain nothing 
 
 LEAST_REGRET = 0.25
 """Least logarithm of the ratio of errors, to the best design's, that changes a design."""
+
+SMALL, MAX_ATTRIBUTES = 9, 16
+"""Up to so many bits views of four are considered, and from there on up to so many all of three."""
+
+MAX_ORDER, READ_ORDER = 4, 3
+"""Highest order of interactions that the design assumes, and of moments that it reads beyond."""
 
 STEPS = 60
 """Multiplicative steps of shares: enough for shares that hardly change."""

@@ -2,7 +2,7 @@
 
 A report on one of many levels says little about wide ranges. A report on one sign, the parity of
 some of the highest bits of the level, says much about them. The shares have the least expected
-error under the prior of smooth margins (`models.smooth_margin`). See noise-aware.md, section 3.
+error under the prior of margins with an order (`causes.margins`). See noise-aware.md, section 3.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.noise_aware import priors
 from calmstream.estimators.noise_aware.arrays import Floats
+from calmstream.estimators.noise_aware.causes.margins import second_order
 from calmstream.estimators.noise_aware.design.allocation import oracle
 from calmstream.estimators.noise_aware.input.ordered import Levels
-from calmstream.estimators.noise_aware.models.smooth_margin import second_order
 from calmstream.estimators.numerics.hadamard import signs
 
 LEAST_LEVELS = 16

@@ -1,7 +1,7 @@
 """The order of labels that are numbers, where nobody stated an order.
 
 Labels such as ``3``, ``1,500``, ``18-24``, ``0..9``, ``[0, 5)``, ``< 1 year`` and ``65+`` have one.
-See noise-aware.md, section 11.
+See noise-aware.md, section 7.
 """
 
 from __future__ import annotations

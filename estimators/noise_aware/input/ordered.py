@@ -1,7 +1,7 @@
 """Which attributes have an order, and unbiased estimates of their margins with exact covariances.
 
 All views that contain an attribute say something about its margin. Their estimates are pooled by
-generalised least squares. See noise-aware.md, section 11.
+generalised least squares. See noise-aware.md, section 7.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class OrderedMargins:
             precision = np.linalg.inv(covariance)
             total += precision
             weighted += precision @ mechanism.table(counts, n, shape, axes)
-        signs = self._signs(i, expected)
+        signs = self.signs(i, expected)
         if signs is not None:
             total += (signs.rows.T / signs.variances) @ signs.rows
             weighted += signs.rows.T @ (signs.values / signs.variances)
@@ -181,7 +181,7 @@ class OrderedMargins:
                 if n > 0 and i in view.attributes:
                     yield view, mechanism, n, counts
 
-    def _signs(self, i: int, expected: Floats) -> Signs | None:
+    def signs(self, i: int, expected: Floats) -> Signs | None:
         """Return the estimates of the signs of attribute i; None without reports on any."""
         found = [
             _sign(view, mechanism, n, counts, expected)

@@ -13,9 +13,7 @@ from calmstream.estimators.kinds import Ordered
 from calmstream.estimators.methods.noise_aware import NoiseAware
 from calmstream.estimators.noise_aware.design import coarse_views
 from calmstream.estimators.noise_aware.design.allocation import oracle
-from calmstream.estimators.noise_aware.input.features import Features
 from calmstream.estimators.noise_aware.input.ordered import Levels, OrderedMargins, levels_of
-from calmstream.estimators.noise_aware.input.statistics import collect
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.pilots import Pooled
 from calmstream.estimators.plan.request import Request
@@ -157,19 +155,6 @@ def test_signs_are_estimated_beside_the_pooled_estimate(plan: Plan) -> None:
     assert (np.abs(both.signs.values - truth) < 5.0 * np.sqrt(variances)).all()
     more = rows.T @ np.diag(1.0 / variances) @ rows
     np.testing.assert_allclose(both.precision, tables.precision + more, rtol=1e-8, atol=1e-6)
-
-
-def test_the_posterior_of_categories_reads_tables_only(plan: Plan) -> None:
-    codes = np.random.default_rng(2).integers([32, 3], size=(5000, 2)).astype(np.uint16)
-    tallies = tallies_of(plan, codes, 1)
-    kept = [
-        replace(t, n=t.n * np.array([v.kind == "cell" for v in g.views]))
-        for g, t in zip(plan.groups, tallies, strict=True)
-    ]
-    features = Features((32, 3))
-    one, two = (collect(plan, own, features) for own in (tallies, kept))
-    assert (one.products == two.products).all()
-    assert (one.mean_precision == two.mean_precision).all()
 
 
 def test_a_plan_with_signs_teaches_the_next_one(plan: Plan) -> None:

@@ -10,26 +10,17 @@ import pytest
 
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import Number, Ordered
-from calmstream.estimators.noise_aware.input.features import Features
 from calmstream.estimators.noise_aware.input.ordered import (
-    MarginEstimate,
     OrderedMargins,
     levels_of,
 )
-from calmstream.estimators.noise_aware.input.statistics import Statistics, collect
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
-from calmstream.estimators.noise_aware.models import low_rank, ordered_margins
-from calmstream.estimators.noise_aware.models.ordered_margins import SELECTION, share_of_smooth
-from calmstream.estimators.noise_aware.models.smooth_margin import SmoothMargin
-from calmstream.estimators.noise_aware.priors import LEVEL_SHARE, SHARE_VARIANCE
-from calmstream.estimators.noise_aware.tables.moments import MomentTables
 from calmstream.estimators.plan.pilots import Pooled
 from tests.support.noise_aware import (
     domain_of,
     plan_for,
     tallies_of,
     truth,
-    without_joint_of_categories,
 )
 
 if TYPE_CHECKING:
@@ -134,31 +125,6 @@ def test_the_pooled_estimate_is_that_of_generalised_least_squares() -> None:
     assert OrderedMargins(pooled, empty).estimate(0, expected) is None
 
 
-def test_the_weight_of_the_smooth_margin_minimises_an_unbiased_estimate_of_the_error() -> None:
-    """Two linear estimates of a normal mean, of which the weight of least error is known."""
-    size, deviation = 40, 0.5
-    random = np.random.default_rng(4)
-    mean = random.normal(size=size)
-    one, two = 1.0, 0.2  # the estimate itself, and one that is shrunk too much
-    error = [np.square((1 - g) * mean).sum() + size * (g * deviation) ** 2 for g in (one, two)]
-    cross = (1 - one) * (1 - two) * np.square(mean).sum() + size * one * two * deviation**2
-    best = (error[1] - cross) / (error[0] + error[1] - 2 * cross)
-    assert 0.6 < best < 0.9
-    spread = np.sqrt(2.0) * np.array([[1.0], [-1.0]]) * np.full(size, deviation / np.sqrt(2.0))
-    found = []
-    for _ in range(400):
-        x = mean + deviation * random.normal(size=size)
-        estimate = MarginEstimate(x, np.eye(size) / deviation**2, x)
-        # Draws whose variance is gain times the variance of the estimate. Those of the smooth
-        # margin have less by the factor `SELECTION`.
-        smooth = SmoothMargin(one * x, np.sqrt(one / SELECTION) * spread)
-        found.append(share_of_smooth(estimate, smooth, two * x, np.sqrt(two) * spread))
-    known = SHARE_VARIANCE / (SHARE_VARIANCE + deviation**2 / (0.64 * np.square(mean).sum()))
-    expected = known * best + (1 - known) * LEVEL_SHARE
-    assert np.mean(found) == pytest.approx(expected, abs=0.03)
-    assert share_of_smooth(estimate, smooth, smooth.mean, spread) == LEVEL_SHARE
-
-
 @pytest.fixture(scope="module")
 def models() -> tuple[Domain, np.ndarray, NoiseAwareModel, NoiseAwareModel]:
     domain = domain_of(24, 12, 2)
@@ -166,8 +132,7 @@ def models() -> tuple[Domain, np.ndarray, NoiseAwareModel, NoiseAwareModel]:
     plan = plan_for(domain, "1", len(codes), 2)
     tallies = tallies_of(plan, codes, 4)
     pooled = Pooled(ordered(domain, 0, 1), 2, plan.groups, plan.mechanisms)
-    with without_joint_of_categories():
-        return domain, codes, NoiseAwareModel(plan, tallies), NoiseAwareModel(pooled, tallies)
+    return domain, codes, NoiseAwareModel(plan, tallies), NoiseAwareModel(pooled, tallies)
 
 
 Models = tuple[Domain, np.ndarray, NoiseAwareModel, NoiseAwareModel]
@@ -213,40 +178,10 @@ def test_larger_tables_have_the_smooth_margins(models: Models) -> None:
         np.testing.assert_allclose(found, margin, atol=2e-4)
 
 
-def test_margins_with_an_order_state_the_deviations_of_their_draws_times_1_1(
-    models: Models,
-) -> None:
-    *_, plain, smooth = models
-    for model, inflation in ((plain, 1.25), (smooth, 1.1)):
-        assert isinstance(model.fitted, MomentTables)
-        _, drawn = model.fitted._drawn((0,))
-        stated = model.fitted.answer((0,))[1]
-        np.testing.assert_allclose(stated, inflation * drawn.std(axis=0))
-        halves = np.repeat(np.eye(2), 12, axis=1)
-        _, covariance = model.fitted.grouped((0,), [halves])
-        half = inflation * (drawn @ halves[0]).std()
-        assert np.sqrt(covariance[0, 0]) == pytest.approx(half)
-        _, drawn = model.fitted._drawn((0, 2))
-        np.testing.assert_allclose(model.fitted.answer((0, 2))[1], 1.25 * drawn.std(axis=0))
-
-
 def test_attributes_without_an_order_nearly_keep_their_answers(models: Models) -> None:
     _, _, plain, smooth = models
     before, after = plain.marginal((2,)), smooth.marginal((2,))
     assert (np.abs(before.table - after.table) < before.stderr).all()
-    assert "smooth margins of ordered attributes" in smooth.processing
-    assert plain.processing == NoiseAwareModel.processing
-
-
-def test_a_domain_without_an_order_keeps_the_very_posterior() -> None:
-    domain = domain_of(3, 2)
-    plan = plan_for(domain, "1", 100, 2)
-    tallies = tallies_of(plan, records((3, 2), 100, 1), 1)
-    features = Features((3, 2))
-    statistics = collect(plan, tallies, features)
-    labels = [attribute.labels for attribute in domain.attributes]
-    found = ordered_margins.fit(features, statistics, OrderedMargins(plan, tallies), labels)
-    assert (found.products == low_rank.fit(features, statistics).products).all()
 
 
 def test_labels_that_are_numbers_have_an_order_that_nobody_stated() -> None:
@@ -271,21 +206,6 @@ def test_labels_that_are_numbers_have_an_order_that_nobody_stated() -> None:
         ]
         ratios.append(errors[1] / errors[0])
     assert np.mean(ratios) < 0.75
-
-
-def test_margins_from_first_moments_are_those_of_the_whole_model_without_pairs() -> None:
-    features = Features((30,))
-    random = np.random.default_rng(8)
-    shares = random.dirichlet(np.full(30, 0.5))
-    means = np.sqrt(30.0) * (shares - 1.0 / 30.0) + 0.05 * random.normal(size=30)
-    none = np.zeros((30, 30))
-    statistics = Statistics(means, np.full(30, 400.0), none, none, {})
-    one, drawn = low_rank.fit_margins(features, statistics)
-    whole = low_rank.fit(features, statistics)
-    spread = np.sqrt(whole.mean_variance)
-    assert (np.abs(one - whole.means) < 0.6 * spread + 1e-3).all()
-    assert drawn.shape == whole.drawn_means.shape
-    assert drawn.std(axis=0).sum() == pytest.approx(spread.sum(), rel=0.25)
 
 
 def test_few_reports_give_tables() -> None:

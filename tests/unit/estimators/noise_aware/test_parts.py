@@ -9,14 +9,10 @@ import numpy as np
 import pytest
 
 from calmstream.estimators.mechanisms.adaptive import best_oracle
-from calmstream.estimators.noise_aware import priors
 from calmstream.estimators.noise_aware.design import allocation
 from calmstream.estimators.noise_aware.input import correlated
 from calmstream.estimators.noise_aware.input.features import Features
 from calmstream.estimators.noise_aware.input.statistics import cell_variance, collect
-from calmstream.estimators.noise_aware.models.horseshoe import draw_scales, gains, shapes
-from calmstream.estimators.noise_aware.tables.mixed import share_of_first
-from calmstream.estimators.numerics.grids import half_cauchy
 from calmstream.estimators.numerics.hadamard import transform
 from calmstream.estimators.numerics.raking import outer, rake, valid_pair
 from calmstream.estimators.numerics.sampling import erf, truncated
@@ -138,56 +134,6 @@ def test_erf_and_truncation() -> None:
     assert variance[0] == 0.0
 
 
-def test_gains_keep_signals_and_drop_noise() -> None:
-    random = np.random.default_rng(2)
-    noise = np.full(200, 0.01)
-    gain, _ = gains(random.normal(0, 0.1, 200), noise, 0.3)
-    assert gain.mean() < 0.1
-    loud = random.normal(0, 0.1, 200)
-    loud[:3] += 1.0
-    gain, doubt = gains(loud, noise, 0.3)
-    assert gain[:3].min() > 0.9
-    assert gain[3:].mean() < 0.25
-    assert (doubt >= 0).all()
-
-
-def test_risk_prefers_the_estimate_that_is_nearer_the_truth() -> None:
-    random = np.random.default_rng(4)
-    theta = random.normal(0, 1, 400)
-    estimates = theta + random.normal(0, 1, 400)
-    half = (estimates / 2, np.full(400, 0.5))
-    raw, zero = (estimates, np.ones(400)), (0 * estimates, np.zeros(400))
-    ones = np.ones(400)
-    assert share_of_first(half, raw, estimates, ones, ones, 0.5)[0] > 0.85
-    assert share_of_first(half, zero, estimates, ones, ones, 0.5)[0] > 0.85
-    assert share_of_first(raw, zero, estimates, ones, ones, 0.5)[0] == pytest.approx(0.5, abs=0.12)
-    assert share_of_first(half, half, estimates, ones, ones, 0.3) == (0.3, 0.0)
-
-
-def test_a_share_is_known_as_far_as_statistics_decide_it() -> None:
-    random = np.random.default_rng(5)
-    theta = random.normal(0, 1, 400)
-    first, second = (theta, np.zeros(400)), (0 * theta, np.zeros(400))
-    ones = np.ones(400)
-    shares = []
-    for precision in (1e-4, 1.0, 1e4):
-        estimates = theta + random.normal(0, 1, 400) / np.sqrt(precision)
-        _, decided = share_of_first(first, second, estimates, precision * ones, ones, 0.5)
-        # The estimate's variance is 1 / (precision sum theta^2), the prior's 1/4.
-        assert decided == pytest.approx(0.25 / (0.25 + 1 / (precision * (theta @ theta))))
-        shares.append(decided)
-    assert shares[0] < 0.02
-    assert shares[2] > 0.999
-
-
-def test_risk_falls_back_on_the_prior_when_noise_hides_everything() -> None:
-    first, second = (np.array([0.01]), np.zeros(1)), (np.zeros(1), np.zeros(1))
-    estimate, precision = np.array([50.0]), np.array([1e-6])
-    share, known = share_of_first(first, second, estimate, precision, np.ones(1), 0.5)
-    assert known < 0.01
-    assert share == pytest.approx(0.5, abs=0.02)
-
-
 def test_walsh_hadamard_is_its_definition() -> None:
     values = np.random.default_rng(0).normal(size=16)
     signs = np.array([[(-1) ** (a & x).bit_count() for x in range(16)] for a in range(16)])
@@ -245,57 +191,3 @@ def test_allocation_is_a_distribution_with_a_floor_on_pairs(
 def test_chain_has_dependence() -> None:
     codes = chain(5000, 4, 0)
     assert np.corrcoef(codes[:, 0], codes[:, 1])[0, 1] > 0.4
-
-
-@pytest.mark.parametrize(
-    ("square", "noise", "unit", "most"),
-    [(1e-2, 1e-3, 0.5, None), (4e-4, 1e-4, 1.0, 5e-4), (0.5, 1e-10, 1.0, None)],
-)
-def test_kappa_is_drawn_from_its_exact_conditional(
-    square: float, noise: float, unit: float, most: float | None
-) -> None:
-    count, ratios = 50_000, priors.RESIDUAL_RATIO.points
-    given = [np.full((1, count), value) for value in (square, unit, 1.0)]
-    limit = None if most is None else np.full((1, count), most)
-    random = np.random.default_rng(3)
-    scale, kappa2 = draw_scales(random, given[0], np.full(count, noise), *given[1:], limit)
-    variance = unit * np.square(scale[0] * ratios)
-    variance = noise + (variance if most is None else np.minimum(variance, most))
-    score = -0.5 * (square / variance + np.log(variance))
-    likely = shapes() * np.exp(score - score.max())
-    shape = int(likely.sum(axis=1).argmax())  # so many equal effects leave no doubt
-    exact = likely[shape] / likely[shape].sum()
-    drawn = np.array([np.isclose(kappa2, value).mean() for value in np.square(ratios)])
-    assert drawn.sum() == pytest.approx(1.0)
-    assert (np.abs(drawn - exact) <= 5.5 * np.sqrt(exact / count) + 3.0 / count).all()
-
-
-def test_the_first_shape_of_residuals_is_the_horseshoe() -> None:
-    expected = half_cauchy(priors.RESIDUAL_RATIO.points)
-    assert shapes()[0] == pytest.approx(expected / expected.sum(), rel=1e-5)
-    # The smaller the exponent, the less the sizes differ.
-    logs = np.log(priors.RESIDUAL_RATIO.points)
-    spread = shapes() @ np.square(logs) - np.square(shapes() @ logs)
-    assert (np.diff(spread) < 0.0).all()
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_residuals_of_one_size_are_found_as_well_as_a_few_large_ones(sparse: bool) -> None:
-    """Effects of one size: the best linear estimate's error, and as much is stated."""
-    random, count, noise, chains = np.random.default_rng(5), 500, 0.12, 4
-    effects = 0.07 * random.normal(size=count)
-    if sparse:
-        effects *= (random.random(count) < 0.02) * np.sqrt(50.0)
-    estimates = effects + noise * random.normal(size=count)
-    square, unit = np.tile(np.square(estimates), (chains, 1)), np.ones((1, count))
-    kappa2, error, stated = np.ones((chains, count)), [], []
-    for number in range(90):
-        tau, kappa2 = draw_scales(random, square, np.full(count, noise**2), unit, kappa2)
-        variance = np.square(tau)[:, None] * kappa2
-        gain = variance / (variance + noise**2)
-        if number >= 30:
-            error.append(np.square(gain * estimates - effects).mean())
-            stated.append((variance * (1.0 - gain)).mean())
-    linear = 1.0 / (0.07**-2 + noise**-2)
-    assert np.mean(error) < (0.85 if sparse else 1.15) * linear
-    assert 0.5 < np.mean(stated) / np.mean(error) < 1.5

@@ -16,9 +16,7 @@ from calmstream.estimators.noise_aware.design.triples import Triples
 from calmstream.estimators.noise_aware.input.features import Features
 from calmstream.estimators.noise_aware.input.statistics import collect
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
-from calmstream.estimators.noise_aware.models.horseshoe import gains
 from calmstream.estimators.noise_aware.priors import STRONG_THIRD, UNPREDICTED_THIRD, PriorScales
-from calmstream.estimators.noise_aware.tables.thirds import Thirds, predictions
 from calmstream.estimators.plan.request import Request
 from tests.support.noise_aware import domain_of, plan_for, tallies_of, truth
 
@@ -152,57 +150,6 @@ def test_reports_on_triples_lower_the_stated_error_of_triples() -> None:
     assert many < 0.1 * without < few
 
 
-def _exact(features: Features, table: np.ndarray, precision: float) -> Thirds:
-    """Return the residual of one table, whose margins and pairs are known."""
-
-    def table_of(own: tuple[int, ...]) -> np.ndarray:
-        return np.asarray(table.sum(tuple(a for a in range(3) if a not in own)))
-
-    block = features.interactions((0, 1, 2), table)[1:, 1:, 1:]
-    return Thirds(features, {(0, 1, 2): (block, precision)}, table_of)
-
-
-def test_a_known_interaction_makes_the_table_exact() -> None:
-    features = Features((2, 3, 4))
-    table = np.random.default_rng(2).dirichlet(np.ones(24)).reshape(2, 3, 4)
-    pairs = {
-        own: table.sum(tuple(a for a in range(3) if a not in own))
-        for size in (1, 2)
-        for own in combinations(range(3), size)
-    }
-    predicted = predictions((2, 3, 4), [(0, 1, 2)], pairs.__getitem__)[0, 1, 2]
-    shift = _exact(features, table, 1e12).shift((0, 1, 2))
-    assert shift is not None
-    assert np.abs(table - predicted).max() > 0.005
-    np.testing.assert_allclose(predicted + shift, table, atol=1e-5)
-
-
-def test_the_variance_of_cells_is_that_of_noisy_directions() -> None:
-    features = Features((2, 3, 4))
-    thirds = _exact(features, np.full((2, 3, 4), 1 / 24), 100.0)
-    sigma2 = thirds.variance[0, 1, 2]
-    random = np.random.default_rng(3)
-    noise = random.normal(size=(20_000, 2, 3, 4)) * np.sqrt(sigma2 / 24)
-    for axis in (1, 2, 3):
-        noise -= noise.mean(axis=axis, keepdims=True)
-    assert noise.var() == pytest.approx(thirds.cell_variance((0, 1, 2)), rel=0.03)
-    assert thirds.mean_variance((0, 1, 2)) == (sigma2, 1.0)
-
-
-def test_gains_of_vectors_state_their_own_error() -> None:
-    """A third of the vectors has an effect; the others have none."""
-    random = np.random.default_rng(4)
-    count, free, noise = 600, 8, 0.02
-    effects = random.normal(size=(count, free)) * np.where(np.arange(count) % 3, 0.0, 0.3)[:, None]
-    seen = effects + np.sqrt(noise) * random.normal(size=effects.shape)
-    length = np.sqrt(np.square(seen).sum(axis=1))
-    gain, doubt = gains(length, np.full(count, noise), 0.03, np.full(count, float(free)))
-    error = np.square(gain[:, None] * seen - effects).sum()
-    stated = float((free * gain * noise + doubt).sum())
-    assert error < 0.5 * count * free * noise
-    assert stated == pytest.approx(error, rel=0.1)
-
-
 def test_blocks_are_pooled_by_precision_and_unbiased() -> None:
     domain, n = domain_of(2, 3, 3), 1 << 14
     plan = plan_for(domain, "4", 1 << 22, 3)
@@ -234,7 +181,6 @@ def test_where_pairs_show_nothing_the_answer_is_no_worse_than_calms() -> None:
     codes = _sums(users, d, 6)
     plan = plan_for(domain, "4", users, 3)
     model = NoiseAwareModel(plan, tallies_of(plan, codes, 7))
-    assert model.fitted is not None
     other = Calm().design(Request(domain, "4", users, 3))
     calm_plan = plan.__class__(
         **{f: getattr(plan, f) for f in plan.__dataclass_fields__}

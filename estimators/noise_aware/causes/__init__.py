@@ -1,0 +1,1 @@
+"""The one model of tables: a record has a few hidden yes/no causes."""

@@ -1,0 +1,153 @@
+"""The joint density of causes and statistics, with its gradient; all chains as one array.
+
+State n of 2^Q has the causes z_n. With c_q the centre of cause q, frozen after the warm-up::
+
+    w_n = prod_q rho_q^z (1 - rho_q)^(1 - z)        L_n = g + sum_q (z_nq - c_q) B_q
+    M1 = sum_n w_n F_n     M2 = sum_n w_n F_n F_n'      M3 alike
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from calmstream.estimators.noise_aware.arrays import Reals
+from calmstream.estimators.noise_aware.causes.choice import expit
+from calmstream.estimators.noise_aware.causes.layout import Layout
+from calmstream.estimators.noise_aware.causes.loadings import Loadings
+from calmstream.estimators.noise_aware.causes.margins import Margins
+from calmstream.estimators.noise_aware.causes.residuals import Residuals
+from calmstream.estimators.noise_aware.causes.targets import Targets
+
+SHARE = 2.0
+"""Deviation of the log odds of a cause: shares of 2 % to 98 % are usual."""
+
+
+class State(NamedTuple):
+    """What the sampler moves; the first axis is that of chains."""
+
+    theta: Reals  # (chains, 1 + causes, columns): log odds g of the margins, then loadings B
+    rho: Reals  # (chains, causes): log odds of the causes
+    common: Reals  # (chains, causes): the mean effect on bits, in sizes
+
+
+class Moments(NamedTuple):
+    """What causes alone give."""
+
+    weights: Reals  # (chains, states)
+    features: Reals  # (chains, states, columns)
+    share: Reals  # the same: probabilities of labels; of bits the features
+    first: Reals  # (chains, columns)
+    second: Reals  # (chains, columns, columns)
+    third: Reals | None  # (chains, columns, pairs)
+
+
+class Value(NamedTuple):
+    """Log densities (chains,), and what the likelihood is of."""
+
+    density: Reals
+    slope: State | None
+    moments: Moments
+
+
+def states_of(causes: int) -> Reals:
+    """Return all states: (2^causes, causes)."""
+    sides = np.meshgrid(*[[0.0, 1.0]] * causes, indexing="ij")
+    return np.ascontiguousarray(np.array(sides, np.float32).reshape(causes, -1).T)
+
+
+def weights_of(states: Reals, rho: Reals) -> Reals:
+    """Return the states' probabilities: (chains, states)."""
+    logs = np.logaddexp(0.0, -rho) @ states.T + np.logaddexp(0.0, rho) @ (1.0 - states).T
+    return np.asarray(np.exp(-logs), np.float32)
+
+
+@dataclass
+class Problem:
+    """The statistics, the priors, and how far the likelihood counts."""
+
+    layout: Layout
+    targets: Targets
+    margins: Margins
+    loadings: Loadings
+    residuals: Residuals
+    states: Reals
+    centre: Reals  # (chains, causes)
+    heat: float = 1.0  # multiplies the log likelihood
+
+    @property
+    def centred(self) -> Reals:
+        """The states less the centre: (chains, states, causes)."""
+        return np.asarray(self.states[None] - self.centre[:, None], np.float32)
+
+    def moments(self, state: State) -> Moments:
+        """Return the moments of a state."""
+        weights = weights_of(self.states, state.rho)
+        logits = self.centred @ state.theta[:, 1:]
+        logits += (state.theta[:, 0] + self.margins.offset)[:, None]
+        features, share = self.layout.features(logits)
+        weighted = (weights[:, :, None] * features).transpose(0, 2, 1)
+        triples, third = self.targets.triples, None
+        if triples is not None:
+            third = weighted @ triples.products(features)
+        return Moments(weights, features, share, weighted.sum(2), weighted @ features, third)
+
+    def value(self, state: State, *, slopes: bool = True) -> Value:
+        """Return the log density and its slopes."""
+        found = self.moments(state)
+        like, pull = self._likelihood(found)
+        fields, slope_fields = self.margins.density(state.theta[:, 0])
+        own, slope_loadings, slope_common = self.loadings.density(state.theta[:, 1:], state.common)
+        prior = fields + own - 0.5 * np.square(state.rho / SHARE).sum(axis=1)
+        if not slopes:
+            return Value(like + prior, None, found)
+        slope, by_weight = self._slopes(found, *pull)
+        slope[:, 0] += slope_fields
+        slope[:, 1:] += slope_loadings
+        weighted = found.weights * by_weight
+        present = expit(state.rho)
+        slope_rho = weighted @ self.states - weighted.sum(axis=1)[:, None] * present
+        slope_rho = slope_rho - state.rho / SHARE**2
+        return Value(like + prior, State(slope, slope_rho, slope_common), found)
+
+    def _likelihood(self, found: Moments) -> tuple[Reals, tuple[Reals, Reals, Reals | None]]:
+        """Return log likelihoods, and their slopes by the moments."""
+        targets, heat = self.targets, np.float32(self.heat)
+        gap1, gap2 = targets.means - found.first, targets.products - found.second
+        pull1 = heat * targets.mean_precision * gap1
+        pull2 = heat * self.residuals.pairs * gap2
+        like = -0.5 * (pull1 * gap1).sum(axis=1) - 0.25 * np.einsum("cxy,cxy->c", pull2, gap2)
+        if len(targets.sign_values):
+            gap = targets.sign_values - found.first @ targets.sign_rows.T
+            pull = heat * targets.sign_precision * gap
+            like = like - 0.5 * (pull * gap).sum(axis=1)
+            pull1 = pull1 + pull @ targets.sign_rows
+        pull3 = None
+        if found.third is not None:
+            assert targets.triples is not None
+            assert self.residuals.triples is not None
+            gap3 = targets.triples.values - found.third
+            pull3 = heat * self.residuals.triples * gap3
+            like = like - np.einsum("cxp,cxp->c", pull3, gap3) / 6.0
+        return like, (pull1, pull2, pull3)
+
+    def _slopes(
+        self, found: Moments, pull1: Reals, pull2: Reals, pull3: Reals | None
+    ) -> tuple[Reals, Reals]:
+        """Return the likelihood's slopes by theta and by the states' weights."""
+        features = found.features
+        by_feature = features @ pull2
+        by_weight = (features @ pull1[:, :, None])[:, :, 0]
+        by_weight += 0.5 * np.einsum("cnx,cnx->cn", by_feature, features)
+        by_feature += pull1[:, None]
+        if pull3 is not None:
+            assert self.targets.triples is not None
+            third = self.targets.triples.products(features) @ pull3.transpose(0, 2, 1)
+            by_feature += third
+            by_weight += np.einsum("cnx,cnx->cn", third, features) / 3.0
+        by_feature *= found.weights[:, :, None]
+        by_logit = self.layout.back(found.share, by_feature)
+        by_loading = self.centred.transpose(0, 2, 1) @ by_logit
+        return np.concatenate([by_logit.sum(axis=1)[:, None], by_loading], axis=1), by_weight

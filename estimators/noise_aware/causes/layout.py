@@ -1,0 +1,87 @@
+"""One column for each label, or one for each bit; features of labels given their log odds.
+
+A domain of bits has one column an attribute, whose feature is the sign (code 0 is +1). Elsewhere a
+label c of an attribute of r labels has the feature ``sqrt(r) (1[x = c] - 1 / r)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from calmstream.estimators.noise_aware.arrays import Reals
+
+MOST_LOGIT = 40.0
+"""Log odds beyond this are cut: their exponential must remain a single-precision number."""
+
+
+class Layout:
+    """The columns of all attributes, one after another."""
+
+    def __init__(self, cardinalities: Sequence[int]) -> None:
+        self.cardinalities = np.array(cardinalities)
+        self.count = len(cardinalities)
+        self.bits = bool((self.cardinalities == 2).all())
+        self.widths = np.ones(self.count, int) if self.bits else self.cardinalities
+        ends = np.cumsum(self.widths).tolist()
+        self.own = tuple(slice(e - w, e) for e, w in zip(ends, self.widths, strict=True))
+        self.owner = np.repeat(np.arange(self.count), self.widths)
+        self.size = len(self.owner)
+        self.member = np.zeros((self.size, self.count), np.float32)  # sums over an attribute
+        self.member[np.arange(self.size), self.owner] = 1.0
+        self.labels = self.cardinalities[self.owner]
+        self.root = np.sqrt(self.labels).astype(np.float32)
+        self.free = self.widths - (0 if self.bits else 1)
+        self.pad = np.full((self.count, int(self.widths.max())), self.size)  # `size`: no column
+        for i, own in enumerate(self.own):
+            self.pad[i, : own.stop - own.start] = np.arange(own.start, own.stop)
+        self.real = self.pad < self.size
+
+    def features(self, logits: Reals) -> tuple[Reals, Reals]:
+        """Return features and, for labels, their probabilities; overwrites the log odds."""
+        if self.bits:
+            signs = np.tanh(logits)
+            return signs, signs
+        np.clip(logits, -MOST_LOGIT, MOST_LOGIT, out=logits)
+        share = np.exp(logits, out=logits)
+        share *= (1.0 / (share @ self.member)) @ self.member.T
+        return share * self.root - 1.0 / self.root, share
+
+    def back(self, share: Reals, slope: Reals) -> Reals:
+        """Return slopes by log odds from slopes by features, which are overwritten."""
+        if self.bits:
+            return slope * (1.0 - share * share)
+        slope *= self.root
+        slope *= share
+        return slope - share * ((slope @ self.member) @ self.member.T)
+
+    def bend(self, share: Reals) -> tuple[Reals, Reals]:
+        """Return the first and second derivatives of a feature by its own log odds."""
+        if self.bits:
+            first = 1.0 - share * share
+            return first, -2.0 * share * first
+        first = self.root * share * (1.0 - share)
+        return first, first * (1.0 - 2.0 * share)
+
+    def probabilities(self, means: Reals) -> Reals:
+        """Return the probability of each column's label (of a bit: code 0) from mean features."""
+        if self.bits:
+            return np.asarray((1.0 + means) / 2.0)
+        return np.asarray((means + 1.0 / self.root) / self.root)
+
+    def variance(self, share: Reals) -> Reals:
+        """Return the variance of each feature, from probabilities."""
+        return np.asarray((4.0 if self.bits else self.labels) * share * (1.0 - share))
+
+    def padded(self, columns: Reals) -> Reals:
+        """Return columns (..., size) as rows of attributes (..., attributes, widest), 0 beyond."""
+        none = np.zeros((*columns.shape[:-1], 1), columns.dtype)
+        return np.asarray(np.concatenate([columns, none], axis=-1)[..., self.pad])
+
+    def codes(self, i: int) -> Reals:
+        """Return what turns an interaction of features into cells: (labels, width)."""
+        r = int(self.cardinalities[i])
+        if self.bits:
+            return np.array([[0.5], [-0.5]])
+        return np.asarray((np.eye(r) - 1.0 / r) / np.sqrt(r))

@@ -1,0 +1,146 @@
+"""The prior of what causes do to labels, and its scales.
+
+``B_qj ~ N(0, alpha_q^2 kappa_qj^2 C_j)``: a cause has a size, and moves few
+attributes much.
+"""
+
+from __future__ import annotations
+
+from math import lgamma
+
+import numpy as np
+
+from calmstream.estimators.noise_aware.arrays import Reals
+from calmstream.estimators.noise_aware.causes.choice import choose
+from calmstream.estimators.noise_aware.causes.layout import Layout
+from calmstream.estimators.noise_aware.input.ordered import Levels
+
+SIZE, POWER = 0.3, 0.5
+"""Density of a cause's size: ``alpha^(POWER - 1) / (1 + (alpha / SIZE)^2)``. Small ones are likely,
+as correlations of attributes are of order 0.1; large ones stay possible."""
+
+LEAST_SIZE, MOST_SIZE, SIZES = 3e-3, 10.0, 60
+"""The grid of sizes: from no effect that any statistics show to certainty."""
+
+START_SIZE = 0.7
+"""Size of the causes in the first part of the warm-up: they may grow before they are weighed."""
+
+TAILS = (1.0, 2.0, 4.0, 16.0)
+"""Degrees of freedom of the effects of a cause on bits: drawn. Labels have the first."""
+
+COMMON = 2.0
+"""Deviation of the mean effect of a cause on bits, in sizes: one cause may move all bits alike."""
+
+LINE, LINE_WEIGHTS = 0.6, (0.7, 0.3)
+"""Part of the effect on ordered labels that is a line or a parabola, and the weights of both."""
+
+
+class Loadings:
+    """The scales of the effects.
+
+    Attributes:
+        scale: (chains, causes, columns): alpha kappa.
+        inverse: (chains, columns, columns): C^-1.
+    """
+
+    def __init__(self, layout: Layout, orders: dict[int, Levels], chains: int, causes: int) -> None:
+        self._layout = layout
+        self.alpha = np.full((chains, causes), START_SIZE)
+        self.kappa = np.ones((chains, causes, layout.count))
+        self.nu = np.full(chains, TAILS[1])
+        self.inverse = np.tile(np.eye(layout.size, dtype=np.float32), (chains, 1, 1))
+        self.along = np.zeros((chains, layout.count), int)
+        self._orders: dict[int, tuple[Reals, Reals]] = {}
+        for i, levels in orders.items():
+            self._orders[i] = _lines(levels)
+            self.along[:, i] = 1
+            own = layout.own[i]
+            self.inverse[:, own, own] = self._orders[i][0][1]
+        self.rescale()
+
+    def rescale(self) -> None:
+        """Follow alpha and kappa."""
+        per = self.alpha[:, :, None] * self.kappa
+        self.scale = per[:, :, self._layout.owner].astype(np.float32)
+
+    def density(self, loadings: Reals, common: Reals) -> tuple[Reals, Reals, Reals]:
+        """Return log densities (chains,), slopes by loadings and by the common means."""
+        mean = (self.alpha * common)[:, :, None]
+        x = (loadings - mean) / self.scale
+        along = x @ self.inverse if self._orders else x
+        own = -0.5 * (x * along).sum(axis=(1, 2)) - 0.5 * np.square(common / COMMON).sum(axis=1)
+        slope = self.alpha * (x / self.scale).sum(axis=2) - common / COMMON**2
+        return own, -along / self.scale, slope * self._layout.bits
+
+    def redraw(
+        self, loadings: Reals, common: Reals, random: np.random.Generator, *, sizes: bool
+    ) -> Reals:
+        """Draw the scales, and the part of the loadings that tables do not see; return loadings.
+
+        ``sizes``: whether alpha is drawn, too.
+        """
+        layout, found = self._layout, loadings.astype(float)
+        if layout.bits:
+            energy = np.square(found - (self.alpha * common)[:, :, None])
+        else:
+            found -= (found @ layout.member / layout.cardinalities)[:, :, layout.owner]
+            self._redraw_along(found, random)
+            energy = (found * (found @ self.inverse)) @ layout.member
+        self._redraw_kappa(energy, random)
+        if sizes:
+            self._redraw_alpha(found, energy, common, random)
+        if not layout.bits:  # the mean over an attribute's labels has no effect
+            level = self.alpha[:, :, None] * self.kappa / np.sqrt(layout.cardinalities)
+            level *= np.where(self.along == 1, np.sqrt(1.0 - LINE), 1.0)[:, None]
+            found += (level * random.normal(size=level.shape))[:, :, layout.owner]
+        self.rescale()
+        return np.asarray(found, np.float32)
+
+    def _redraw_along(self, found: Reals, random: np.random.Generator) -> None:
+        causes = found.shape[1]
+        for i, (inverse, size) in self._orders.items():
+            own = self._layout.own[i]
+            x = found[:, :, own] / self.scale[:, :, own]
+            energy = np.stack([((x @ one) * x).sum(axis=(1, 2)) for one in inverse], axis=1)
+            self.along[:, i] = choose(random, -0.5 * (energy + causes * size))
+            self.inverse[:, own, own] = inverse[self.along[:, i]]
+
+    def _redraw_kappa(self, energy: Reals, random: np.random.Generator) -> None:
+        nu = self.nu[:, None, None]
+        rate = (nu + energy / np.square(self.alpha)[:, :, None]) / 2.0
+        square = rate / random.gamma((nu + self._layout.free) / 2.0)
+        self.kappa = np.sqrt(square)
+        half = np.array(TAILS if self._layout.bits else TAILS[:1]) / 2.0
+        logs = (np.log(square) + 1.0 / square).sum(axis=(1, 2))[:, None]
+        each = half * np.log(half) - np.array([lgamma(h) for h in half])
+        self.nu = 2.0 * half[choose(random, square[0].size * each - half * logs)]
+
+    def _redraw_alpha(
+        self, found: Reals, energy: Reals, common: Reals, random: np.random.Generator
+    ) -> None:
+        grid = np.linspace(np.log(LEAST_SIZE), np.log(MOST_SIZE), SIZES)
+        if self._layout.bits:
+            t = found[..., None] * np.exp(-grid) - common[:, :, None, None]
+            total = np.square(t / self.kappa[..., None]).sum(axis=2)
+        else:
+            total = (energy / np.square(self.kappa)).sum(axis=2)[:, :, None] * np.exp(-2.0 * grid)
+        score = log_size(np.exp(grid)) - 0.5 * total - self._layout.free.sum() * grid
+        self.alpha = np.exp(grid[choose(random, score)])
+
+
+def log_size(alpha: Reals) -> Reals:
+    """Return the log density of the logarithm of a size."""
+    return np.asarray(POWER * np.log(alpha) - np.log1p(np.square(alpha / SIZE)))
+
+
+def _lines(levels: Levels) -> tuple[Reals, Reals]:
+    """Return the inverses of C without and with the order, and their log determinants."""
+    r, n, codes = len(levels.codes), levels.count, levels.codes
+    x, alone = np.zeros(r), np.ones(r, bool)
+    x[codes[:n]], alone[codes[:n]] = np.arange(n) - (n - 1) / 2.0, False
+    basis = np.stack([np.ones(r), *np.eye(r)[alone], x, np.where(alone, 0.0, x * x)], axis=1)
+    lines = np.linalg.qr(basis)[0][:, -2:]
+    smooth = (1.0 - LINE) * np.eye(r) + LINE * r * (lines * LINE_WEIGHTS) @ lines.T
+    # The level is drawn apart: its variance does not count.
+    size = float(np.linalg.slogdet(smooth)[1] - np.log(1.0 - LINE))
+    return np.stack([np.eye(r), np.linalg.inv(smooth)]), np.array([0.0, size])

@@ -1,0 +1,140 @@
+"""What a few causes cannot express: shrunken residuals of pairs and triples.
+
+Residuals are normal given their scales, so they are integrated out of the likelihood: their
+variances add to those of the statistics. Pairs have a horseshoe, triples one scale.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calmstream.estimators.noise_aware.arrays import Reals
+from calmstream.estimators.noise_aware.causes.choice import choose
+from calmstream.estimators.noise_aware.causes.layout import Layout
+from calmstream.estimators.noise_aware.causes.targets import Targets
+
+PAIR_SIZE = 0.05
+"""Deviation of the half-normal prior of the pairs' scale, in correlations."""
+
+TRIPLE_SIZE = 0.03
+"""Deviation of the half-normal prior of the triples' scale."""
+
+SHAPES = (1.0, 0.5, 0.25, 0.12)
+"""Powers of the half-Cauchy factor of a pair: from a horseshoe to pairs that are all alike."""
+
+RATIOS = np.exp(np.linspace(np.log(0.05), np.log(20.0), 13))
+"""The grid of a pair's factor."""
+
+MIDDLE = 3.08
+"""The factor that all shapes have with equal probability: half-Cauchy's 80 % quantile."""
+
+LARGEST = 0.25
+"""Largest deviation of a residual of labels, in correlations: larger ones are causes."""
+
+
+class Residuals:
+    """Variances of residuals, and with them the precision of each statistic.
+
+    Attributes:
+        pairs, triples: (chains, columns, columns) and (chains, columns, pairs): precisions of
+            second and third moments, 0 where there is no estimate.
+    """
+
+    def __init__(self, layout: Layout, targets: Targets, chains: int) -> None:
+        self._layout, self._targets = layout, targets
+        units = np.ones(layout.size) if layout.bits else (layout.labels - 1.0) ** -0.5
+        half = np.where((layout.labels == 2) & (not layout.bits), 0.5, 1.0)
+        self._unit, self._bits = units * half, 1.0 / half  # a bit among labels has two columns
+        self.spread = self._spread(targets.margins)
+        self.tau, self.delta = np.full(chains, 0.02), np.full(chains, TRIPLE_SIZE)
+        self.kappa = np.ones((chains, layout.size, layout.size), np.float32)
+        self._at = np.nonzero(np.triu(targets.known, 1))
+        self.update()
+
+    def _spread(self, share: Reals) -> Reals:
+        return np.asarray(self._layout.variance(share) * self._bits)
+
+    def follow(self, means: Reals) -> None:
+        """Let the units follow the margins; (chains, columns)."""
+        now = np.maximum(self._spread(self._layout.probabilities(means)), 1e-4).mean(axis=0)
+        self.spread = self.spread + 0.2 * (now - self.spread)
+
+    def update(self) -> None:
+        """Follow the scales."""
+        s, targets = self.spread * self._unit, self._targets
+        unit = np.outer(s, s).astype(np.float32)
+        most = np.inf if self._layout.bits else np.float32(LARGEST**2) * unit
+        tau = np.square(self.tau)[:, None, None].astype(np.float32)
+        self.variance: Reals = np.minimum(self.kappa * tau * unit, most)
+        total = targets.variances + self.variance
+        self.pairs: Reals = np.where(targets.known, 1.0 / total, 0.0).astype(np.float32)
+        self.triples: Reals | None = None
+        if targets.triples is not None:
+            third = targets.triples.variances + np.square(self.delta)[:, None, None]
+            self.triples = np.where(targets.triples.known, 1.0 / third, 0.0).astype(np.float32)
+
+    def redraw(
+        self, second: Reals, third: Reals | None, random: np.random.Generator, *, pairs: bool
+    ) -> None:
+        """Draw the scales given the causes' moments; ``pairs``: those of pairs, too."""
+        if pairs and self._at[0].size:
+            self._redraw_pairs(np.square(self._targets.products - second), random)
+        if third is not None:
+            self._redraw_triples(third, random)
+        self.update()
+
+    def _redraw_triples(self, third: Reals, random: np.random.Generator) -> None:
+        triples, layout = self._targets.triples, self._layout
+        assert triples is not None
+        r = layout.labels
+        part = np.ones(layout.size) if layout.bits else np.where(r == 2, 0.5, (r - 1.0) / r)
+        weight = part[:, None] * part[triples.first] * part[triples.second] / 3.0
+        weight = weight[triples.known]  # free directions of a statistic
+        grid = np.exp(np.linspace(np.log(2e-3), np.log(0.3), 20))
+        gap = np.square(triples.values - third)[:, triples.known]
+        noise = triples.variances[triples.known] + np.square(grid)[:, None]
+        score = (gap * weight) @ (1.0 / noise).T + np.log(noise) @ weight
+        prior = np.log(grid) - 0.5 * np.square(grid / TRIPLE_SIZE)
+        self.delta = grid[choose(random, prior - 0.5 * score)]
+
+    def _redraw_pairs(self, gap: Reals, random: np.random.Generator) -> None:
+        """Draw the common scale, the shape of the factors, and every factor."""
+        i, j = self._at
+        s = (self.spread * self._unit).astype(np.float32)
+        unit, noise = s[i] * s[j], self._targets.variances[i, j]
+        most = np.float32(np.inf) if self._layout.bits else np.float32(LARGEST**2) * unit
+        gap = gap[:, i, j][:, None]
+
+        def energy(square: Reals, own: Reals) -> Reals:
+            total = noise + np.minimum(square.astype(np.float32)[:, None] * own[:, None], most)
+            return np.asarray(gap / total + np.log(total))
+
+        grid = np.exp(np.linspace(np.log(5e-4), np.log(0.6), 24))
+        prior = -0.5 * np.square(grid / PAIR_SIZE)
+        score = prior - 0.5 * energy(np.square(grid), unit * self.kappa[:, i, j]).sum(axis=2)
+        self.tau = grid[choose(random, score)]
+        own = unit * np.square(self.tau).astype(np.float32)[:, None]
+        density = -0.5 * energy(np.square(RATIOS), own)
+        density = np.exp(density - density.max(axis=1, keepdims=True))
+        x = MIDDLE * (RATIOS / MIDDLE) ** (1.0 / np.array(SHAPES)[:, None])
+        shapes = x / (1.0 + x * x)
+        shapes = (shapes / shapes.sum(axis=1, keepdims=True)).astype(np.float32)
+        shape = choose(random, np.log(shapes @ density).sum(axis=2))
+        chance = np.cumsum(density * shapes[shape][:, :, None], axis=1)
+        point = random.random((len(chance), 1, len(i)), np.float32) * chance[:, -1:]
+        at = np.minimum((chance < point).sum(axis=1), len(RATIOS) - 1)
+        self.kappa[:, i, j] = self.kappa[:, j, i] = np.square(RATIOS)[at]
+
+    def expected(self, second: Reals) -> tuple[Reals, Reals]:
+        """Return mean and variance of the pairs' residuals given the causes' moments."""
+        known = self._targets.known
+        gain = np.where(known, self.variance * self.pairs, 0.0)
+        mean = gain * (self._targets.products - second)
+        return mean.mean(axis=0), np.where(known, self.variance * (1 - gain), self.variance).mean(0)
+
+    def expected_triples(self, third: Reals) -> Reals:
+        """Return the mean of the triples' residuals given the causes' moments."""
+        assert self.triples is not None
+        assert self._targets.triples is not None
+        gain = np.square(self.delta)[:, None, None] * self.triples
+        return np.asarray((gain * (self._targets.triples.values - third)).mean(axis=0))

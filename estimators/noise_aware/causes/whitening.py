@@ -1,0 +1,160 @@
+"""Coordinates in which the posterior is nearly even in all directions.
+
+One block for each label: its loadings together (with its log odds for bits). The block is the
+Gauss-Newton information of the likelihood, averaged over sweeps, plus the prior's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calmstream.estimators.noise_aware.arrays import Reals
+from calmstream.estimators.noise_aware.causes.choice import expit
+from calmstream.estimators.noise_aware.causes.density import SHARE, Problem, State
+from calmstream.estimators.noise_aware.causes.loadings import COMMON
+from calmstream.estimators.noise_aware.causes.margins import BitMargins, LabelMargins
+
+NEW = 0.3
+"""Weight of new information beside the old, once residuals are there."""
+
+SPREAD = 1.15
+"""Label features have so much more information than their own log odds' slope shows."""
+
+
+class Whitening:
+    """The matrices, and the maps to and from momenta."""
+
+    def __init__(self) -> None:
+        self._information: Reals | None = None
+
+    def measure(self, problem: Problem, state: State) -> State:
+        """Centre the causes and measure the information; return the state in the new centre."""
+        present = expit(state.rho)
+        theta = state.theta.copy()
+        theta[:, 0] += ((present - problem.centre)[:, :, None] * theta[:, 1:]).sum(axis=1)
+        problem.centre, state = present, state._replace(theta=theta)
+        found = _information(problem, state)
+        old = self._information
+        self._information = found if old is None else (1.0 - NEW) * old + NEW * found
+        self._shares(problem, state, present)
+        return state
+
+    def restart(self) -> None:
+        """Forget the old information."""
+        self._information = None
+
+    def _shares(self, problem: Problem, state: State, present: Reals) -> None:
+        """Information on the causes' shares."""
+        found = problem.moments(state)
+        spread = present * (1.0 - present)
+        scale = (np.maximum(spread, 0.1) / spread)[:, None]
+        by = found.weights[:, :, None] * (problem.states[None] - present[:, None]) * scale
+        chains, causes = state.rho.shape
+        self._rho = np.empty((chains, causes, causes))
+        for c in range(chains):
+            features = found.features[c]
+            first = by[c].T @ features
+            second = np.stack([(features * one[:, None]).T @ features for one in by[c].T])
+            flat = second.reshape(causes, -1)
+            own = (first * problem.targets.mean_precision) @ first.T
+            own += 0.5 * (flat * problem.residuals.pairs[c].ravel()) @ flat.T
+            self._rho[c] = _root(own + np.eye(causes) / SHARE**2)
+
+    def prepare(self, problem: Problem) -> None:
+        """Follow the present scales of the priors."""
+        assert self._information is not None
+        loadings, layout = problem.loadings, problem.layout
+        total = np.float32(problem.heat) * self._information
+        at = np.arange(1, total.shape[-1])
+        own = np.diagonal(loadings.inverse, axis1=1, axis2=2)[:, None]
+        total[:, :, at, at] += (own / np.square(loadings.scale)).transpose(0, 2, 1)
+        kappa = np.square(loadings.kappa.mean(axis=2))
+        self._common = 1.0 / np.sqrt(1.0 / COMMON**2 + layout.size / kappa)
+        self._bits = layout.bits
+        if isinstance(problem.margins, BitMargins):
+            total[:, :, 0, 0] += (1.2 / problem.margins.scale**2)[:, None]
+            self._columns = _root(total)
+            return
+        assert isinstance(problem.margins, LabelMargins)
+        self._columns = _root(total[:, :, 1:, 1:])
+        self._fields(problem, problem.margins, total[:, :, 0, 0])
+
+    def _fields(self, problem: Problem, margins: LabelMargins, known: Reals) -> None:
+        """Log odds of an attribute's labels together."""
+        self._layout = layout = problem.layout
+        m = layout.padded(problem.targets.margins)
+        share = problem.targets.margins
+        known = layout.padded(known / np.square(np.maximum(share * (1.0 - share), 1e-4)))
+        slope = m[:, :, None] * np.eye(m.shape[1]) - m[:, :, None] * m[:, None]
+        total = slope @ (known[..., None] * slope)
+        at = np.arange(m.shape[1])
+        total[:, :, at, at] += np.where(layout.real, 1e-6, 1.0)
+        for i, own in enumerate(layout.own):
+            r = own.stop - own.start
+            total[:, i, :r, :r] += margins.precision[:, own, own]
+        self._field = _root(total).astype(np.float32)
+
+    def to_momenta(self, slope: State) -> State:
+        """Return slopes by the white coordinates."""
+        theta = slope.theta.transpose(0, 2, 1)
+        if self._bits:
+            out = (self._columns @ theta[..., None])[..., 0]
+        else:
+            out = np.empty(theta.shape, np.float32)
+            out[:, :, 1:] = (self._columns @ theta[:, :, 1:, None])[..., 0]
+            field = self._field @ self._layout.padded(theta[:, :, 0])[..., None]
+            out[:, :, 0] = field[..., 0][:, self._layout.real]
+        return State(out, (self._rho @ slope.rho[..., None])[..., 0], self._common * slope.common)
+
+    def velocity(self, momenta: State) -> State:
+        """Return how parameters move with momenta."""
+        p = momenta.theta
+        if self._bits:
+            theta: Reals = (p[:, :, None] @ self._columns)[:, :, 0].transpose(0, 2, 1)
+        else:
+            theta = np.empty((len(p), p.shape[2], p.shape[1]), np.float32)
+            loads = (p[:, :, None, 1:] @ self._columns)[:, :, 0]
+            theta[:, 1:] = loads.transpose(0, 2, 1)
+            field = self._layout.padded(p[:, :, 0])[:, :, None] @ self._field
+            theta[:, 0] = field[:, :, 0][:, self._layout.real]
+        rho = (momenta.rho[:, None] @ self._rho)[:, 0]
+        return State(theta, rho, self._common * momenta.common * self._bits)
+
+
+def _root(information: Reals) -> Reals:
+    """Return W with W' W the inverse."""
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(information)))
+
+
+def _information(problem: Problem, state: State) -> Reals:
+    """Return a block for each column: (chains, columns, 1 + causes, 1 + causes)."""
+    layout, found = problem.layout, problem.moments(state)
+    first, second = layout.bend(found.share)
+    if layout.bits:
+        even = np.eye(layout.size, dtype=np.float32)
+    else:
+        first, second = SPREAD * first, SPREAD * second
+        even = (layout.member / layout.cardinalities).astype(np.float32) @ layout.member.T
+    known2 = even @ problem.residuals.pairs
+    known1 = even @ problem.targets.mean_precision
+    ones = np.ones_like(problem.centred[:, :, :1])
+    codes = np.concatenate([ones, problem.centred], axis=2).transpose(0, 2, 1)[:, None]
+    by = (found.weights[:, :, None] * first).transpose(0, 2, 1)[:, :, None] * codes
+    chains, size, width, states = by.shape
+    by2 = (by.reshape(chains, -1, states) @ found.features).reshape(chains, size, width, size)
+    by1 = by.sum(axis=3)
+    total = (by2 * known2[:, :, None]) @ by2.transpose(0, 1, 3, 2)
+    total += known1[:, None, None] * by1[..., :, None] * by1[..., None, :]
+    if problem.targets.triples is not None:
+        assert problem.residuals.triples is not None
+        known3 = even @ problem.residuals.triples
+        products = problem.targets.triples.products(found.features)
+        for c in range(chains):
+            by3 = (by[c].reshape(-1, states) @ products[c]).reshape(size, width, -1)
+            total[c] += (by3 * known3[c][:, None]) @ by3.transpose(0, 2, 1)
+    bent = (found.weights[:, :, None] * second).transpose(0, 2, 1)[:, :, None] * np.square(codes)
+    bent2 = (bent.reshape(chains, -1, states) @ found.features).reshape(by2.shape)
+    at = np.arange(width)
+    more = (np.square(bent2) * known2[:, :, None]).sum(axis=3)
+    total[:, :, at, at] += np.sqrt(more + known1[:, None] * np.square(bent.sum(axis=3)))
+    return np.asarray(total)

@@ -1,1 +1,0 @@
-"""Models of means, pairs and triples, and of the joint distribution."""

@@ -1,1 +1,0 @@
-"""From posterior draws to tables and their intervals."""

@@ -1,0 +1,106 @@
+"""Check the sampler: its posterior against the prior's own draws, and absence of dependence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calmstream.estimators.noise_aware.causes.density import SHARE, State, states_of
+from calmstream.estimators.noise_aware.causes.layout import Layout
+from calmstream.estimators.noise_aware.causes.loadings import (
+    COMMON,
+    LEAST_SIZE,
+    MOST_SIZE,
+    SIZES,
+    TAILS,
+    log_size,
+)
+from calmstream.estimators.noise_aware.causes.residuals import PAIR_SIZE, RATIOS, SHAPES
+from calmstream.estimators.noise_aware.causes.sampler import Effort, Sampler
+from calmstream.estimators.noise_aware.causes.targets import Targets
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics
+from tests.support.noise_aware import domain_of
+
+BITS, CAUSES, KNOWN, REPEATS = 4, 2, 200.0, 120
+
+
+def _pick(random: np.random.Generator, grid: np.ndarray, log_weight: np.ndarray) -> float:
+    weight = np.exp(log_weight - log_weight.max())
+    return float(random.choice(grid, p=weight / weight.sum()))
+
+
+def _drawn_from_the_prior(random: np.random.Generator) -> tuple[Statistics, float, float]:
+    """Return noisy statistics of drawn causes and residuals, with a mean and a second moment."""
+    sizes = np.exp(np.linspace(np.log(LEAST_SIZE), np.log(MOST_SIZE), SIZES))
+    scales = np.exp(np.linspace(np.log(0.02), np.log(2.5), 40))
+    scale = _pick(random, scales, -0.5 * np.square(np.log(scales / 0.5)))
+    fields = np.clip(random.normal(), -3, 3) + scale * random.standard_t(6.0, size=BITS)
+    nu = random.choice(TAILS)
+    loadings = np.zeros((CAUSES, BITS))
+    for q in range(CAUSES):
+        alpha = _pick(random, sizes, log_size(sizes))
+        kappa = np.sqrt(nu / 2.0 / random.gamma(nu / 2.0, size=BITS))
+        loadings[q] = alpha * (random.normal() * COMMON + kappa * random.normal(size=BITS))
+    share = 1.0 / (1.0 + np.exp(-SHARE * random.normal(size=CAUSES)))
+    states = states_of(CAUSES)
+    weights = np.prod(np.where(states > 0, share, 1.0 - share), axis=1)
+    signs = np.tanh(fields + (states - share) @ loadings)
+    first, second = weights @ signs, (weights[:, None] * signs).T @ signs
+    taus = np.exp(np.linspace(np.log(5e-4), np.log(0.6), 24))
+    tau = _pick(random, taus, -0.5 * np.square(taus / PAIR_SIZE))
+    x = 3.08 * (RATIOS / 3.08) ** (1.0 / random.choice(SHAPES))
+    kappa = random.choice(RATIOS, p=x / (1 + x * x) / (x / (1 + x * x)).sum(), size=(BITS, BITS))
+    spread = 1.0 - np.square(first)
+    residual = tau * kappa * np.outer(spread, spread) * random.normal(size=(BITS, BITS))
+    products = np.triu(second + residual + random.normal(size=(BITS, BITS)) / np.sqrt(KNOWN), 1)
+    apart = KNOWN * (1.0 - np.eye(BITS))
+    means = first + random.normal(size=BITS) / np.sqrt(KNOWN)
+    found = Statistics(means, np.full(BITS, KNOWN), products + products.T, apart, {})
+    return found, float(first[0]), float(second[0, 1])
+
+
+def _sample(statistics: Statistics, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    layout, features = Layout((2,) * BITS), Features((2,) * BITS)
+    targets = Targets(layout, features, statistics, {})
+    effort = Effort(chains=3, causes=CAUSES, warm=80, keep=160, draws=30, seed=seed)
+    draws = Sampler(layout, domain_of(*(2,) * BITS), targets, effort).run()
+    signs = np.stack([share[:, :, 0] - share[:, :, 1] for share in draws.share], axis=2)
+    first = np.einsum("dn,dn->d", draws.weights, signs[:, :, 0])
+    return first, np.einsum("dn,dn->d", draws.weights, signs[:, :, 0] * signs[:, :, 1])
+
+
+@pytest.mark.slow
+def test_ranks_of_the_truth_among_draws_are_uniform() -> None:
+    """Simulation-based calibration; chains are short, so ranks fall into five wide classes."""
+    random = np.random.default_rng(3)
+    ranks = np.zeros((REPEATS, 2))
+    for repeat in range(REPEATS):
+        statistics, *true = _drawn_from_the_prior(random)
+        for place, drawn in enumerate(_sample(statistics, repeat)):
+            ranks[repeat, place] = (drawn < true[place]).mean()
+    for column in ranks.T:
+        count = np.histogram(column, bins=5, range=(0.0, 1.0 + 1e-9))[0]
+        excess = (np.square(count - REPEATS / 5) / (REPEATS / 5)).sum()
+        assert excess < 33.4, count  # chi square of 4 degrees of freedom at alpha = 1e-6
+
+
+def test_without_information_draws_are_those_of_the_prior() -> None:
+    none = Statistics(np.zeros(4), np.zeros(4), np.zeros((4, 4)), np.zeros((4, 4)), {})
+    first, second = _sample(none, 1)
+    assert first.std() > 0.15
+    assert np.isfinite(second).all()
+
+
+def test_moves_leave_a_state_that_is_refused_as_it_was() -> None:
+    statistics, _, _ = _drawn_from_the_prior(np.random.default_rng(1))
+    layout = Layout((2,) * BITS)
+    targets = Targets(layout, Features((2,) * BITS), statistics, {})
+    sampler = Sampler(layout, domain_of(*(2,) * BITS), targets, Effort(chains=2, causes=CAUSES))
+    sampler.state = sampler._white.measure(sampler.problem, sampler.state)
+    before = State(*(part.copy() for part in sampler.state))
+    with np.errstate(all="ignore"):
+        _, chance = sampler._move(100.0)  # no such step is taken
+    assert chance < 1e-6
+    for part, old in zip(sampler.state, before, strict=True):
+        np.testing.assert_array_equal(part, old)
