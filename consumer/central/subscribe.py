@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import structlog
 
 from calmstream.broker.names import CentralNames
-from calmstream.broker.transport import Broker, Partition
+from calmstream.broker.transport import Broker
+from calmstream.consumer.runtime.topic_records import TopicRecords
 from calmstream.estimators.central.release_reading import CentralRelease, ReleaseFold, ReleaseOwners
 
 __all__ = ["CentralRelease", "subscribe_releases"]
@@ -25,6 +26,7 @@ def subscribe_releases(
     follow: bool = True,
     stop: threading.Event | None = None,
     poll_seconds: float = 0.5,
+    retry_seconds: float = 60.0,
 ) -> Iterator[CentralRelease]:
     """Yield the releases of a plan, from the oldest one that the topic keeps.
 
@@ -39,28 +41,27 @@ def subscribe_releases(
             ends there.
         stop: an event that ends the iterator.
         poll_seconds: maximum time of one wait.
+        retry_seconds: maximum time for which failing calls to the broker are repeated.
 
     Raises:
-        RecoverableError: the broker does not answer.
+        RecoverableError: the broker did not answer for ``retry_seconds``.
         FatalError: the topic does not exist or cannot be read.
     """
     stop = threading.Event() if stop is None else stop
-    partition = Partition(names.releases, 0)
     topics, reader = broker.topics(), broker.reader()
     log = structlog.get_logger("calmstream.releases")
     fold = ReleaseFold(ReleaseOwners(names.digest))
+    source = TopicRecords(reader, topics, names.releases, "calmstream central topics")
     try:
-        end = topics.log_ends([partition])[partition]
-        reader.assign([partition])
-        reader.seek(partition, topics.log_starts([partition])[partition])
-        while not stop.is_set() and (follow or reader.position(partition) < end):
-            for record in reader.poll(poll_seconds):
-                before = fold.ignored
-                release = fold.read(record.value)
-                if fold.ignored == 1 > before:
-                    log.warning("a record is no release of this plan", offset=record.offset)
-                if release is not None:
-                    yield release
+        for record in source.records(lambda: False, follow, stop, poll_seconds, retry_seconds):
+            if record is None:
+                continue
+            before = fold.ignored
+            release = fold.read(record.value)
+            if fold.ignored == 1 > before:
+                log.warning("a record is no release of this plan", offset=record.offset)
+            if release is not None:
+                yield release
     finally:
         if fold.ignored > 1:
             log.warning("records are no releases of this plan", records=fold.ignored)

@@ -12,10 +12,10 @@ from calmstream.broker.topic_watch import TopicWatch
 from calmstream.broker.transport import Broker, Partition, Reader, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, MissingTopic, RecoverableError
-from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.serve.problems import Problem
 from calmstream.consumer.serve.results import Event, Results
-from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.set_reader import SetReader
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 
@@ -81,7 +81,6 @@ class Follower:
         self._announce = announce
         self._before_final = before_final
         self._retry_seconds = retry_seconds
-        self._foreign = ForeignRecordCounter(_LOG.warning)
         self._reader: Reader | None = None
         self._topics: Topics | None = None
 
@@ -122,10 +121,9 @@ class Follower:
             self._watch.turn()
             records = self._reader.poll(_POLL_SECONDS, _POLL_RECORDS)
             for record in records:
-                with self._foreign.reading(record):
-                    snapshot = self._assembler.read(key_of(record), record.value)
-                    if snapshot is not None:
-                        self._take(snapshot)
+                snapshot = self._sets.read(record)
+                if snapshot is not None:
+                    self._take(snapshot)
             due = self._clock.monotonic() - checked >= CHECK_SECONDS
             if not records and (due or not self.caught_up):
                 self._check_end()
@@ -141,7 +139,7 @@ class Follower:
         reader.seek(self._partition, start)
         self._results.clear()
         self.caught_up = False
-        self._assembler = SnapshotAssembler(self._plan)
+        self._sets = SetReader(self._plan, _LOG.warning)
         self._reader = reader
 
     def _take(self, snapshot: Snapshot) -> None:

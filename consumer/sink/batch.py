@@ -7,9 +7,8 @@ from collections.abc import Callable
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Record
 from calmstream.common.clock import Clock
-from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.sink.stored import StoredSet, stored_set
-from calmstream.consumer.subscribe.assembler import SnapshotAssembler
+from calmstream.consumer.subscribe.set_reader import SetReader
 from calmstream.estimators.plan import Plan
 
 BATCH_ROWS = 1 << 17
@@ -45,8 +44,7 @@ class SetBatch:
         self._namespace = names.output_namespace or names.namespace
         self._clock = clock
         self._most_rows = rows
-        self._assembler = SnapshotAssembler(plan)
-        self._foreign = ForeignRecordCounter(warn)
+        self._reader = SetReader(plan, warn)
         self._rows = 0
         self._since = 0.0
 
@@ -56,9 +54,7 @@ class SetBatch:
         Raises:
             InvalidInput: a newer version of calmstream has written it.
         """
-        snapshot = None
-        with self._foreign.reading(record):
-            snapshot = self._assembler.read(key_of(record), record.value)
+        snapshot = self._reader.read(record)
         if snapshot is None:
             return False
         found = stored_set(self._namespace, snapshot)

@@ -15,10 +15,10 @@ from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
+from calmstream.consumer.runtime.topic_records import TopicRecords
 from calmstream.consumer.sink.batch import BATCH_ROWS, SetBatch
 from calmstream.consumer.sink.metrics import SinkMetrics
 from calmstream.consumer.sink.target import Target, opened
-from calmstream.consumer.subscribe.records import SnapshotRecords
 from calmstream.estimators.plan import Plan
 
 _POLL_SECONDS = 0.5
@@ -111,7 +111,7 @@ class SinkFollower:
             topics, reader = self._broker.topics(), self._broker.reader()
             stack.callback(topics.close)
             stack.callback(reader.close)
-            source = SnapshotRecords(reader, topics, self._names.snapshots)
+            source = TopicRecords(reader, topics, self._names.snapshots)
             self._watch = TopicWatch(
                 self._plan,
                 self._names,

@@ -16,11 +16,11 @@ from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.runtime.health import RoleHealth, Verdict
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.consumer.runtime.service import Role
+from calmstream.consumer.runtime.topic_records import TopicRecords
 from calmstream.consumer.sink.batch import BATCH_ROWS, SetBatch
 from calmstream.consumer.sink.metrics import SinkMetrics
 from calmstream.consumer.sink.stored import StoredSet
 from calmstream.consumer.sink.target import Stored, Target, opened
-from calmstream.consumer.subscribe.records import SnapshotRecords
 from calmstream.estimators.plan import Plan
 
 PLAN_ROWS = BATCH_ROWS // 16
@@ -123,7 +123,7 @@ class PlanSink:
         self._target.check_plan(self._plan)
         topics = self._broker.topics()
         self._reader = self._broker.reader()
-        SnapshotRecords(self._reader, topics, self._names.snapshots).start()
+        TopicRecords(self._reader, topics, self._names.snapshots).start()
         self._watch = TopicWatch(
             self._plan,
             self._names,

@@ -10,10 +10,10 @@ from typing import Literal
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker
-from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
+from calmstream.consumer.runtime.topic_records import TopicRecords
 from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler, Table
 from calmstream.consumer.subscribe.delivery_order import DeliveryOrder
-from calmstream.consumer.subscribe.records import SnapshotRecords
+from calmstream.consumer.subscribe.set_reader import SetReader
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 
@@ -87,17 +87,15 @@ def subscribe(
         stack.callback(topics.close)
         reader = transport.reader()
         stack.callback(reader.close)
-        assembler, foreign = SnapshotAssembler(plan), ForeignRecordCounter(_LOG.warning)
-        source = SnapshotRecords(reader, topics, names.snapshots)
+        sets = SetReader(plan, _LOG.warning)
+        source = TopicRecords(reader, topics, names.snapshots)
         latest = from_window == "latest"
         order = DeliveryOrder(0 if latest or from_window is None else int(from_window), latest)
         for record in source.records(order.holds, follow, stop, poll_seconds, retry_seconds):
             if record is None:
                 yield from order.at_end()
                 continue
-            snapshot = None
-            with foreign.reading(record):
-                snapshot = assembler.read(key_of(record), record.value)
+            snapshot = sets.read(record)
             if snapshot is not None and snapshot.kind in wanted:
                 yield from order.take(snapshot)
 

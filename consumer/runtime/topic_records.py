@@ -1,4 +1,4 @@
-"""The records of a snapshots topic, from the oldest on, with a limit on failing calls."""
+"""The records of a topic of one partition, from the oldest on, with one policy for retries."""
 
 from __future__ import annotations
 
@@ -14,20 +14,28 @@ from calmstream.consumer.runtime.retry import RetryBudget
 _BACKOFF_SECONDS = 0.5
 
 
-class SnapshotRecords:
-    """Reads a snapshots topic from its start; repeats calls that fail.
+class TopicRecords:
+    """Reads a topic from its start; repeats calls that fail.
 
     Args:
         reader: a reader that only this object uses.
         topics: the administrator, which fetches log starts and ends.
         topic: name of the topic.
+        create: the command that creates it, for the error message.
+
+    Attributes:
+        answered: monotonic time of the last answer from a broker; None before the first.
     """
 
-    def __init__(self, reader: Reader, topics: Topics, topic: str) -> None:
+    def __init__(
+        self, reader: Reader, topics: Topics, topic: str, create: str = "calmstream topics"
+    ) -> None:
+        self._create = create
         self._reader = reader
         self._topics = topics
         self._partition = Partition(topic, 0)
         self._started = False
+        self.answered: float | None = None
 
     def records(
         self,
@@ -46,7 +54,8 @@ class SnapshotRecords:
             poll_seconds: maximum time of one wait.
             retry_seconds: maximum time for which failing calls are repeated.
         """
-        retries = RetryBudget(SystemClock(), retry_seconds)
+        clock = SystemClock()
+        retries = RetryBudget(clock, retry_seconds)
         while not stop.is_set():
             records: list[Record] = []
             ended = False
@@ -58,6 +67,7 @@ class SnapshotRecords:
                 records = self._reader.poll(min(poll_seconds, 0.1) if seek_end else poll_seconds)
                 ended = seek_end and not records and self._at_end()
                 retries.succeeded()
+                self.answered = clock.monotonic()
             except RecoverableError:
                 if retries.failed():
                     raise
@@ -80,7 +90,7 @@ class SnapshotRecords:
             start = self._topics.log_starts([self._partition])[self._partition]
         except MissingTopic as error:
             raise MissingTopic(
-                f"topic {self._partition.topic} does not exist; create it: calmstream topics"
+                f"topic {self._partition.topic} does not exist; create it: {self._create}"
             ) from error
         self._reader.assign([self._partition])
         self._reader.seek(self._partition, start)
