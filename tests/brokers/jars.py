@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import re
 import shutil
 import subprocess
@@ -21,7 +22,10 @@ class Unavailable(Exception):  # noqa: N818 - it is an answer, not a defect
 
 
 def version() -> str:
-    """Return the Kafka version that the pom requires."""
+    """Return CALMSTREAM_TEST_KAFKA_VERSION, or else the version that the pom requires."""
+    given = os.environ.get("CALMSTREAM_TEST_KAFKA_VERSION", "")
+    if given:
+        return given
     match = re.search(r"<kafka\.version>([^<]+)<", POM.read_text(encoding="utf-8"))
     assert match is not None
     return match.group(1)
@@ -59,6 +63,7 @@ def _fetch(target: Path) -> None:
         output = Path(scratch) / "jars"
         command = [maven, "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"]
         command += [f"-DoutputDirectory={output}", "-DincludeScope=runtime"]
+        command.append(f"-Dkafka.version={version()}")
         try:
             run = subprocess.run(
                 command, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS
