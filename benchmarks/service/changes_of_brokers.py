@@ -44,7 +44,9 @@ SAID = ("gateway", "service", "status")
 class Round:
     """One round: what is sent, what is said, and when."""
 
-    def __init__(self, kind: str, folder: Path, own: NativeKafka, relay: Relay, away: float):
+    def __init__(
+        self, kind: str, folder: Path, own: NativeKafka, relay: Relay, away: float
+    ) -> None:
         self.kind, self.own, self.relay, self.away = kind, own, relay, away
         self.stage = Stage(folder, relay.address)
         self.sending = threading.Event()

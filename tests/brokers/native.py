@@ -134,6 +134,10 @@ class NativeKafka:
         self._signal(signal.SIGTERM)
         self._await_end(timeout)
 
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Change server properties for the next start."""
+        self._properties.update(properties)
+
     def move(self) -> None:
         """Stop the broker and start it at another port, with the same data."""
         self.stop()

@@ -85,11 +85,19 @@ class SecuredKafka:
         admin.alter_user_scram_credentials([wanted])
         admin.close()
 
+    def renew_certificate(self) -> None:
+        """Make another key and certificate; the broker uses them from its next start on."""
+        store, secret = self._certificate()
+        self.kafka.set_properties(
+            {"ssl.keystore.location": str(store), "ssl.keystore.password": secret}
+        )
+
     def _certificate(self) -> tuple[Path, str]:
         keytool = shutil.which("keytool")
         if keytool is None:
             raise Unavailable("there is no keytool")
-        store, secret = self.directory / "server.p12", secrets.token_hex(12)
+        secret = secrets.token_hex(12)
+        store = self.directory / f"server-{secret[:4]}.p12"
         common = ["-alias", "broker", "-keystore", store, "-storepass", secret]
         kind = [
             "-keyalg",
