@@ -85,7 +85,7 @@ stalls: $(VENV)/.dev broker-jars ## 50 seeds of faults, after which no partition
 attacks: $(VENV)/.dev broker-jars ## what an attacker did once, and what comes of it now, about five minutes
 	@$(BIN)/python -m benchmarks.attacks
 
-fuzz: $(VENV)/.dev ## a million messages that nobody should send
+fuzz: $(VENV)/.dev ## a million messages and a million records that nobody should send
 	@$(BIN)/python -m benchmarks.service.fuzz
 
 $(VENV)/.mutation: $(VENV)/.dev

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from calmstream.broker.names import TopicNames
 from calmstream.common.errors import CalmstreamError, ForeignRecord, Reason
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
@@ -19,6 +20,7 @@ from calmstream.consumer.subscribe.assembler import SnapshotAssembler
 from calmstream.estimators.central.dp_marginals import Level, Release
 from calmstream.estimators.central.release_reading import ReleaseFold, ReleaseOwners
 from calmstream.estimators.central.release_wire import encode_claim, encode_level, encode_manifest
+from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.changes import (
     ChangesRecord,
@@ -206,3 +208,28 @@ def _central() -> dict[str, Case]:
         return _plain(records[place], read)
 
     return {"claim": case(0), "level": case(1), "release": case(2)}
+
+
+def hostile_records(plan: Plan, names: TopicNames) -> list[tuple[str, bytes, bytes]]:
+    """Return topic, key and value of what stopped every role."""
+    own, slots = plan.digest, len(plan.groups) * plan.partitions
+    final = {"v": "1.3", "plan": own, "window": 0, "kind": "final", "revision": [1] * slots}
+    bad: list[tuple[str, bytes, object]] = [
+        (names.snapshots, b"0/final/a0", final | {"type": "marginal", "attributes": [1]}),
+        (
+            names.snapshots,
+            b"0/final/manifest",
+            final | {"type": "manifest", "window": {"a": 1}},
+        ),
+        (names.snapshots, b"0/final/manifest", final | {"revision": [None]}),
+        (names.snapshots, b"0/final/manifest", {"v": "2.0"}),
+        (
+            names.counts,
+            b"0/changes",
+            {"v": "1.0", "plan": own, "window": 0, "revision": [], "families": [{"windows": []}]},
+        ),
+        (names.counts, b"0/0000", {"v": "9.0"}),
+        (names.state, b"0000/0", {"v": "9.0"}),
+        (names.state, b"0000/0", {"v": "1.0", "plan": own, "next_offset": 10**15}),
+    ]
+    return [(topic, key, orjson.dumps(body)) for topic, key, body in bad]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import orjson
 import pytest
 
 from calmstream.broker.transport import Partition
@@ -14,7 +13,7 @@ from calmstream.consumer.read.history import History
 from calmstream.consumer.sink.batch import SetBatch
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.wire.snapshot import Kind
-from tests.support.attacks.typed_mutants import cases, mutants, verdict
+from tests.support.attacks.typed_mutants import cases, hostile_records, mutants, verdict
 from tests.support.publisher import Bench, work
 from tests.support.serving import filled, serving_bench, wait_for
 
@@ -35,29 +34,8 @@ def test_a_field_of_another_type_is_read_or_foreign_and_the_same_twice(name: str
 
 
 def plant(bench: Bench) -> None:
-    """Write what stopped every role: fields of wrong types, foreign versions, huge offsets."""
-    plan = bench.plan.digest
-    final = {"v": "1.3", "plan": plan, "window": 0, "kind": "final", "revision": [1] * 6}
-    bad: list[tuple[str, bytes, object]] = [
-        (bench.names.snapshots, b"0/final/a0", final | {"type": "marginal", "attributes": [1]}),
-        (
-            bench.names.snapshots,
-            b"0/final/manifest",
-            final | {"type": "manifest", "window": {"a": 1}},
-        ),
-        (bench.names.snapshots, b"0/final/manifest", final | {"revision": [None]}),
-        (bench.names.snapshots, b"0/final/manifest", {"v": "2.0"}),
-        (
-            bench.names.counts,
-            b"0/changes",
-            {"v": "1.0", "plan": plan, "window": 0, "revision": [], "families": [{"windows": []}]},
-        ),
-        (bench.names.counts, b"0/0000", {"v": "9.0"}),
-        (bench.names.state, b"0000/0", {"v": "9.0"}),
-        (bench.names.state, b"0000/0", {"v": "1.0", "plan": plan, "next_offset": 10**15}),
-    ]
-    for topic, key, body in bad:
-        bench.sink.send(topic, key, orjson.dumps(body), partition=0).wait(5)
+    for topic, key, value in hostile_records(bench.plan, bench.names):
+        bench.sink.send(topic, key, value, partition=0).wait(5)
 
 
 @pytest.mark.parametrize("early", [True, False])
