@@ -17,7 +17,7 @@ from calmstream.common.files import real_path, write_durably
 from calmstream.common.identity import plan_name
 from calmstream.consumer.sink.arrow_rows import results_table
 from calmstream.consumer.sink.columns import OF_SET
-from calmstream.consumer.sink.patience import locked
+from calmstream.consumer.sink.folder_lock import locked
 from calmstream.consumer.sink.stored import SetId, StoredSet, newest, replaced
 from calmstream.consumer.sink.target import SCHEMA_VERSION, Stored
 from calmstream.consumer.subscribe.statistic_rows import statistic_rows

@@ -10,7 +10,7 @@ import pytest
 
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.common.files import exclusive
-from calmstream.consumer.sink import patience, postgres_schema
+from calmstream.consumer.sink import folder_lock, postgres_schema
 from calmstream.consumer.sink.addresses import target_of
 from calmstream.consumer.sink.target import SCHEMA_VERSION
 from tests.support.ports import free_port
@@ -134,7 +134,7 @@ def test_a_schema_of_an_older_version_is_migrated(
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(folder_lock, "WAIT_SECONDS", 0.2)
 
 
 def test_a_directory_that_is_locked_is_a_failure_that_passes(
