@@ -1,0 +1,163 @@
+# ruff: noqa: T201 - the table is read by people
+"""The size of the house: a table by package, and limits that only ever go down.
+
+`FINAL` is what each package may have in the end. `TODAY` is what it may have now: whoever makes a
+package smaller lowers its line here, and nobody raises one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import subprocess
+from collections import Counter
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import pytest
+
+from calmstream.cli import COMMANDS, parser
+from calmstream.connect import SecurityConfig
+from calmstream.consumer.central.config import AggregatorConfig
+from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
+from calmstream.consumer.serve.settings import ServeSettings
+from calmstream.producer.gateway.http.settings import GatewaySettings
+
+ROOT = Path(__file__).parents[2]
+PRODUCT = ("common", "estimators", "broker", "producer", "consumer", "calmstream")
+FINAL = {
+    "common": 1_200,
+    "estimators": 21_000,
+    "broker": 4_500,
+    "producer": 6_200,
+    "consumer": 12_000,
+    "calmstream": 5_600,
+    "tests": 42_000,
+    "benchmarks": 9_000,
+    "words outside benchmarks": 45_000,
+    "words inside benchmarks": 25_000,
+    "options of plan": 30,
+    "settings": 40,
+}
+TODAY = {
+    "common": 1_850,
+    "estimators": 24_900,
+    "broker": 7_650,
+    "producer": 7_150,
+    "consumer": 17_900,
+    "calmstream": 9_600,
+    "tests": 66_700,
+    "benchmarks": 11_900,
+    "words outside benchmarks": 54_000,
+    "words inside benchmarks": 25_200,
+    "options of plan": 45,
+    "options": 286,
+    "settings": 57,
+    "names that stand twice": 37,
+}
+
+
+@dataclass
+class Size:
+    """What one package holds."""
+
+    lines: int = 0
+    files: int = 0
+    definitions: int = 0
+    documented: int = 0
+
+
+def tracked(*patterns: str) -> list[Path]:
+    """Return the files of the repository, links aside."""
+    shown = subprocess.run(
+        ["git", "ls-files", "-z", "--", *patterns],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    found = (ROOT / name for name in shown.split("\0") if name)
+    return [path for path in found if path.is_file() and not path.is_symlink()]
+
+
+def size_of(package: str, classes: Counter[str]) -> Size:
+    """Measure a package, and add the names of its public classes."""
+    size = Size()
+    for path in tracked(f"{package}/**.py"):
+        text = path.read_text()
+        size.lines += text.count("\n")
+        size.files += 1
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                size.definitions += 1
+                size.documented += ast.get_docstring(node, clean=False) is not None
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes[node.name] += 1
+    return size
+
+
+def options(of: argparse.ArgumentParser) -> set[str]:
+    """Return the options of a command and of the commands below it."""
+    found: set[str] = set()
+    for action in of._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                found |= {f"{name} {option}" for option in options(below)}
+        elif action.option_strings and action.dest != "help":
+            found.add(action.option_strings[-1])
+    return found
+
+
+def settings() -> int:
+    """Return the number of settings of all roles; a name that several roles share counts once."""
+    roles = (
+        TallyConfig,
+        HttpConfig,
+        PublisherConfig,
+        AggregatorConfig,
+        GatewaySettings,
+        ServeSettings,
+        SecurityConfig,
+    )
+    return len({field.name for role in roles for field in fields(role)})
+
+
+def words(paths: list[Path]) -> int:
+    """Return the number of words of documents."""
+    return sum(len(path.read_text().split()) for path in paths)
+
+
+@pytest.fixture(scope="module")
+def table() -> dict[str, int]:
+    """Measure the repository and print what was measured."""
+    measured: dict[str, int] = {}
+    classes: Counter[str] = Counter()
+    for package in (*PRODUCT, "tests", "benchmarks"):
+        size = size_of(package, classes if package in PRODUCT else Counter())
+        share = 100 * size.documented // max(1, size.definitions)
+        print(f"{package:12}{size.lines:8,} lines {size.files:4} files, {share} % documented")
+        measured[package] = size.lines
+    documents = tracked("*.md")
+    inside = [path for path in documents if path.is_relative_to(ROOT / "benchmarks")]
+    measured["words inside benchmarks"] = words(inside)
+    measured["words outside benchmarks"] = words([p for p in documents if p not in inside])
+    measured["options of plan"] = len(options(parser("plan")))
+    measured["options"] = sum(len(options(parser(name))) for name in COMMANDS)
+    measured["settings"] = settings()
+    measured["names that stand twice"] = sum(1 for count in classes.values() if count > 1)
+    print(f"classes: {classes.total()}")
+    for name, value in measured.items():
+        final = FINAL.get(name, TODAY[name])
+        print(f"{name:26}{value:8,} of {TODAY[name]:8,}, in the end {final:8,}")
+    return measured
+
+
+@pytest.mark.parametrize("name", TODAY)
+def test_nothing_grows(table: dict[str, int], name: str) -> None:
+    assert table[name] <= TODAY[name], f"{name}: take something out, or say why in a decision"
+
+
+def test_every_final_limit_is_watched() -> None:
+    assert set(FINAL) <= set(TODAY)
+    assert all(TODAY[name] >= limit for name, limit in FINAL.items())
