@@ -2,7 +2,7 @@
 
 A plan is one JSON document (`document`). Devices, workers and publishers read the same one. The
 package also computes what follows from a plan alone: the privacy loss of a device (`loss`), the
-largest state (`state_size`) and the limits of version 2 (`limits`). `pilots` reads the counts of
+largest state (`state_size`) and the limits (`limits`). `pilots` reads the counts of
 earlier plans that some plans carry.
 """
 

@@ -45,13 +45,12 @@ _FIELDS: dict[str, type] = {
     "wire": int,
     "users": int,
     "marginals": list,
+    "limits": dict,
+    "on_suspicion": str,
 }
 
-_OPTIONAL: dict[str, type] = {"analysis": bool}
-
-_FIELDS_2: dict[str, type] = {**_FIELDS, "limits": dict, "on_suspicion": str}
-_OPTIONAL_2: dict[str, type] = {
-    **_OPTIONAL,
+_OPTIONAL: dict[str, type] = {
+    "analysis": bool,
     "lineage_name": str,
     "continues": list,
     "packed": bool,
@@ -109,13 +108,14 @@ def plan_of(
         raise PlanError(str(error)) from None
     guarantee = _object(fields["guarantee"], "guarantee", {"kind": str, "windows": int})
     method = _object(fields["method"], "method", {"name": str, "parameters": dict})
+    limits = _object(fields["limits"], "limits", {"batch_reports": int, "batches": int})
     groups = read_groups(fields["groups"], "groups")
     if check is not None:
         check(groups, fields["epsilon"])
     plain = {
         name: fields[name]
         for name in _FIELDS
-        if name not in ("version", "domain", "guarantee", "method", "groups", "marginals")
+        if name not in ("domain", "guarantee", "method", "groups", "marginals", "limits")
     }
     plan = Plan(
         **plain,
@@ -125,8 +125,8 @@ def plan_of(
         parameters=method["parameters"],
         groups=groups,
         marginals=_each(fields["marginals"], "marginals", _integers),
-        analysis=fields.get("analysis", False),
-        **_since_2(fields),
+        limits=Limits(**limits),
+        **_optional(fields),
     )
     if plan.parameters != method["parameters"]:
         raise PlanError("method.parameters: fractions are decimal strings")
@@ -134,7 +134,7 @@ def plan_of(
 
 
 def _fields(document: object) -> dict[str, Any]:
-    """Return the fields of a document of either version.
+    """Return the fields of a document.
 
     Raises:
         PlanError: a central plan, another version, or wrong fields.
@@ -144,19 +144,14 @@ def _fields(document: object) -> dict[str, Any]:
             f"model: this is a {document['model']} plan, for raw records and a trusted aggregator; "
             "local reports take none of it: calmstream central"
         )
-    version = document.get("version", 1) if isinstance(document, dict) else 1
-    if version == 1:
-        return _object(document, "plan", _FIELDS, _OPTIONAL)
-    if version == PLAN_VERSION:
-        return _object(document, "plan", _FIELDS_2, _OPTIONAL_2)
-    raise PlanError(f"version: this release reads plan versions 1 and 2, got {_shown(version)}")
+    version = document.get("version", PLAN_VERSION) if isinstance(document, dict) else PLAN_VERSION
+    if type(version) is int and version != PLAN_VERSION:
+        raise PlanError(f"version: expected {PLAN_VERSION}, got {_shown(version)}")
+    return _object(document, "plan", _FIELDS, _OPTIONAL)
 
 
-def _since_2(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that a plan of version 2 has beyond version 1."""
-    if fields["version"] == 1:
-        return {"version": 1}
-    limits = _object(fields["limits"], "limits", {"batch_reports": int, "batches": int})
+def _optional(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that a document may leave out."""
     if "lineage_name" in fields and not fields["lineage_name"]:
         raise PlanError("lineage_name: expected a name, or no such field")
     if "continues" in fields and not fields["continues"]:
@@ -167,9 +162,7 @@ def _since_2(fields: Mapping[str, Any]) -> dict[str, Any]:
         if not all(type(entry) is str for entry in fields.get(name, ())):
             raise PlanError(f"{name}: expected a list of strings")
     return {
-        "version": fields["version"],
-        "limits": Limits(**limits),
-        "on_suspicion": fields["on_suspicion"],
+        "analysis": fields.get("analysis", False),
         "lineage_name": fields.get("lineage_name", ""),
         "continues": tuple(fields.get("continues", ())),
         "packed": fields.get("packed", False),

@@ -1,9 +1,8 @@
-"""Limits of a plan of version 2: how large a batch may be, and how many batches a window may have.
+"""Limits of a plan: how large a batch may be, and how many batches a window may have.
 
 Without limits, one sender could fill a window with a few batches, or the memory of a worker with
 many. Workers apply the limits when they admit a batch (`folding.admission`). The
-limits are part of the plan, so that every worker and every replay decides alike. Plans of version 1
-have no limits.
+limits are part of the plan, so that every worker and every replay decides alike.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def _exact_object(items: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def as_number(value: object) -> object:
-    """Read a fraction that version 2 writes as a string; return anything else as it is."""
+    """Read a fraction that a plan writes as a string; return anything else as it is."""
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:

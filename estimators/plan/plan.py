@@ -25,8 +25,8 @@ from calmstream.estimators.plan.numbers import MAX_INTEGER, exact_numbers
 from calmstream.estimators.plan.state_size import record_bytes
 from calmstream.estimators.randomness import parse_epsilon
 
-PLAN_VERSION = 2
-"""Version of the plans that `calmstream plan` writes; plans of version 1 can be read for ever."""
+PLAN_VERSION = 1
+"""Version of the plan document."""
 
 WIRE_MAJOR = 1
 """Major version of the format of reports."""
@@ -84,7 +84,7 @@ class Plan:
         domain: attributes of a record.
         epsilon: total privacy loss of one report, decimal string.
         lineage_epsilon: maximum loss of one device under all plans of the lineage (per w windows
-            with w-event), decimal string; epsilon by default. From version 2 on, the smallest value
+            with w-event), decimal string; epsilon by default. The smallest value
             among the plans that a device has answered holds for ever.
         k: number of attributes of the marginals for which the method was designed.
         method: registry name of the method.
@@ -101,8 +101,8 @@ class Plan:
         users: number of reports expected per window.
         marginals: attributes of the tables that are published at every window.
         analysis: whether snapshots contain the association of all published pairs and a tree.
-        version: version of the document. The fields below exist from version 2 on.
-        limits: limits of what one window may receive; None in version 1.
+        version: version of the document.
+        limits: limits of what one window may receive; `standard_limits` by default.
         on_suspicion: treatment of windows whose raw counts look forged: ``flag`` marks every table,
             ``withhold`` publishes the manifest without tables.
         lineage_name: the operator's name of the lineage; empty if it is a random number.
@@ -153,7 +153,8 @@ class Plan:
         self._check_names()
         self._check_times()
         self._check_domain()
-        self._check_version()
+        self._check_bounds()
+        self._complete()
         size = self.state_record_bytes
         if size > MAX_STATE_RECORD_BYTES:
             raise PlanError(
@@ -215,24 +216,8 @@ class Plan:
             if not marginal or list(marginal) != sorted(set(marginal)) or marginal[-1] >= d:
                 raise PlanError(f"marginals: {list(marginal)} is not a set of attributes")
 
-    def _check_version(self) -> None:
-        """Check the fields of the version, and give version 2 its standard limits."""
-        if self.version == 1:
-            since_2 = (
-                self.limits, self.on_suspicion, self.lineage_name, self.continues, self.packed,
-                self.early, self.summaries,
-            )  # fmt: skip
-            if since_2 != (None, "flag", "", (), False, True, ()):
-                raise PlanError(
-                    "limits, on_suspicion, lineage_name, continues, packed, early and summaries "
-                    "need version 2"
-                )
-            if any(attribute.kind is not None for attribute in self.domain.attributes):
-                raise PlanError("domain: kinds of attributes need version 2")
-            return
-        if self.version != PLAN_VERSION:
-            raise PlanError(f"version: this release reads 1 to {PLAN_VERSION}, got {self.version}")
-        self._check_bounds()
+    def _complete(self) -> None:
+        """Write parameters exactly, and give a plan without limits the standard ones."""
         parameters = exact_numbers(self.parameters, "method.parameters")
         object.__setattr__(self, "parameters", parameters)
         if self.limits is None:
@@ -240,11 +225,13 @@ class Plan:
             object.__setattr__(self, "limits", standard_limits(largest, self.partitions))
 
     def _check_bounds(self) -> None:
-        """Check what a plan of version 2 bounds, so that readers in every language agree about it.
+        """Check what a plan bounds, so that readers in every language agree about it.
 
         Raises:
             PlanError: a field is beyond its bound; the message has its path.
         """
+        if self.version != PLAN_VERSION:
+            raise PlanError(f"version: expected {PLAN_VERSION}, got {self.version}")
         if self.on_suspicion not in ON_SUSPICION:
             raise PlanError(f"on_suspicion: expected flag or withhold, got {self.on_suspicion!r}")
         if len(self.lineage_name) > MAX_NAME:

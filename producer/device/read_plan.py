@@ -194,10 +194,8 @@ def _signed_plan(raw: bytes) -> Plan:
         plan = read_device_plan(raw)
     except PlanError as error:
         raise PlanRefused(Refusal.UNREADABLE_PLAN, str(error)) from None
-    if plan.version < 2 or not plan.lineage_name:
-        raise PlanRefused(
-            Refusal.UNREADABLE_PLAN, "a signed plan has version 2 and states lineage_name"
-        )
+    if not plan.lineage_name:
+        raise PlanRefused(Refusal.UNREADABLE_PLAN, "a signed plan states lineage_name")
     # The digest comes from the canonical form, so equal digests prove that the bytes are canonical.
     # The plan keeps the digest for its reports; a second serialisation is not needed.
     if plan.digest != hashlib.sha256(raw).hexdigest():

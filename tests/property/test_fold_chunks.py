@@ -32,8 +32,8 @@ from tests.support.attacks.fuzzing import Message, messages, plan_of
 WHERE = Partition("reports", 0)
 PLAN = plan_of()
 PLANS = {
-    "version 2": PLAN,
-    "version 1": plan_of(1),
+    "packed": PLAN,
+    "not packed": replace(PLAN, packed=False),
     "tight": replace(PLAN, limits=Limits(batch_reports=4, batches=12), grace=5, skew=3),
     "one window": replace(PLAN, expires=PLAN.start + PLAN.window, grace=0, skew=0),
 }
@@ -167,14 +167,14 @@ def test_chunks_give_what_records_give(name: str, group: int, seed: int) -> None
 def test_the_logs_contain_every_verdict() -> None:
     found: set[Reason | None] = set()
     for seed in range(24):
-        for name in ("version 2", "tight"):
+        for name in ("packed", "tight"):
             found |= check(PLANS[name], seed % len(GROUPS), seed, 150)
     assert found == {None, *Reason}
 
 
 def test_joined_records_do_not_change_each_other() -> None:
     """Three values that parse as three other values where they are joined by commas."""
-    plan, fold = PLANS["version 2"], PartitionFold.start(PLANS["version 2"], 0, "id")
+    plan, fold = PLANS["packed"], PartitionFold.start(PLANS["packed"], 0, "id")
     time = plan.start * 1000
     values = [b'{"a":1},{"b":2}', b'{"x":"', b'"}'] * 4
     records = [
@@ -186,7 +186,7 @@ def test_joined_records_do_not_change_each_other() -> None:
 
 
 def test_one_bad_batch_among_equal_ones_is_the_only_one_rejected() -> None:
-    plan = PLANS["version 2"]
+    plan = PLANS["packed"]
     group = next(g for g in GROUPS if plan.mechanisms[g].name == "grr")
     stream = (m for m in messages(plan, group, 5) if (m[1] or b"").startswith(b"\x01\x01"))
     head = next(v for _, v in stream if v is not None and len(v) > 26)[:26]
@@ -207,7 +207,7 @@ def test_one_bad_batch_among_equal_ones_is_the_only_one_rejected() -> None:
 
 @pytest.mark.parametrize("period", [1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, -(1 << 63)])
 def test_any_number_of_a_window_is_judged_alike(period: int) -> None:
-    for plan in (PLANS["version 2"], PLANS["version 1"]):
+    for plan in (PLANS["packed"], PLANS["not packed"]):
         group = next(g for g in GROUPS if plan.mechanisms[g].name == "grr")
         body = {"v": "1.0", "plan": plan.digest, "group": group, "n": 1, "columns": {"v": [0]}}
         value = orjson.dumps({**body, "period": period})
@@ -224,7 +224,7 @@ def test_any_number_of_a_window_is_judged_alike(period: int) -> None:
 @pytest.mark.parametrize("n", [1, 3])
 def test_a_small_json_batch_with_one_bad_value_is_the_only_one_rejected(n: int) -> None:
     """Check for every column of every mechanism the first value that is out of range."""
-    plan = PLANS["version 2"]
+    plan = PLANS["packed"]
     for group, mechanism in enumerate(plan.mechanisms):
         columns = mechanism.perturb(np.zeros(n, np.int64), SeededRandomness(1))
         views = len(plan.groups[group].views)
@@ -256,7 +256,7 @@ def test_a_small_json_batch_with_one_bad_value_is_the_only_one_rejected(n: int) 
 
 
 def test_a_chunk_that_was_folded_is_refused() -> None:
-    plan = PLANS["version 2"]
+    plan = PLANS["packed"]
     fold = PartitionFold.start(plan, 0, "id")
     (chunk,) = in_chunks([Record(WHERE, i, plan.start * 1000, True, None, TICK) for i in range(20)])
     fold.fold_chunk(chunk)

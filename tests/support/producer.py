@@ -15,7 +15,7 @@ from calmstream.broker.transport import Headers, Partition, Record
 from calmstream.common.clock import wall_clock
 from calmstream.common.errors import CalmstreamError, RecoverableError
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.plan import PLAN_VERSION, Group, Guarantee, Plan
+from calmstream.estimators.plan import Group, Guarantee, Plan
 from calmstream.estimators.randomness import Randomness
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
@@ -50,7 +50,6 @@ def make_plan(
     lineage_epsilon: str = "",
     name: str = "edge-test",
     partitions: int = 2,
-    version: int = PLAN_VERSION,
 ) -> Plan:
     """Return a plan with three groups of devices, with shares 5, 3 and 3 of all devices.
 
@@ -67,7 +66,6 @@ def make_plan(
         lineage_epsilon: the lineage's allowance per device; empty for that of this plan.
         name: name of the plan.
         partitions: partitions of each reports topic.
-        version: version of the plan document.
     """
     return Plan(
         name=name,
@@ -96,7 +94,6 @@ def make_plan(
         marginals=((0, 1),),
         guarantee=guarantee,
         partitions=partitions,
-        version=version,
     )
 
 

@@ -17,7 +17,7 @@ export function canonical(value: unknown): string {
 /** The document of a small plan; `changes` replace its fields. */
 export function document(changes: Record<string, unknown> = {}): Record<string, unknown> {
   return {
-    version: 2, name: "test", purpose: "testing", owner: "tests", lineage: "5d0f2c9b".repeat(4),
+    version: 1, name: "test", purpose: "testing", owner: "tests", lineage: "5d0f2c9b".repeat(4),
     domain: [
       { name: "colour", labels: ["red", "green", "blue"], other: "blue" },
       { name: "size", labels: ["1", "2"] },

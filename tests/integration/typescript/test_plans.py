@@ -90,7 +90,7 @@ def test_the_size_of_state_records_decides_alike() -> None:
     raws = []
     for cells in (2**17, 3 * 2**16, 2**18):
         mechanism = {"name": "oue", "cells": cells}
-        plan = orjson.loads(whole(2, (512, cells // 512), mechanism))
+        plan = orjson.loads(whole((512, cells // 512), mechanism))
         raws += [
             orjson.dumps(
                 {**plan, "users": users, "grace": grace, "skew": 7200, "expires": 3600 * windows},
@@ -110,7 +110,7 @@ def test_the_work_of_all_groups_decides_alike() -> None:
     """A group of three axes of 200 values takes 16 · 603 hashes; 2^20 are allowed."""
     groups = 2**20 // (16 * 603)
     raws = [
-        sorted_fields(whole(2, [200] * 3, *[bloom([200] * 3, 64, 16)] * count))
+        sorted_fields(whole([200] * 3, *[bloom([200] * 3, 64, 16)] * count))
         for count in (groups, groups + 1)
     ]
     found = read(raws)

@@ -24,14 +24,13 @@ from tests.support.producer import make_plan, unsigned_reporter
 
 PLANS = [
     make_plan(),
-    make_plan(guarantee=Guarantee("w-event", 3), version=1),
+    make_plan(guarantee=Guarantee("w-event", 3)),
     plan_of(),
-    plan_of(version=1),
 ]
 DOCUMENTS = [
     *(plan.to_bytes() for plan in PLANS),
     orjson.dumps(document()),
-    whole(2, [40, 30], bloom([40, 30], 64, 5)),
+    whole([40, 30], bloom([40, 30], 64, 5)),
 ]
 NUMBERS = (0, 1, 2, 3, 4, 5, 7, 8, 16, 63, 64, 255, 4096, 65_536, -1, 1 << 20, 1 << 24, 1 << 32)
 CHANGES = 3000

@@ -12,7 +12,7 @@ import orjson
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms import registry
-from calmstream.estimators.plan import PLAN_VERSION, Group, Plan
+from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.view import View
 from calmstream.estimators.wire import packed
@@ -37,11 +37,11 @@ def _possible(name: str) -> bool:
     return True
 
 
-def plan_of(version: int = PLAN_VERSION) -> Plan:
+def plan_of() -> Plan:
     """Return a plan with a group for every mechanism that works with four cells.
 
-    The last group has two views, so that its batches have a column for the view. From version 2 on
-    batches may be packed.
+    The last group has two views, so that its batches have a column for the view. Batches may be
+    packed.
     """
     views = ((0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3))
     names = [name for name in sorted(registry.MECHANISMS) if _possible(name)]
@@ -55,7 +55,7 @@ def plan_of(version: int = PLAN_VERSION) -> Plan:
         name="fuzz", purpose="tests", owner="tests", lineage="0" * 32, domain=Domain.binary(4),
         epsilon="1", k=2, method="calm", parameters={}, groups=tuple(groups), start=1_700_000_000,
         expires=1_700_000_040, window=10, users=1000, marginals=((0, 1),),
-        version=version, packed=version > 1,
+        packed=True,
     )  # fmt: skip
 
 

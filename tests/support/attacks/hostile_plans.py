@@ -35,19 +35,18 @@ _MARK = "MARK"
 _COEFFICIENT = {"name": "hadamard-coefficient", "cells": 2}
 
 
-def document(version: int = 2, **changes: Any) -> dict[str, Any]:
+def document(**changes: Any) -> dict[str, Any]:
     """Return a small plan under which a device can report."""
     plan: dict[str, Any] = {
-        "version": version, "name": "p", "purpose": "x", "owner": "y", "lineage": "0" * 32,
+        "version": 1, "name": "p", "purpose": "x", "owner": "y", "lineage": "0" * 32,
         "domain": domain(2, 2), "epsilon": "1", "lineage_epsilon": "1",
         "guarantee": {"kind": "once", "windows": 1}, "k": 1,
         "method": {"name": "uniform", "parameters": {}},
         "groups": [group({"name": "grr", "cells": 2}, {"attributes": [0]})],
         "start": 0, "expires": 3600, "window": 3600, "grace": 0, "skew": 0, "partitions": 1,
-        "wire": 1, "users": 1, "marginals": [[0]],
+        "wire": 1, "users": 1, "marginals": [[0]], "on_suspicion": "flag",
+        "limits": {"batch_reports": 1024, "batches": 1 << 14},
     }  # fmt: skip
-    if version > 1:
-        plan |= {"limits": {"batch_reports": 1024, "batches": 1 << 14}, "on_suspicion": "flag"}
     return plan | changes
 
 
@@ -63,19 +62,17 @@ def group(mechanism: dict[str, Any], *views: dict[str, Any]) -> dict[str, Any]:
     return {"mechanism": mechanism, "views": [{"share": 1, **view} for view in views]}
 
 
-def whole(version: int, cardinalities: Iterable[int], *mechanisms: dict[str, Any]) -> bytes:
+def whole(cardinalities: Iterable[int], *mechanisms: dict[str, Any]) -> bytes:
     """Return a plan in which every group reports all attributes."""
     attributes = domain(*cardinalities)
     view = {"attributes": list(range(len(attributes)))}
-    return orjson.dumps(
-        document(version, domain=attributes, groups=[group(m, view) for m in mechanisms])
-    )
+    return orjson.dumps(document(domain=attributes, groups=[group(m, view) for m in mechanisms]))
 
 
-def filled(text: Callable[[int], str], field: str = "", version: int = 2) -> bytes:
+def filled(text: Callable[[int], str], field: str = "") -> bytes:
     """Return a plan filled up to its size with a text, as a field or as a parameter."""
     method = {"name": "uniform", "parameters": {"x": _MARK}}
-    plan = document(version, **({field: _MARK} if field else {"method": method}))
+    plan = document(**({field: _MARK} if field else {"method": method}))
     raw = orjson.dumps(plan)
     mark = orjson.dumps(_MARK)
     return raw.replace(mark, text(SIZE - len(raw)).encode())
@@ -192,32 +189,32 @@ DESIGNS: dict[str, Callable[[], bytes]] = {
     "pairs of 830 attributes": lambda: orjson.dumps(document(
         domain=domain(*[2] * 830), marginals=_sets(830, 2, 340_000))),
     "one marginal again and again": lambda: orjson.dumps(document(marginals=[[0]] * 390_000)),
-    "grr of 2^24": lambda: whole(2, (4096, 4096), {"name": "grr", "cells": 1 << 24}),
-    "oue of 2^24": lambda: whole(2, (4096, 4096), {"name": "oue", "cells": 1 << 24}),
-    "oue of 2^18": lambda: whole(2, (512, 512), {"name": "oue", "cells": 1 << 18}),
-    "olh of 2^18": lambda: whole(2, (512, 512), {
+    "grr of 2^24": lambda: whole((4096, 4096), {"name": "grr", "cells": 1 << 24}),
+    "oue of 2^24": lambda: whole((4096, 4096), {"name": "oue", "cells": 1 << 24}),
+    "oue of 2^18": lambda: whole((512, 512), {"name": "oue", "cells": 1 << 18}),
+    "olh of 2^18": lambda: whole((512, 512), {
         "name": "olh", "cells": 1 << 18, "buckets": 1 << 24, "seed_bits": 32}),
-    "sketch of 2^24 by 64": lambda: whole(2, (4096, 4096), *[{
+    "sketch of 2^24 by 64": lambda: whole((4096, 4096), *[{
         "name": "hadamard-sketch", "cells": 1 << 24, "hashes": 64, "buckets": 4096,
         "seed": 0}] * 200),
-    "subset of 16384": lambda: whole(2, (128, 128), {
+    "subset of 16384": lambda: whole((128, 128), {
         "name": "subset-selection", "cells": 1 << 14, "size": (1 << 14) - 1}),
-    "product of 61 blocks": lambda: whole(1, [2] * 61, *[product(
+    "product of 61 blocks": lambda: whole([2] * 61, *[product(
         61, [[i] for i in range(61)], [[0]])] * 256),
-    "product of two blocks": lambda: whole(1, [2] * 61, product(
+    "product of two blocks": lambda: whole([2] * 61, product(
         61, [list(range(30)), list(range(30, 60)), [60]], [[0]])),
-    "product with pairs": lambda: whole(2, [2] * 52, *[product(
+    "product with pairs": lambda: whole([2] * 52, *[product(
         52, [[i] for i in range(52)], _sets(52, 2, 2000))] * 240),
-    "product with fours": lambda: whole(1, [2] * 61, product(
+    "product with fours": lambda: whole([2] * 61, product(
         61, [[i] for i in range(61)], _sets(61, 4, 200_000))),
-    "bloom, 2 by 2^20": lambda: whole(2, (2, 1024, 1024), bloom([2, 1 << 20], 1024, 16)),
-    "bloom, 2^20": lambda: whole(2, (1024, 1024), bloom([1 << 20], 64, 5)),
-    "bloom, 65535": lambda: whole(2, (257, 255), bloom([65_535], 64, 15)),
-    "bloom, 16384 in 30 bits": lambda: whole(2, (128, 128), bloom([16_384], 30, 16)),
-    "bloom, 4096 three times": lambda: whole(2, [4096] * 3, bloom([4096] * 3, 256, 16)),
-    "bloom, 4096 in 26 bits": lambda: whole(2, [4096], bloom([4096], 26, 16)),
-    "bloom, 43 groups": lambda: whole(2, [1500], *(bloom([1500], 32 + i, 16) for i in range(43))),
-    "bloom, 200 groups of 61": lambda: whole(1, [2] * 61, *(
+    "bloom, 2 by 2^20": lambda: whole((2, 1024, 1024), bloom([2, 1 << 20], 1024, 16)),
+    "bloom, 2^20": lambda: whole((1024, 1024), bloom([1 << 20], 64, 5)),
+    "bloom, 65535": lambda: whole((257, 255), bloom([65_535], 64, 15)),
+    "bloom, 16384 in 30 bits": lambda: whole((128, 128), bloom([16_384], 30, 16)),
+    "bloom, 4096 three times": lambda: whole([4096] * 3, bloom([4096] * 3, 256, 16)),
+    "bloom, 4096 in 26 bits": lambda: whole([4096], bloom([4096], 26, 16)),
+    "bloom, 43 groups": lambda: whole([1500], *(bloom([1500], 32 + i, 16) for i in range(43))),
+    "bloom, 200 groups of 61": lambda: whole([2] * 61, *(
         bloom([2] * 61, 16 + i, 16) for i in range(200))),
 }  # fmt: skip
 
@@ -225,11 +222,6 @@ CASES: dict[str, Callable[[], bytes]] = {
     **FORMS,
     **DESIGNS,
     **{f"parameters: {n}": (lambda t=t: filled(t)) for n, t in PARAMETERS.items()},
-    **{
-        f"version 1: {n}": (lambda t=t: filled(t, version=1))
-        for n, t in PARAMETERS.items()
-        if n.endswith("few") or n.startswith("integers of")
-    },
     **{f"purpose: {n}": (lambda t=t: filled(t, "purpose")) for n, t in TEXTS.items()},
 }
 

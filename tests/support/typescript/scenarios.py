@@ -110,7 +110,7 @@ def raw_plan(dice: random.Random) -> bytes:
     )
     if dice.random() < 0.75:
         return operator.sign(plan)
-    return replace(plan, version=2).to_bytes()
+    return plan.to_bytes()
 
 
 def _continued(dice: random.Random) -> tuple[str, ...]:

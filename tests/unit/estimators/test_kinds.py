@@ -18,7 +18,7 @@ from calmstream.estimators.kinds import Choice, Number, Ordered, decimal_text
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.randomness import SeededRandomness
 
-SCHEMA = Path(estimators.__file__).parent / "schemas/plan-2.schema.json"
+SCHEMA = Path(estimators.__file__).parent / "schemas/plan-1.schema.json"
 LATENCY = {
     "name": "latency",
     "kind": "number",

@@ -43,7 +43,7 @@ export async function readAccepted(raw: Bytes, roots: readonly string[], allowUn
 async function signedPlan(raw: Bytes): Promise<Plan> {
   try {
     const { plan, canonical } = await readAny(raw);
-    if (plan.version < 2 || !plan.lineageName) throw new PlanError("a signed plan has version 2 and states lineage_name");
+    if (!plan.lineageName) throw new PlanError("a signed plan states lineage_name");
     if (!canonical) throw new PlanError("the plan is not in its canonical form");
     return plan;
   } catch (error) {

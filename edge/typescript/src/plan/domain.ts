@@ -29,10 +29,10 @@ export interface Attribute {
 }
 
 /** Read the attributes of a plan; `canonical` becomes false where a field says nothing. */
-export function readDomain(entries: readonly Json[], version: number, canonical: { value: boolean }): Attribute[] {
+export function readDomain(entries: readonly Json[], canonical: { value: boolean }): Attribute[] {
   const attributes = entries
     .slice(0, MAX_ATTRIBUTES + 1)
-    .flatMap((entry, i) => readEntry(entry, `domain[${i}]`, version, canonical));
+    .flatMap((entry, i) => readEntry(entry, `domain[${i}]`, canonical));
   if (!attributes.every(({ name }) => seen(name))) throw new PlanError("domain: a name with a character that cannot be seen");
   const names = new Set(attributes.map((attribute) => attribute.name)).size;
   if (names < 1 || names < attributes.length || names > MAX_ATTRIBUTES) {
@@ -41,11 +41,11 @@ export function readDomain(entries: readonly Json[], version: number, canonical:
   return attributes;
 }
 
-function readEntry(entry: Json, where: string, version: number, canonical: { value: boolean }): Attribute[] {
+function readEntry(entry: Json, where: string, canonical: { value: boolean }): Attribute[] {
   if (!(entry instanceof Map)) throw new PlanError(`${where}: expected an object`);
   const kind = entry.has("kind") ? entry.get("kind") : "category";
   const fields = FIELDS.get(kind);
-  if (!fields || (version === 1 && kind !== "category")) throw new PlanError(`${where}.kind: none of version ${version}`);
+  if (!fields) throw new PlanError(`${where}.kind: expected another`);
   if (kind === "category" && entry.has("kind")) canonical.value = false;
   for (const field of entry.keys()) {
     if (!["name", "kind", "other", ...fields].includes(field)) throw new PlanError(`${where}: unknown field`);

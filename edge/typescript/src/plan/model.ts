@@ -12,7 +12,6 @@ export interface Group {
 
 /** What a device needs of a plan. Times are seconds since the epoch, or seconds. */
 export interface Plan {
-  readonly version: 1 | 2;
   readonly name: string;
   readonly purpose: string;
   readonly owner: string;

@@ -28,10 +28,9 @@ const FIELDS: Record<string, Kind> = {
   domain: "list", epsilon: "string", lineage_epsilon: "string", guarantee: "object", k: "integer",
   method: "object", groups: "list", start: "integer", expires: "integer", window: "integer",
   grace: "integer", skew: "integer", partitions: "integer", wire: "integer", users: "integer",
-  marginals: "list",
+  marginals: "list", limits: "object", on_suspicion: "string",
 };
-const FIELDS_2: Record<string, Kind> = { ...FIELDS, limits: "object", on_suspicion: "string" };
-const OPTIONAL_2: Record<string, Kind> = {
+const OPTIONAL: Record<string, Kind> = {
   analysis: "boolean", lineage_name: "string", continues: "list", packed: "boolean",
   early: "boolean", summaries: "list",
 };
@@ -71,34 +70,30 @@ export async function readPlan(raw: Bytes): Promise<Plan> {
 }
 
 function planOf(document: Json, fractions: boolean, canonical: { value: boolean }): Omit<Plan, "digest"> {
-  const version = (document instanceof Map ? document.get("version") : undefined) as 1 | 2 | undefined;
-  if (version !== 1 && version !== 2) throw new PlanError("version: expected 1 or 2");
-  if (version === 2 && fractions) throw new PlanError("plan: fractions are decimal strings");
-  const entry =
-    version === 1
-      ? Entry.of(document, "plan", FIELDS, { analysis: "boolean" })
-      : Entry.of(document, "plan", FIELDS_2, OPTIONAL_2);
+  if (fractions) throw new PlanError("plan: fractions are decimal strings");
+  const entry = Entry.of(document, "plan", FIELDS, OPTIONAL);
+  if (entry.integer("version") !== 1) throw new PlanError("version: expected 1");
   for (const name of ["analysis", "packed"]) {
     if (entry.has(name) && !entry.boolean(name)) canonical.value = false;
   }
   if (entry.has("early") && entry.boolean("early")) canonical.value = false;
-  const domain = readDomain(entry.list("domain"), version, canonical);
+  const domain = readDomain(entry.list("domain"), canonical);
   const epsilon = entry.string("epsilon");
   const groups = readGroups(entry.list("groups"), epsilon, canonical);
   checkWork(groups);
   const method = Entry.of(entry.object("method"), "method", { name: "string", parameters: "object" });
   const plan = {
-    version,
     domain,
     epsilon,
     groups,
     ...names(entry, canonical),
     ...times(entry),
     guarantee: readGuarantee(entry.object("guarantee")),
-    ...since2(entry, version, method),
+    ...lineages(entry),
   };
+  checkLimits(entry, method);
   checkDomain(entry, domain, groups);
-  checkSizes(entry, plan, version);
+  checkSizes(entry, plan);
   return plan;
 }
 
@@ -170,8 +165,11 @@ function times(entry: Entry) {
   return { start, expires, window, grace, windows: (expires - start) / window };
 }
 
-function since2(entry: Entry, version: 1 | 2, method: Entry) {
-  if (version === 1) return { lineageName: "", continues: [] as string[] };
+function lineages(entry: Entry) {
+  return { lineageName: lineageName(entry), continues: texts(entry, "continues", /^[0-9a-f]{32}$/) };
+}
+
+function checkLimits(entry: Entry, method: Entry): void {
   const limits = Entry.of(entry.object("limits"), "limits", { batch_reports: "integer", batches: "integer" });
   const within = (name: string, most: number) => limits.integer(name) >= 1 && limits.integer(name) <= most;
   if (!within("batch_reports", 1 << 16) || !within("batches", 2 ** 32)) throw new PlanError("limits: out of range");
@@ -179,7 +177,6 @@ function since2(entry: Entry, version: 1 | 2, method: Entry) {
   if (suspicion !== "flag" && suspicion !== "withhold") throw new PlanError("on_suspicion: expected flag or withhold");
   if (inexact(method.object("parameters"))) throw new PlanError("method.parameters: integers lie below 2^53");
   texts(entry, "summaries", /^(mean|median|rank|q0\.\d{0,8}[1-9])$/);
-  return { lineageName: lineageName(entry), continues: texts(entry, "continues", /^[0-9a-f]{32}$/) };
 }
 
 function lineageName(entry: Entry): string {
@@ -225,15 +222,13 @@ function checkDomain(entry: Entry, domain: readonly Attribute[], groups: readonl
   }
 }
 
-function checkSizes(entry: Entry, plan: Omit<Plan, "digest">, version: 1 | 2): void {
-  if (version === 2) {
-    if (plan.expires > MAX_TIME || plan.windows > MAX_WINDOWS) throw new PlanError("expires: too late, or too many windows");
-    for (const value of entry.list("groups")) {
-      if (inexact((value as Map<string, Json>).get("mechanism")!)) throw new PlanError("a mechanism has no fractions");
-    }
-    if (plan.groups.some((group) => group.views.some((view) => view.modulus > 2 ** 32))) {
-      throw new PlanError("a modulus is at most 2^32");
-    }
+function checkSizes(entry: Entry, plan: Omit<Plan, "digest">): void {
+  if (plan.expires > MAX_TIME || plan.windows > MAX_WINDOWS) throw new PlanError("expires: too late, or too many windows");
+  for (const value of entry.list("groups")) {
+    if (inexact((value as Map<string, Json>).get("mechanism")!)) throw new PlanError("a mechanism has no fractions");
+  }
+  if (plan.groups.some((group) => group.views.some((view) => view.modulus > 2 ** 32))) {
+    throw new PlanError("a modulus is at most 2^32");
   }
   const size = stateRecordBytes(plan, entry.integer("users"), entry.integer("skew"));
   if (size > MAX_STATE_BYTES) throw new PlanError(`a partition's state record could reach ${size} bytes`);

@@ -9,13 +9,12 @@ const HEADER = 1024n;
 const NAMES = 128n;
 const REASONS = [
   "undecodable", "unknown_version", "unknown_plan", "oversized", "malformed", "bad_batch_id", "wrong_group",
-  "length_mismatch", "out_of_range", "after_end", "late", "early", "duplicate",
+  "length_mismatch", "out_of_range", "after_end", "late", "early", "duplicate", "over_limit",
 ];
 
 /** Upper bound in bytes of the largest group's state record of one partition. */
 export function stateRecordBytes(plan: Omit<Plan, "digest">, users: number, skew: number): bigint {
-  const reasons = plan.version === 1 ? REASONS : [...REASONS, "over_limit"];
-  const rejects = reasons.reduce((sum, reason) => sum + BigInt(reason.length) + INTEGER + 4n, 0n);
+  const rejects = REASONS.reduce((sum, reason) => sum + BigInt(reason.length) + INTEGER + 4n, 0n);
   const open = BigInt(Math.min(2 + Math.ceil((plan.grace + skew) / plan.window), plan.windows));
   const expected = HEADROOM * BigInt(users);
   let largest = 0n;

@@ -33,8 +33,7 @@ def validator(name: str) -> Draft202012Validator:
     return Draft202012Validator(schema)
 
 
-PLAN = validator("plan-2")
-PLAN_1 = validator("plan-1")
+PLAN = validator("plan-1")
 SNAPSHOT = validator("snapshot-1")
 
 
@@ -184,23 +183,6 @@ def test_a_plan_lacks_nothing(field: str) -> None:
     assert not PLAN.is_valid(document)
     with pytest.raises(CalmstreamError):
         read_plan(orjson.dumps(document))
-
-
-def test_a_plan_of_version_1_is_read_as_it_was() -> None:
-    """Check that it has the same fields and digest and no limits, so that it admits the same."""
-    document = orjson.loads(published_plan().to_bytes())
-    document |= {"version": 1}
-    del document["limits"], document["on_suspicion"]
-    PLAN_1.validate(document)
-    plan = read_plan(orjson.dumps(document))
-    assert plan.limits is None
-    assert orjson.loads(plan.to_bytes()) == document
-    given = published_plan().to_json() | {"lineage_name": "name", "continues": ["a" * 32]}
-    for field in ("limits", "on_suspicion", "lineage_name", "continues"):
-        later = document | {field: given[field]}
-        assert not PLAN_1.is_valid(later)
-        with pytest.raises(CalmstreamError, match=field):
-            read_plan(orjson.dumps(later))
 
 
 def values(kind: Kind, reports: int = 50) -> list[dict[str, Any]]:

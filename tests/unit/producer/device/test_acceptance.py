@@ -22,7 +22,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.signed.certificate import Certificate
 from calmstream.producer.signed.issue import certify, seal
-from tests.support.producer import START, WINDOW, make_plan
+from tests.support.producer import START, WINDOW
 from tests.support.signed import YEAR, Operator, private_key
 
 GOOD, OTHER = Operator(), Operator(root_seed=7, key_seed=8)
@@ -124,7 +124,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], Refusal]] = {
     ),
     "no plan": (lambda: GOOD.sign(b"{}"), Refusal.UNREADABLE_PLAN),
     "a plan with spaces": (lambda: GOOD.sign(INDENTED), Refusal.UNREADABLE_PLAN),
-    "a plan of version 1": (lambda: GOOD.sign(make_plan(version=1)), Refusal.UNREADABLE_PLAN),
     "no name of the lineage": (lambda: GOOD.sign(NAMELESS), Refusal.UNREADABLE_PLAN),
     "the lineage of another root": (
         lambda: GOOD.sign(OTHER.plan()), Refusal.WRONG_LINEAGE,

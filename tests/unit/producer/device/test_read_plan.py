@@ -48,12 +48,11 @@ def test_a_hostile_plan_is_refused_or_read_and_then_reports(name: str) -> None:
 def test_some_hostile_plans_are_read() -> None:
     """Check that those within the limits are read, so that not every case is a refusal."""
     small = [name for name in CASES if name.endswith(("in 26 bits", "oue of 2^18", "43 groups"))]
-    assert [read_device_plan(CASES[name]()).version for name in small] == [2] * 3
+    assert [read_device_plan(CASES[name]()).version for name in small] == [1] * 3
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_every_mechanism_is_read(version: int) -> None:
-    plan = plan_of(version)
+def test_every_mechanism_is_read() -> None:
+    plan = plan_of()
     assert read_device_plan(plan.to_bytes()) == plan
 
 
@@ -103,7 +102,7 @@ def nested(levels: int) -> bytes:
 
 def test_levels_are_counted() -> None:
     outside = 3  # the plan, its method, the parameters
-    assert read_device_plan(nested(MAX_DEPTH - outside)).version == 2
+    assert read_device_plan(nested(MAX_DEPTH - outside)).version == 1
     with pytest.raises(PlanError, match="nested more than 32"):
         read_device_plan(nested(MAX_DEPTH - outside + 1))
 
@@ -152,9 +151,9 @@ def test_every_limit_limits(name: str, message: str, monkeypatch: pytest.MonkeyP
 
 def test_the_work_of_all_groups_is_summed() -> None:
     one = bloom([1500], 40, 16)
-    assert len(read_device_plan(whole(2, [1500], *[one] * 43)).groups) == 43
+    assert len(read_device_plan(whole([1500], *[one] * 43)).groups) == 43
     with pytest.raises(PlanError, match=r"groups\[43\].*1,056,704 hashes"):
-        read_device_plan(whole(2, [1500], *[one] * 44))
+        read_device_plan(whole([1500], *[one] * 44))
 
 
 def test_work_is_refused_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,8 +167,8 @@ def test_work_is_refused_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_mechanism_that_cannot_report_is_no_plan() -> None:
     with pytest.raises(PlanError, match="same filter"):
-        read_device_plan(whole(2, [16], bloom([16], 4, 4)))
-    absurd = orjson.loads(whole(2, [2], bloom([2], 2, 1)))
+        read_device_plan(whole([16], bloom([16], 4, 4)))
+    absurd = orjson.loads(whole([2], bloom([2], 2, 1)))
     absurd |= {"epsilon": "128", "lineage_epsilon": "128"}
     with pytest.raises(PlanError, match="more than 16 per part"):
         read_device_plan(orjson.dumps(absurd))
@@ -191,9 +190,9 @@ def test_any_buffer_is_read() -> None:
 def test_a_service_reads_what_a_device_refuses() -> None:
     """Cheaply: no table of a sketch or filter is made for reading."""
     sketch = {"name": "hadamard-sketch", "cells": 1 << 24, "hashes": 64, "buckets": 4096, "seed": 0}
-    plan = read_plan(whole(2, (4096, 4096), sketch))
+    plan = read_plan(whole((4096, 4096), sketch))
     assert "places" not in vars(plan.mechanisms[0])
-    plan = read_plan(whole(2, (128, 128), bloom([1 << 14], 64, 15)))
+    plan = read_plan(whole((128, 128), bloom([1 << 14], 64, 15)))
     assert not {"filters", "grams"} & set(vars(plan.mechanisms[0]))
     report = unsigned_reporter(plan, MemoryStore(), clock=lambda: 0).report({})
     assert report is not None
