@@ -22,7 +22,7 @@ from calmstream.estimators.noise_aware.input.features import Features
 from calmstream.estimators.noise_aware.input.statistics import Statistics
 from tests.support.noise_aware import domain_of
 
-BITS, CAUSES, KNOWN, REPEATS = 4, 2, 200.0, 120
+BITS, CAUSES, KNOWN, REPEATS = 4, 2, 200.0, 60
 
 
 def _pick(random: np.random.Generator, grid: np.ndarray, log_weight: np.ndarray) -> float:
@@ -63,7 +63,7 @@ def _drawn_from_the_prior(random: np.random.Generator) -> tuple[Statistics, floa
 def _sample(statistics: Statistics, seed: int) -> tuple[np.ndarray, np.ndarray]:
     layout, features = Layout((2,) * BITS), Features((2,) * BITS)
     targets = Targets(layout, features, statistics, {})
-    effort = Effort(chains=3, causes=CAUSES, warm=80, keep=160, draws=30, seed=seed)
+    effort = Effort(chains=3, causes=CAUSES, warm=60, keep=80, draws=24, seed=seed)
     draws = Sampler(layout, domain_of(*(2,) * BITS), targets, effort).run()
     signs = np.stack([share[:, :, 0] - share[:, :, 1] for share in draws.share], axis=2)
     first = np.einsum("dn,dn->d", draws.weights, signs[:, :, 0])
