@@ -78,7 +78,7 @@ class Reason(StrEnum):
 
     The first three can only come from a foreign or broken sender. The next six come from a sender
     that uses the format but violates the plan. The next four depend on the time of the log and on
-    the records before. The last one is a limit that plans state from version 2 on.
+    the records before. The last one is a limit that plans state.
     """
 
     UNDECODABLE = "undecodable"

@@ -1,6 +1,6 @@
 """The packed format of a batch: the same content as JSON, in fixed binary columns.
 
-Plans of version 2 allow it with ``packed``; JSON stays allowed. All integers are little-endian and
+Plans allow it with ``packed``; JSON stays allowed. All integers are little-endian and
 unsigned::
 
     0x01 | version u8 = 1 | first 16 bytes of the plan's digest | group u16 | period u32 | n u16

@@ -27,7 +27,7 @@ def only_parameters(method: str, parameters: Mapping[str, Any], *known: str) -> 
 def number_parameter(
     parameters: Mapping[str, Any], name: str, default: float, low: float, high: float
 ) -> float:
-    """Read a number from low to high, or the string that a plan of version 2 writes for it.
+    """Read a number from low to high, or the string that a plan writes for it.
 
     Raises:
         PlanError: the parameter is not such a number.
