@@ -83,10 +83,10 @@ def _body(record: Record, plan: Plan) -> Any:
 
 def _packed(value: bytes) -> Any:
     """Return the content of a packed batch of the simulation's only group, None for a bad one."""
-    if len(value) < 18 or value[1] != 1:
+    if len(value) < 26 or value[1] != 1:
         return None
-    digest, group, period, n = struct.unpack_from("<8sHIH", value, 2)
-    cells = list(value[18:])
+    digest, group, period, n = struct.unpack_from("<16sHIH", value, 2)
+    cells = list(value[26:])
     if group or not n or len(cells) != n or max(cells) > 63:
         return None
     return {"plan": digest.hex(), "v": "1.0", "period": period, "columns": {"v": cells}}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -14,16 +16,23 @@ from calmstream.topics import ensure_topics
 from tests.support.tally import names_of, small_plan
 from tests.support.tally_bench import Stage
 
-NUMBERS = (142_883, 145_479)
-"""Purposes that give digests with eight equal digits, found by trying 145,480 of them."""
 
-
+@cache
 def alike() -> tuple[Plan, Plan]:
-    """Return two plans of one name whose digests begin with 32 equal bits."""
-    one, other = (replace(small_plan(), purpose=f"purpose {number}") for number in NUMBERS)
-    assert one.digest[:8] == other.digest[:8]
-    assert one.digest != other.digest
-    return one, other
+    """Return two plans of one name whose digests begin with 32 equal bits, found by trying."""
+    plan = replace(small_plan(), purpose="purpose ?")
+    before, after = plan.to_bytes().split(b"?")
+    seen: dict[bytes, int] = {}
+    for number in range(1 << 20):
+        digest = hashlib.sha256(before + str(number).encode() + after).digest()[:4]
+        if digest in seen:
+            pair = (replace(plan, purpose=f"purpose {n}") for n in (seen[digest], number))
+            one, other = pair
+            assert one.digest[:8] == other.digest[:8]
+            assert one.digest != other.digest
+            return one, other
+        seen[digest] = number
+    raise AssertionError("no two of a million digests begin alike")
 
 
 def test_plans_with_digests_that_begin_alike_are_counted_side_by_side() -> None:
