@@ -82,13 +82,7 @@ class InProcessBroker:
             self._cluster.grow(topic, partitions)
 
     def compact(self, topic: str, *, active: int = 1, tombstones: bool = False) -> None:
-        """Clean a compacted topic now.
-
-        Args:
-            topic: name of the topic; without ``compact`` in its policy it stays as it is.
-            active: number of newest records of each partition that are kept.
-            tombstones: whether to drop tombstones at once, not after ``delete.retention.ms``.
-        """
+        """Clean a compacted topic now."""
         with self._cluster.monitor:
             self._cluster.clean(
                 topic, lambda log, now: log.compact(now, active=active, tombstones=tombstones)

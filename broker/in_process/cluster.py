@@ -83,11 +83,7 @@ class Cluster:
         return True
 
     def alter(self, name: str, settings: Mapping[str, str]) -> None:
-        """Change settings of a topic.
-
-        Raises:
-            FatalError: the topic does not exist, or Kafka would refuse a setting.
-        """
+        """Change settings of a topic."""
         logs = self.logs(name)
         info = self._topics[name].info
         changed = with_defaults({**info.settings, **settings})
@@ -122,22 +118,14 @@ class Cluster:
         return {name: len(topic.logs) for name, topic in self._topics.items()}
 
     def log(self, partition: Partition) -> PartitionLog:
-        """Return a partition's log.
-
-        Raises:
-            FatalError: no such partition.
-        """
+        """Return a partition's log."""
         logs = self.logs(partition.topic)
         if not 0 <= partition.number < len(logs):
             raise MissingTopic(f"partition {partition} does not exist")
         return logs[partition.number]
 
     def logs(self, topic: str) -> tuple[PartitionLog, ...]:
-        """Return all logs of a topic.
-
-        Raises:
-            FatalError: no such topic.
-        """
+        """Return all logs of a topic."""
         if topic not in self._topics:
             raise concerning(MissingTopic(f"topic {topic} does not exist"), [topic])
         return self._topics[topic].logs
@@ -145,11 +133,7 @@ class Cluster:
     # Sends
 
     def choose(self, topic: str, key: bytes | None, partition: int | None) -> Partition:
-        """Return the partition for a record: ``partition`` if given, else by key, else in turn.
-
-        Raises:
-            FatalError: no such topic or partition.
-        """
+        """Return the partition for a record: ``partition`` if given, else by key, else in turn."""
         count = len(self.logs(topic))
         if partition is not None:
             return self.log(Partition(topic, partition)).partition

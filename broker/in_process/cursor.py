@@ -69,22 +69,14 @@ class Cursor:
         self._paused |= set(partitions) & self._positions.keys()
 
     def resume(self, partitions: Collection[Partition]) -> None:
-        """Fetch from these partitions again; those that are not being read are ignored.
-
-        Raises:
-            FatalError: a partition has no position yet.
-        """
+        """Fetch from these partitions again; those that are not being read are ignored."""
         wanted = set(partitions) & self._positions.keys()
         for partition in wanted:
             self.position(partition)
         self._paused -= wanted
 
     def fetch(self, limit: int) -> list[Record]:
-        """Return at most ``limit`` records; each call begins with the next partition in turn.
-
-        Raises:
-            FatalError: a position is missing or outside the log, or a partition does not exist.
-        """
+        """Return at most ``limit`` records; each call begins with the next partition in turn."""
         # Each call begins with another partition, so that no partition waits for ever.
         active = sorted(self._positions.keys() - self._paused)
         if active:

@@ -132,19 +132,7 @@ class Group:
     def sync(
         self, member: str, topics: Mapping[str, int], now: float
     ) -> frozenset[Partition] | None:
-        """Handle one poll of a member.
-
-        Args:
-            member: the member's id.
-            topics: the number of partitions of each topic of the broker.
-            now: monotonic time in seconds.
-
-        Returns:
-            The partitions that the member owns now, or None if it was expelled.
-
-        Raises:
-            FatalError: another client has taken this static membership.
-        """
+        """Handle one poll of a member."""
         if member in self._fenced:
             raise FatalError(f"group {self._name}: another client took the membership {member}")
         self._expire(now, spare=member)
@@ -199,11 +187,7 @@ class Group:
 
 
 def assignor_named(name: str) -> Assignor:
-    """Return the assignor of this name.
-
-    Raises:
-        FatalError: there is no such assignor.
-    """
+    """Return the assignor of this name."""
     if name not in ASSIGNORS:
         raise FatalError(f"assignor must be one of {_listed(ASSIGNORS)}, not {name!r}")
     return ASSIGNORS[name]

@@ -75,11 +75,7 @@ class PartitionLog:
         self._rules = rules
 
     def check(self, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-        """Check that the broker accepts a record.
-
-        Raises:
-            FatalError: the record is too large, or has no key although the topic is compacted.
-        """
+        """Check that the broker accepts a record."""
         size = stored_bytes(key, value, headers)
         if size > self._rules.max_message_bytes:
             raise FatalError(
@@ -133,11 +129,7 @@ class PartitionLog:
         self._keep_bounded(now)
 
     def read(self, position: int, limit: int) -> list[Record]:
-        """Return at most ``limit`` records from ``position`` on; none at the end.
-
-        Raises:
-            FatalError: the position lies outside [start, end].
-        """
+        """Return at most ``limit`` records from ``position`` on; none at the end."""
         if not self.start <= position <= self.end:
             error = FatalError(
                 f"{self.partition}: position {position} lies outside the log, which holds "
@@ -148,11 +140,7 @@ class PartitionLog:
         return self._records[first : first + limit]
 
     def trim(self, offset: int) -> None:
-        """Drop every record below ``offset``; an offset below the start changes nothing.
-
-        Raises:
-            FatalError: the offset lies above the end, or the policy forbids deletion.
-        """
+        """Drop every record below ``offset``; an offset below the start changes nothing."""
         if not self._rules.deletes_old_records:
             raise FatalError(f"{self.partition}: a topic that is only compacted cannot be trimmed")
         if offset > self.end:
@@ -174,13 +162,6 @@ class PartitionLog:
         """Remove records whose key has a newer record.
 
         Offsets never change. Cost: O(records).
-
-        Args:
-            now: present time in milliseconds.
-            active: number of newest records that are kept as they are. Like the records of Kafka's
-                active segment, they do not cause the removal of older records either.
-            tombstones: whether to remove tombstones at once; otherwise a tombstone is removed when
-                ``delete.retention.ms`` has passed since its first cleaning.
         """
         if not self._rules.compacted:
             return

@@ -68,11 +68,7 @@ class LogRules:
 
 
 def with_defaults(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the given settings of a topic and the defaults of all others.
-
-    Raises:
-        FatalError: Kafka has no setting of a given name.
-    """
+    """Return the given settings of a topic and the defaults of all others."""
     unknown = sorted(set(settings) - set(DEFAULTS))
     if unknown:
         raise FatalError(f"unknown topic setting {unknown[0]!r}")
@@ -80,14 +76,7 @@ def with_defaults(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def log_rules(settings: Mapping[str, str]) -> LogRules:
-    """Return the rules of a log.
-
-    Args:
-        settings: all settings of the topic, from :func:`with_defaults`.
-
-    Raises:
-        FatalError: Kafka would refuse a value.
-    """
+    """Return the rules of a log."""
     policies = {policy.strip() for policy in settings["cleanup.policy"].split(",")}
     timestamp_type = settings["message.timestamp.type"]
     if not policies <= {"compact", "delete"}:

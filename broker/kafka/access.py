@@ -27,18 +27,7 @@ QUOTA = "producer_byte_rate"
 def grant(
     admin: KafkaAdminClient, principal: str, wanted: Collection[Permission], host: str = "*"
 ) -> None:
-    """Grant permissions to a principal; it keeps those that it already has.
-
-    Args:
-        admin: a client that may grant permissions.
-        principal: the account that receives the permissions, as ``User:NAME``.
-        wanted: the permissions to grant.
-        host: the only host from which the principal may use them; ``*`` means any host.
-
-    Raises:
-        FatalError: the cluster has no authoriser, or this client may not grant permissions.
-        RecoverableError: the broker does not answer.
-    """
+    """Grant permissions to a principal; it keeps those that it already has."""
     with translated(f"granting permissions to {principal}"):
         response = admin.create_acls([_rule(principal, item, host) for item in wanted])
         for error in response["failed"]:
@@ -50,15 +39,6 @@ def limit_rate(admin: KafkaAdminClient, principal: str, bytes_per_second: float)
 
     A broker delays a sender that exceeds the limit. Which reports are counted does not change: that
     depends on the plan and the log alone.
-
-    Args:
-        admin: a client that may alter the cluster's configuration.
-        principal: the account, as ``User:NAME``.
-        bytes_per_second: the limit of each broker; positive.
-
-    Raises:
-        FatalError: the broker refuses the limit; the message states its reason.
-        RecoverableError: the broker does not answer.
     """
     entry = AlterClientQuotasRequest.EntryData
     name = principal.removeprefix("User:")

@@ -21,12 +21,7 @@ class QuickCooperativeAssignor(CooperativeStickyAssignor):  # type: ignore[misc]
     """The client's cooperative assignor with another way to share partitions."""
 
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
-        """Return the assignment of each member; see the client's method.
-
-        Args:
-            cluster: the client's metadata of topics.
-            members: the members with the topics they want and the partitions they own.
-        """
+        """Return the assignment of each member; see the client's method."""
         parsed = {
             member.member_id: self.parse_member_metadata(member.metadata) for member in members
         }
@@ -79,14 +74,6 @@ def share(
 
     Afterwards no single move to a member with at least two partitions less is possible. Cost: the
     number of partitions times the number of members.
-
-    Args:
-        numbers: the partitions of each topic.
-        topics: the topics that each member wants.
-        owners: who owns a partition now.
-
-    Returns:
-        The partitions of each member. Every partition of a topic that a member wants is in one.
     """
     takers: dict[str, list[str]] = {topic: [] for topic in numbers}
     for member in sorted(topics):

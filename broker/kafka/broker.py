@@ -38,19 +38,7 @@ _ADMIN_REQUESTS = 1000
 
 
 def connect(bootstrap: str, security: Security | None = None, **limits: Any) -> KafkaBroker:
-    """Connect to a cluster.
-
-    Args:
-        bootstrap: one or more ``HOST:PORT``, separated by commas.
-        security: settings of TLS and SASL; None means an open connection without credentials.
-        **limits: fields of :class:`Limits` that differ from their defaults.
-
-    Raises:
-        InvalidInput: an address or a limit is not valid.
-        RecoverableError: no broker answers within ``connect_seconds``.
-        FatalError: the broker refuses this client, or the installed Kafka client is of a version
-            that calmstream does not work with.
-    """
+    """Connect to a cluster."""
     check_client_version()
     servers = _servers(bootstrap)
     try:

@@ -46,14 +46,7 @@ _METADATA_SECONDS = 5.0
 def new_member(
     settings: dict[str, Any], limits: Limits, group: str, member: str | None
 ) -> KafkaConsumer:
-    """Return a consumer in a group.
-
-    Args:
-        settings: keyword arguments of the client that describe how to reach the cluster.
-        limits: times and sizes.
-        group: name of the consumer group.
-        member: name of a static membership, which survives restarts; None for a dynamic one.
-    """
+    """Return a consumer in a group."""
     heartbeat = min(limits.session_seconds / 3, _MAX_HEARTBEAT_SECONDS)
     consumer = new_consumer(
         settings,

@@ -158,11 +158,7 @@ class KafkaSink:
                 raise MissingTopic(f"topic {topic} does not exist")
 
     def _reserve(self, size: int, doing: str) -> None:
-        """Wait for ``size`` bytes of the buffer; a record larger than the buffer may use it alone.
-
-        Raises:
-            RecoverableError: there is not enough space within ``block_seconds``.
-        """
+        """Wait for room in the buffer; a record larger than the buffer may use it alone."""
         deadline = time.monotonic() + self._limits.block_seconds
         limit = self._limits.buffer_bytes
         with self._buffer_changed:

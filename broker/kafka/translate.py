@@ -59,12 +59,7 @@ _RECOVERABLE = (
 
 
 def translate(error: BaseException, doing: str) -> CalmstreamError:
-    """Return the error to raise in place of an exception of the client.
-
-    Args:
-        error: the exception.
-        doing: what failed, such as "sending to topic"; the message begins with it.
-    """
+    """Return the error to raise in place of an exception of the client."""
     if isinstance(error, CalmstreamError):
         return error
     if isinstance(error, kafka_errors.UnknownTopicOrPartitionError):
@@ -81,11 +76,7 @@ def translate(error: BaseException, doing: str) -> CalmstreamError:
 
 @contextmanager
 def translated(doing: str | Callable[[], str]) -> Iterator[None]:
-    """Translate every error of the client that the ``with`` block raises.
-
-    Args:
-        doing: what the block does, as for :func:`translate`, or a function that returns it.
-    """
+    """Translate every error of the client that the ``with`` block raises."""
     try:
         yield
     except CalmstreamError:

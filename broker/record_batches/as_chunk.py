@@ -9,13 +9,7 @@ from calmstream.broker.records import Chunk, Damage, Partition
 
 
 def as_chunk(partition: Partition, piece: Columns | Damaged) -> Chunk | None:
-    """Return the records of a decoded piece of a log; None if it has no record.
-
-    Args:
-        partition: the partition of the log.
-        piece: one result of `decode_batches`; a damaged batch
-            gives one record.
-    """
+    """Return the records of a decoded piece of a log; None if it has no record."""
     if isinstance(piece, Columns):
         columns = (piece.offset, piece.timestamp, piece.append_time)
         spans = (piece.key, piece.value, piece.headers)

@@ -68,10 +68,6 @@ def batch_headers(data: bytes) -> Iterator[BatchHeader]:
     """Yield the headers of all complete batches, in order.
 
     A fetch response can end in the middle of a batch; such a batch is left out.
-
-    Raises:
-        CorruptBatch: a checksum does not match, or a length is impossible. The headers of the
-            batches before it were already yielded.
     """
     at = 0
     while at + _MAGIC_AT < len(data):

@@ -26,19 +26,7 @@ class NotDecompressible(Exception):  # noqa: N818 - a verdict on the bytes
 
 
 def decompress(codec: int, data: memoryview) -> bytes:
-    """Return the records of a compressed batch, decompressed.
-
-    Args:
-        codec: number of the codec in the batch's header; not 0.
-        data: the bytes after the header.
-
-    Returns:
-        At most ``MAX_BYTES`` bytes. Memory: at most twice ``MAX_BYTES``, whatever size the input
-        states; each thread keeps a buffer of ``MAX_BYTES``.
-
-    Raises:
-        NotDecompressible: the data cannot be decompressed; there is no other error for any bytes.
-    """
+    """Return the records of a compressed batch, decompressed."""
     if codec not in CODECS:
         raise NotDecompressible(f"there is no codec {codec}")
     name, decompress_into = CODECS[codec]

@@ -102,18 +102,6 @@ def decode_batches(data: bytes, from_offset: int = 0) -> Iterator[Columns | Dama
     Each batch is decoded completely before any of its records is yielded. Transaction markers are
     skipped. Records of aborted transactions are yielded, as with Kafka's isolation level
     ``read_uncommitted``.
-
-    Args:
-        data: complete record batches; the last one may be cut off.
-        from_offset: records below this offset are left out.
-
-    Yields:
-        Columns and damaged batches, in the order of their offsets. Memory: the input, one
-        decompressed batch (at most 32 MiB), and about 200 bytes for each record of the run or
-        compressed batch that is being decoded, which has at most 2^16 + 2^14 records.
-
-    Raises:
-        CorruptBatch: a checksum does not match; the batches before it were already yielded.
     """
     run = _Run(data, from_offset)
     headers = batch_headers(data)
@@ -217,11 +205,7 @@ class _Run:
         self._sizes.append(0)
 
     def add(self, batch: BatchHeader, start: int, end: int) -> bool:
-        """Add a batch whose records lie between two positions of the buffer.
-
-        Returns:
-            False, without adding it, if the stated number of records does not fill the space.
-        """
+        """Add a batch whose records lie between two positions of the buffer."""
         spans = record_spans(self._data, start, end, batch.records)
         if spans is None:
             return False
@@ -232,11 +216,7 @@ class _Run:
         return True
 
     def flush(self) -> Iterator[Columns | Damaged]:
-        """Decode the run and clear it.
-
-        Yields:
-            Each part of the run between two damaged batches, and each damaged batch by itself.
-        """
+        """Decode the run and clear it."""
         batches, sizes = self._batches, self._sizes
         if not batches:
             return

@@ -52,18 +52,7 @@ class Fields(NamedTuple):
 
 
 def record_spans(data: bytes, start: int, end: int, count: int) -> Spans | None:
-    """Find the position of each record of a batch. Cost: O(count).
-
-    Args:
-        data: the buffer.
-        start: start of the batch's records in the buffer.
-        end: end of the batch's records in the buffer.
-        count: number of records.
-
-    Returns:
-        The start of each record, after its length, and the end of each; None if ``count`` records
-        do not fill the space from ``start`` to ``end`` exactly.
-    """
+    """Find the position of each record of a batch. Cost: O(count)."""
     if count >= _MIN_EQUAL:
         same = _equal_spans(data, start, end, count)
         if same is not None:
@@ -106,16 +95,7 @@ def _equal_spans(data: bytes, start: int, end: int, count: int) -> Spans | None:
 
 
 def read_fields(data: bytes, starts: Sequence[int], ends: Sequence[int]) -> Fields:
-    """Decode the fields of n records.
-
-    Args:
-        data: the buffer.
-        starts: start of each record, after its length.
-        ends: end of each record.
-
-    Returns:
-        Columns of length n. Cost: about 20 array operations over n elements.
-    """
+    """Decode the fields of n records."""
     raw = np.frombuffer(data, np.uint8)
     end = np.array(ends, np.int64)
     at = np.array(starts, np.int64) + 1  # the attributes of a record have no meaning yet
@@ -134,11 +114,7 @@ def read_fields(data: bytes, starts: Sequence[int], ends: Sequence[int]) -> Fiel
 
 
 def _spans(raw: Bytes, at: Integers, end: Integers) -> tuple[Integers, Integers, Integers, Flags]:
-    """Read a length and the bytes that follow it; a negative length means that there is no value.
-
-    Returns:
-        Start and end of the bytes, the position after them, and whether they do not fit.
-    """
+    """Read a length and the bytes that follow it; a negative length means no value."""
     length, at, bad = _varints(raw, at, end, _SHORT)
     absent = length < 0
     after = at + np.where(absent, 0, length)
@@ -150,18 +126,7 @@ def _spans(raw: Bytes, at: Integers, end: Integers) -> tuple[Integers, Integers,
 def _varints(
     raw: Bytes, at: Integers, end: Integers, max_bytes: int
 ) -> tuple[Integers, Integers, Flags]:
-    """Read one zigzag varint at each position.
-
-    Args:
-        raw: the buffer.
-        at: position of each varint.
-        end: end of each record.
-        max_bytes: maximum number of bytes of a varint, ``_SHORT`` or ``_LONG``.
-
-    Returns:
-        Values, the positions after them, and whether each is bad: it crosses the end of its record,
-        has more than ``max_bytes`` bytes, or with ``_SHORT`` has more than 32 bits.
-    """
+    """Read one zigzag varint at each position."""
     last = raw.size - 1
     byte = raw[np.minimum(at, last)]
     value = (byte & 0x7F).astype(np.uint64)

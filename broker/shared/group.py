@@ -69,12 +69,7 @@ class GroupShare:
         return [record for chunk in chunks for record in chunk.records()]
 
     def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:  # noqa: ARG002
-        """Return records that have arrived, without waiting.
-
-        Raises:
-            FatalError: a topic of this share is missing, or a position lies outside the log.
-            RecoverableError: the group has not been polled of late.
-        """
+        """Return records that have arrived, without waiting."""
         with self._lock:
             if not self.attached:
                 raise FatalError("the reader is closed")
@@ -245,15 +240,7 @@ class SharedGroup:
             return share
 
     def turn(self, timeout: float) -> set[GroupShare]:
-        """Carry out what the shares want, and poll once.
-
-        Returns:
-            The shares with new records, changes or errors.
-
-        Raises:
-            RecoverableError: the broker does not answer; the call can be repeated.
-            FatalError: an error that concerns all plans.
-        """
+        """Carry out what the shares want, and poll once."""
         with self.lock:
             due = self._resubscribe()
             member = self._member
@@ -296,11 +283,7 @@ class SharedGroup:
             self._changed = True
 
     def check_fresh(self) -> None:
-        """Check that the member was polled a moment ago: then it still owns its partitions.
-
-        Raises:
-            RecoverableError: it was not.
-        """
+        """Check that the member was polled a moment ago: then it still owns its partitions."""
         seconds = self._clock.monotonic() - self._polled_at
         if seconds > _FRESH_SECONDS:
             raise RecoverableError(f"the group has not been polled for {seconds:.1f} s")

@@ -54,11 +54,7 @@ class RecordQueue:
         return taken
 
     def position(self, partition: Partition) -> int:
-        """Return the offset of the next record to hand out.
-
-        Raises:
-            FatalError: nobody has set it.
-        """
+        """Return the offset of the next record to hand out."""
         try:
             return self._next[partition]
         except KeyError:
@@ -69,11 +65,7 @@ class RecordQueue:
         return self._end.get(partition)
 
     def restart(self, partition: Partition, offset: int) -> None:
-        """Drop the records of a partition; the next one to hand out is at this offset.
-
-        Raises:
-            FatalError: the offset is negative.
-        """
+        """Drop the records of a partition; the next one to hand out is at this offset."""
         if offset < 0:
             raise FatalError(f"{partition}: cannot seek to {offset}")
         self.drop([partition])

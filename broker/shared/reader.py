@@ -143,15 +143,7 @@ class SharedReader:
         self._moved.add(partition)
 
     def turn(self, timeout: float) -> set[ReaderShare]:
-        """Poll once for all shares, or wait a moment while another thread does.
-
-        Returns:
-            The shares with new records or errors.
-
-        Raises:
-            RecoverableError: the broker does not answer.
-            FatalError: an error that concerns no share in particular.
-        """
+        """Poll once for all shares, or wait a moment while another thread does."""
         if not self._turning.acquire(timeout=min(max(timeout, 0.001), _WAIT_SECONDS)):
             return set()
         try:

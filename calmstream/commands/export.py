@@ -94,11 +94,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _writer(args: argparse.Namespace) -> Callable[[Iterable[Snapshot], Any], int]:
-    """Return the function that writes the chosen format.
-
-    Raises:
-        InvalidInput: bytes would go to a terminal, or pyarrow is not installed.
-    """
+    """Return the function that writes the chosen format."""
     if args.format not in BINARY:
         texts = STATISTICS_FORMATS if args.summaries else FORMATS
         return lambda snapshots, out: texts[args.format](snapshots, out, args.marginal)

@@ -101,21 +101,13 @@ class Connection:
         self._broker: KafkaBroker | None = None
 
     def sink(self) -> Sink:
-        """Connect; a former connection is closed.
-
-        Raises:
-            RecoverableError: no broker answers.
-        """
+        """Connect; a former connection is closed."""
         self.close()
         self._broker = kafka(self._bootstrap, block_seconds=BLOCK_SECONDS)
         return self._broker.sink()
 
     def topics(self) -> Topics:
-        """Return an administrator of the present connection.
-
-        Raises:
-            RecoverableError: there is none.
-        """
+        """Return an administrator of the present connection."""
         broker = self._broker
         if broker is None:
             raise RecoverableError("there is no connection to the broker")

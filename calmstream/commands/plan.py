@@ -327,11 +327,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _summaries(domain: Domain, texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the statistics of the plan, in their shortest spelling.
-
-    Raises:
-        InvalidInput: nothing in the domain has such statistics, or a share of a range is asked for.
-    """
+    """Return the statistics of the plan, in their shortest spelling."""
     if texts and all(attribute.kind is None for attribute in domain.attributes):
         raise InvalidInput(
             "--summaries: no attribute is a number, ordered or an option; state a kind in the data "
@@ -414,11 +410,6 @@ def _method(name: str, request: Request, *, quiet: bool) -> tuple[str, dict[str,
 
     With ``auto`` the predictions are printed, and no parameters are allowed, because parameters
     belong to one method.
-
-    Returns:
-        The registry name, and the part of the JSON output that explains the choice:
-        ``predictions``, the best first. ``error`` is null if the method cannot serve the request,
-        and ``reason`` states why.
     """
     if name != "auto":
         return name, {}

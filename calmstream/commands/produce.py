@@ -119,11 +119,7 @@ def _show_waiting(console: Console, plan: Plan) -> None:
 
 
 def serve(registry: CollectorRegistry, host: str, port: int | None) -> ThreadServer | None:
-    """Serve the metrics of this run on a port, if one is given.
-
-    Raises:
-        InvalidInput: the address cannot be used.
-    """
+    """Serve the metrics of this run on a port, if one is given."""
     if port is None:
         return None
     try:

@@ -108,11 +108,7 @@ def _plans(
 
 
 def read_token(path: str) -> str:
-    """Return the bearer token in a file.
-
-    Raises:
-        InvalidInput: the file cannot be read, or has no usable token; its content is not shown.
-    """
+    """Return the bearer token in a file."""
     try:
         token = arguments.read_file(path).decode().strip()
     except UnicodeDecodeError:

@@ -106,11 +106,7 @@ def _store_plans(args: argparse.Namespace, target: Target, http: HttpConfig) -> 
 
 
 def _store_plans_once(args: argparse.Namespace, target: Target, http: HttpConfig) -> None:
-    """Store what is published now of every plan of a folder, one plan after another.
-
-    Raises:
-        FatalError: the results of some plan were not stored; all others were.
-    """
+    """Store what is published now of every plan of a folder, one plan after another."""
     clock, registry = SystemClock(), new_registry()
     folder = _folder(args, clock, registry)
     broker = kafka(args.bootstrap)

@@ -88,11 +88,7 @@ def document(accepted: AcceptedPlan, *, trusted: bool) -> dict[str, Any]:
 
 
 def _checked(raw: bytes, roots: tuple[str, ...] | None) -> AcceptedPlan:
-    """Return the plan if a device would accept it now.
-
-    Raises:
-        PlanRefused: a device would refuse it.
-    """
+    """Return the plan if a device would accept it now."""
     accepted = read_signed_plan(raw, roots)
     # This policy allows every plan, so that only the dates of the certificate are checked.
     lenient = Policy(roots=(accepted.root,), report_epsilon=f"{MAX_EPSILON}")

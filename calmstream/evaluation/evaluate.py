@@ -121,31 +121,6 @@ def evaluate(
 
     Targets, the devices of every repeat and the seeds of their noise are the same for all methods
     and epsilons, so that the results can be compared pairwise.
-
-    Args:
-        table: the records from which devices are drawn.
-        dataset: name of the table, for the results.
-        methods: registry names, or ``auto`` for the choice of `auto` at each
-            epsilon.
-        epsilons: privacy losses of a report, decimal strings.
-        k: number of attributes of the targets.
-        users: number of devices per repeat.
-        targets: number of marginals that are measured.
-        repeats: number of times that everything is drawn anew.
-        seed: seed of all random draws.
-        tallies: ``devices`` perturbs every record; ``law`` draws the counts from their exact
-            distribution, which is faster.
-        raw: measure the unbiased tables, before negative cells are corrected.
-        pilot: share of the devices, below 1, that report first, for methods that learn from a
-            pilot; 0 for the default of each method.
-        ranges: number of random ranges over the targets that are measured; 0: none.
-        progress: called after every repeat of every method and epsilon.
-        on_choice: called with every epsilon and the choice of ``auto``, before the first repeat.
-        on_worse_than_uniform: called with a result whose error is above that of the uniform table
-            on the same targets and devices, and with that error, before the result is yielded.
-
-    Raises:
-        InvalidInput: an argument cannot be used; all are checked before the first repeat.
     """
     if min(targets, repeats) < 1 or seed < 0:
         raise InvalidInput("targets and repeats must be at least 1, the seed not negative")
@@ -226,13 +201,7 @@ class _Campaign:
         return float(np.mean([sse(np.full(t.size, 1.0 / t.size), t) for t in truths]))
 
     def _once(self, method: Method, plan: Plan, repeat: int) -> tuple[float, ...]:
-        """Measure one repeat.
-
-        Returns:
-            SSE, TV and largest error, as means over the targets; share of the true cells inside
-            their intervals; seconds to collect and to estimate; the fields of `RangeErrors`, if
-            they are asked for.
-        """
+        """Measure one repeat."""
         codes = draw(self.table.codes, self.users, _generator(self.seed, _DEVICES, repeat))
         if repeat not in self.truths:
             self.truths[repeat] = [
@@ -336,14 +305,7 @@ def _require_answers(
 def draw_targets(
     d: int, k: int, count: int, generator: np.random.Generator
 ) -> tuple[Attributes, ...]:
-    """Return ``count`` different random sets of k attributes, sorted, or all sets if fewer exist.
-
-    Args:
-        d: number of attributes of a record.
-        k: number of attributes of a set.
-        count: number of sets.
-        generator: seeded by the caller.
-    """
+    """Return ``count`` random sets of k attributes, sorted, or all sets if fewer exist."""
     number = min(count, comb(d, k))
     drawn: set[Attributes] = set()
     while len(drawn) < number:

@@ -41,16 +41,7 @@ _INDEX_BYTES = 48
 
 
 def check_memory(plan: Plan, users: int, *, exact: bool) -> None:
-    """Check that the devices of one repeat fit into memory, approximately.
-
-    Args:
-        plan: the plan.
-        users: number of devices.
-        exact: no single report is made, as in `collect`.
-
-    Raises:
-        InvalidInput: they do not fit.
-    """
+    """Check that the devices of one repeat fit into memory, approximately."""
     works = [mechanism.report_work for mechanism in plan.mechanisms]
     report = 0 if exact else max(work.bytes + work.random_bytes for work in works)
     each = 2 * len(plan.domain) + _INDEX_BYTES + report
@@ -67,14 +58,6 @@ def draw(codes: Codes, users: int, generator: np.random.Generator) -> Codes:
 
     If there are as many rows as devices, each row is used once; otherwise rows are drawn at random
     with replacement.
-
-    Args:
-        codes: shape (rows, d), the records.
-        users: number of devices.
-        generator: seeded by the caller.
-
-    Returns:
-        Shape (users, d).
     """
     return codes if users == len(codes) else codes[generator.integers(len(codes), size=users)]
 
@@ -83,14 +66,6 @@ def collect(plan: Plan, codes: Codes, seed: np.random.SeedSequence, *, exact: bo
     """Return one tally per group, from devices that are assigned to views at random.
 
     The probability of a view is its share of the plan.
-
-    Args:
-        plan: the plan.
-        codes: shape (n, d), one record per device.
-        seed: seed of all random draws; the assignment depends on it and on the shares only.
-        exact: draw the counters of each view from their exact distribution, given the records of
-            its devices (`Mechanism.draw_tally`). Otherwise the mechanism perturbs every record and
-            counts the reports. The distribution of the result is the same.
 
     Cost: O(n · attributes of a view) and, unless ``exact``, the mechanism's cost per report.
     """

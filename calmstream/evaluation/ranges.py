@@ -80,14 +80,7 @@ class RangeQuestions:
         truths: Sequence[Floats],
         margins: Sequence[Floats],
     ) -> RangeErrors:
-        """Return the errors of a model.
-
-        Args:
-            model: answers the margins.
-            answers: its tables of the targets, cells row-major.
-            truths: the true tables of the targets.
-            margins: the true margins of all attributes.
-        """
+        """Return the errors of a model."""
         changes = [
             (a - t).reshape(shape)
             for a, t, shape in zip(answers, truths, self._shapes, strict=True)

@@ -25,13 +25,7 @@ if TYPE_CHECKING:
 
 
 def local_plan(method: Method, request: Request, design: Design | None = None) -> Plan:
-    """Return a plan that is used for evaluation only, with one window.
-
-    Args:
-        method: the method of the plan.
-        request: the requirements.
-        design: the design of the method for this request; made if it is absent.
-    """
+    """Return a plan that is used for evaluation only, with one window."""
     planning.check(request)
     design = method.design(request) if design is None else design
     return Plan(
@@ -58,18 +52,7 @@ def local_plan(method: Method, request: Request, design: Design | None = None) -
 def two_rounds(
     method: Method, pilot: Plan, codes: Codes, noise: np.random.SeedSequence, *, exact: bool
 ) -> Callable[[], Model]:
-    """Collect from a pilot's devices, then from all others by a plan that follows from the pilot.
-
-    Args:
-        method: a method that learns from a pilot (`Piloted` or `Follows`).
-        pilot: plan of the pilot; its ``users`` is the number of devices that report first.
-        codes: shape (devices, attributes); more devices than those of the pilot.
-        noise: seed of all random draws.
-        exact: draw the counts from their exact distribution, see `collect`.
-
-    Returns:
-        A function that estimates a model after both rounds; the reports are counted already.
-    """
+    """Collect from a pilot's devices, then from the others by a plan that follows from it."""
     mixed = codes[np.random.default_rng(noise.spawn(1)[0]).permutation(len(codes))]
     first, second = noise.spawn(2)
     pilot_codes, others = mixed[: pilot.users], mixed[pilot.users :]

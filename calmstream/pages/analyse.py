@@ -27,11 +27,7 @@ WITHOUT_TEST = (
 
 
 def association(snapshot: Snapshot) -> Mapping[str, Any]:
-    """Return the analysis in the snapshot, or one of its published tables, without tests.
-
-    Raises:
-        InvalidInput: the snapshot has no table of two attributes.
-    """
+    """Return the analysis in the snapshot, or one of its published tables, without tests."""
     if snapshot.manifest.analysis:
         return snapshot.manifest.analysis
     names = [name for attributes in snapshot.marginals for name in attributes]
@@ -78,15 +74,7 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def given_tables(snapshot: Snapshot, name: str) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the distribution of every other attribute for each value of an attribute.
-
-    Returns:
-        Proportions by the name of the other attribute, then by the value of the attribute ``name``,
-        then by the value of the other attribute.
-
-    Raises:
-        InvalidInput: no published pair contains the attribute.
-    """
+    """Return the distribution of every other attribute for each value of an attribute."""
     tables: dict[str, dict[str, dict[str, float]]] = {}
     for attributes, record in snapshot.marginals.items():
         if len(attributes) == 2 and name in attributes:
@@ -104,12 +92,7 @@ def given_tables(snapshot: Snapshot, name: str) -> dict[str, dict[str, dict[str,
 
 
 def render(snapshot: Snapshot, given: str | None) -> RenderableType:
-    """Return the association as tables for people.
-
-    Args:
-        snapshot: the snapshot.
-        given: name of an attribute; the conditional tables of all others are added.
-    """
+    """Return the association as tables for people."""
     result = association(snapshot)
     parts: list[RenderableType] = [
         Text(header(snapshot.manifest), style="bold"),

@@ -21,13 +21,7 @@ MAX_ROWS = 20
 def show_release(
     console: Console, release: CentralRelease, marginal: Sequence[str] | None = None
 ) -> None:
-    """Print one block of text for a release.
-
-    Args:
-        console: output.
-        release: the release to show.
-        marginal: show only the tuples over these columns, all of them.
-    """
+    """Print one block of text for a release."""
     console.out("\n".join(lines(release, marginal)), highlight=False)
 
 

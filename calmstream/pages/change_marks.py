@@ -32,11 +32,6 @@ def with_marks(
 
     Tests are published after their final. This waits for them for at most ten seconds, and only
     where the window before has tests; without them the tables have the flag ``untested``.
-
-    Args:
-        snapshots: in the order of windows.
-        history: of the same plan and namespace.
-        pause: waits for so many seconds; None for no waiting.
     """
     for snapshot in snapshots:
         if snapshot.kind is not Kind.FINAL or not snapshot.marginals:

@@ -25,12 +25,7 @@ _SMALL = 0.05
 
 
 def as_text(found: Changes, shown: int) -> bytes:
-    """Return the page: what is compared, what changed, and what could not be tested.
-
-    Args:
-        found: the results.
-        shown: maximum number of changed tables that are listed.
-    """
+    """Return the page: what is compared, what changed, and what could not be tested."""
     return text.as_text(lambda console: _print(console, found, shown), _PIPED)
 
 

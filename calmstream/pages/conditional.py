@@ -23,13 +23,6 @@ def conditional(record: MarginalRecord, given: Sequence[str]) -> MarginalRecord:
     sqrt(y² var(x) + x² var(y)) / (x + y)², as if cells were independent, because correlations are
     not published. It is at most 1. A combination without mass gets proportions 0 and standard
     errors 1.
-
-    Args:
-        record: a published table.
-        given: names of some of its attributes, but not of all.
-
-    Raises:
-        InvalidInput: ``given`` is not such a choice.
     """
     names = record.attributes
     if not given or not set(given) < set(names) or len(set(given)) != len(given):

@@ -33,14 +33,7 @@ class SnapshotWithProportions(Snapshot):
 def with_proportions(
     snapshots: Iterable[Snapshot], history: History, marginal: Sequence[str], given: Sequence[str]
 ) -> Iterator[Snapshot]:
-    """Yield snapshots; the newest finals and totals with proportions, where counts are kept.
-
-    Args:
-        snapshots: in the order of windows.
-        history: of the same plan and namespace.
-        marginal: attributes of the table.
-        given: some, not all, of them.
-    """
+    """Yield snapshots; the newest finals and totals with proportions, where counts are kept."""
     for snapshot in snapshots:
         answer = _asked(history, snapshot, marginal, given)
         yield snapshot if answer is None else _with(snapshot, answer, marginal)

@@ -36,11 +36,6 @@ def to_csv(snapshots: Iterable[Snapshot], out: TextIO, marginal: Sequence[str] |
 
     The columns ``marginal`` and ``cell`` have attribute names and labels, as `joined` writes them.
     ``reports`` is the number of reports about the marginal. Snapshots without tables have no line.
-
-    Args:
-        snapshots: the snapshots.
-        out: receives the text.
-        marginal: attribute names of the only table to write; None for all.
     """
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)

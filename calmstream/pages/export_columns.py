@@ -21,14 +21,7 @@ _ROWS = 1 << 17
 def to_parquet(
     snapshots: Iterable[Snapshot], out: BinaryIO, marginal: Sequence[str] | None, namespace: str
 ) -> int:
-    """Write one row for each cell; return the number of snapshots.
-
-    Args:
-        snapshots: the snapshots.
-        out: receives the bytes.
-        marginal: attribute names of the only table to write; None for all.
-        namespace: the column ``output_namespace``.
-    """
+    """Write one row for each cell; return the number of snapshots."""
     writer = pq.ParquetWriter(out, RESULTS, compression="zstd")
     return _written(writer, results_table, _sets(snapshots, marginal, namespace))
 

@@ -14,12 +14,7 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 
 
 def sparkline(values: Sequence[float | None], scale: float) -> str:
-    """Return one character per window, oldest first; a space for a window without table.
-
-    Args:
-        values: proportions.
-        scale: the proportion that gets the highest character, above 0.
-    """
+    """Return one character per window, oldest first; a space for a window without table."""
     top = len(_LEVELS) - 1
     return "".join(
         " " if value is None else _LEVELS[min(max(round(value / scale * top), 0), top)]

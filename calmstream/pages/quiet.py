@@ -16,12 +16,6 @@ def folded(snapshots: Iterable[Snapshot], *, live: bool) -> Iterator[Snapshot | 
     """Yield snapshots with tables unchanged, and runs of windows without reports as lines.
 
     A total that has no more reports than the last one is part of a run: it repeats its tables.
-
-    Args:
-        snapshots: the snapshots in the order of publication.
-        live: whether snapshots are still being published. Then the first window of a run gets a
-            line at once, so that the output does not seem to stand still, and the other windows
-            get one line at the end of the run; otherwise a run is one line.
     """
     run, counted = _Run(live=live), 0
     for snapshot in snapshots:

@@ -12,13 +12,7 @@ from calmstream.estimators.wire.changes import ChangesRecord, Family
 
 
 def lines(plan: Plan, attributes: Sequence[str], record: ChangesRecord | None) -> list[str]:
-    """Return a line for each family of tests; none for a table that is not published.
-
-    Args:
-        plan: the plan.
-        attributes: names, in any order.
-        record: the tests of the window; None where there are none.
-    """
+    """Return a line for each family of tests; none for a table that is not published."""
     target = tuple(sorted(plan.domain.index(attributes)))
     if record is None or target not in plan.marginals:
         return []

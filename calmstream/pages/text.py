@@ -13,12 +13,7 @@ PIPED = 120
 
 
 def as_text(write: Callable[[Console], None], piped: int = PIPED) -> bytes:
-    """Return what a function prints on a console.
-
-    Args:
-        write: prints.
-        piped: columns where no terminal shows the text.
-    """
+    """Return what a function prints on a console."""
     width, _ = shutil.get_terminal_size((piped, 0))
     console = Console(file=io.StringIO(), width=width, highlight=False)
     with console.capture() as text:

@@ -102,11 +102,6 @@ def bar(row: Row, scale: float, marks: str = "█▒┃") -> str:
     """Return a bar of characters for the interval of a cell, with a mark at its value.
 
     It is solid up to the lower end of the interval, and shaded from there to the upper end.
-
-    Args:
-        row: the cell to draw.
-        scale: the proportion that fills the bar, above 0.
-        marks: one character each for the solid part, the shaded part and the value.
     """
     solid, shaded, mark = marks[0], marks[1], marks[2]
     low, value, high = (
@@ -119,11 +114,7 @@ def bar(row: Row, scale: float, marks: str = "█▒┃") -> str:
 
 
 def view(snapshot: Snapshot, marginal: Sequence[str], given: Sequence[str] = ()) -> MarginalRecord:
-    """Return a published table, or its proportions within each combination of ``given``.
-
-    Raises:
-        InvalidInput: the marginal is not published, or ``given`` is not a part of it.
-    """
+    """Return a published table, or its proportions within each combination of ``given``."""
     record = snapshot.record(*marginal)
     if not given:
         return record
@@ -138,17 +129,7 @@ def render(
     given: Sequence[str] = (),
     past: Sequence[Snapshot] = (),
 ) -> RenderableType:
-    """Return one table of a snapshot with its error bars and notes.
-
-    Args:
-        snapshot: the snapshot.
-        marginal: attributes of the table.
-        given: show proportions within each combination of these attributes.
-        past: snapshots of windows up to this one, for a line per cell; empty for no lines.
-
-    Raises:
-        InvalidInput: for the same reasons as :func:`view`.
-    """
+    """Return one table of a snapshot with its error bars and notes."""
     heading = Text(header(snapshot.manifest), style="bold")
     facts = Text(truth(snapshot.manifest), style="dim")
     if not snapshot.marginals:
@@ -284,11 +265,7 @@ class Dashboard:
         self._total: Snapshot | None = None
 
     def show(self, snapshot: Snapshot) -> None:
-        """Show a snapshot, unless a newer window is shown already.
-
-        Raises:
-            InvalidInput: the marginal is not published.
-        """
+        """Show a snapshot, unless a newer window is shown already."""
         if self._marginal is not None and snapshot.marginals:
             view(snapshot, self._marginal, self._given)
         self._history.note(snapshot)
@@ -343,18 +320,6 @@ def watch(
 
     On a terminal as a live dashboard, elsewhere as one block of text per snapshot and one line per
     run of windows without reports, see `folded`.
-
-    Args:
-        snapshots: an iterator such as `subscribe` returns, which
-            blocks between snapshots.
-        marginal: attribute names; None for as many published tables as fit (on a terminal) or
-            all of them (elsewhere).
-        given: show it as proportions within each combination of these of its attributes.
-        console: output; standard output by default.
-        live: whether snapshots are still being published.
-
-    Raises:
-        InvalidInput: the marginal is not published; and whatever ``snapshots`` raises.
     """
     console = Console() if console is None else console
     shown = 0

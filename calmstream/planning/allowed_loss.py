@@ -19,11 +19,7 @@ MAX_YEAR = Decimal(8)
 
 
 def check(loss: Loss, allowed: Decimal | None) -> None:
-    """Refuse a large loss unless ``--allow-loss`` confirms it.
-
-    Raises:
-        InvalidInput: the loss is not confirmed; the message names the exact option.
-    """
+    """Refuse a large loss unless ``--allow-loss`` confirms it."""
     above = []
     if loss.report > MAX_REPORT:
         above.append(f"{loss.report:f} with one report (more than {MAX_REPORT})")

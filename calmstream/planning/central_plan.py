@@ -51,11 +51,7 @@ _RAW = "Raw records reach the aggregator and its topic: this is not local privac
 
 
 def refuse_options(args: argparse.Namespace) -> None:
-    """Refuse options that only a central plan has, for a local plan.
-
-    Raises:
-        InvalidInput: such an option was given; the message names it.
-    """
+    """Refuse options that only a central plan has, for a local plan."""
     for name in (*DEFAULTS, "seen_only"):
         if getattr(args, name) not in (None, False):
             option = f"--{name.replace('_', '-')}"

@@ -54,12 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def declared(args: argparse.Namespace) -> dict[str, tuple[Attribute, ...]]:
-    """Return the attributes that the options declare, by their column.
-
-    Raises:
-        InvalidInput: an option is malformed, or a column is declared twice; one line that names
-            option and column.
-    """
+    """Return the attributes that the options declare, by their column."""
     found: dict[str, tuple[Attribute, ...]] = {}
     for name, entry, option in _entries(args):
         if name in found:
@@ -102,11 +97,7 @@ def _plain(error: DomainError) -> str:
 
 
 def number_entry(name: str, text: str) -> dict[str, Any]:
-    """Return the fields of a number that ``LOWEST:HIGHEST:SCALE:LEVELS[:UNIT[:ROUNDING]]`` states.
-
-    Raises:
-        InvalidInput: it is malformed, or the edges cannot rise.
-    """
+    """Return the fields of a number from ``LOWEST:HIGHEST:SCALE:LEVELS[:UNIT[:ROUNDING]]``."""
     where = f"--number {name}"
     parts = text.split(":")
     if not 4 <= len(parts) <= 6:
@@ -147,11 +138,7 @@ def _decimal(where: str, text: str) -> Decimal:
 
 
 def _edges(where: str, low: Decimal, high: Decimal, steps: int, *, log: bool) -> list[str]:
-    """Return rising edges from low to high, as plans write them.
-
-    Raises:
-        InvalidInput: more than 18 decimal places are needed.
-    """
+    """Return rising edges from low to high, as plans write them."""
     with localcontext(prec=60):
         exact = list(_exact(low, high, steps, log=log))
         for places in range(19):

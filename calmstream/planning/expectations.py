@@ -90,11 +90,6 @@ def warning(plan: Plan, design: Design, data: Table | None) -> str:
 
     Without data the error of the uniform table is unknown. Then the limit is the error above which
     published tables get the flag ``noise``.
-
-    Args:
-        plan: the plan.
-        design: states the expected errors.
-        data: the table that the domain was learnt from, if it was.
     """
     sizes = design.expected_sse
     limits = _noise_limits(plan.domain, sizes) if data is None else uniform_errors(data, sizes)
@@ -119,10 +114,6 @@ def uniform_errors(data: Table, sizes: Iterable[int]) -> dict[int, float]:
 
     The mean is over an evenly spaced sample of marginals. It is computed from at most 65,536
     records, evenly spaced in the table.
-
-    Args:
-        data: the table of records.
-        sizes: numbers of attributes of the marginals.
     """
     codes = data.codes[:: -(-len(data.codes) // MAX_ROWS)]
 

@@ -56,15 +56,7 @@ def add_options(about: argparse._ActionsContainer) -> None:
 
 
 def chosen(args: argparse.Namespace, pilot: Plan | None) -> Lineage:
-    """Return the lineage that the options state, or a random one.
-
-    Args:
-        args: the options of the command.
-        pilot: the earlier plan from which the method of this one learns, if there is one.
-
-    Raises:
-        InvalidInput: the options contradict each other or the pilot.
-    """
+    """Return the lineage that the options state, or a random one."""
     if bool(args.lineage_name) != bool(args.root):
         raise InvalidInput("--lineage-name and --root: a plan that will be signed needs both")
     name, lineage = args.lineage_name, args.lineage

@@ -40,11 +40,7 @@ class PublishedModel:
     snapshot: Snapshot
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """Return the published table.
-
-        Raises:
-            InvalidInput: the table is not published.
-        """
+        """Return the published table."""
         names = [self.plan.domain.names[i] for i in attributes]
         if attributes not in self.plan.marginals:
             raise InvalidInput(f"the pilot does not publish the table over {', '.join(names)}")
@@ -76,9 +72,6 @@ class PilotResult:
         """Return the approximate number of devices that never report under the pilot.
 
         With the guarantee w-event, another w-th part of the devices reports in every window.
-
-        Raises:
-            InvalidInput: every device may report before the pilot ends.
         """
         parts = pilot.guarantee.windows
         remaining = max(parts - pilot.windows, 0)
@@ -92,20 +85,7 @@ class PilotResult:
 
 
 def learn(method: str, pilot: Plan, broker: Broker, namespace: str) -> PilotResult:
-    """Let a method learn from the closed windows of its pilot.
-
-    Args:
-        method: registry name.
-        pilot: the earlier plan; ``method`` must be able to learn from its method.
-        broker: the broker with the pilot's topics; it stays open.
-        namespace: namespace of the pilot's topics.
-
-    Raises:
-        PlanError: the method does not learn from a pilot, or not from one of that method.
-        InvalidInput: no window of the pilot with reports is final yet, or a table that is needed
-            was not published.
-        RecoverableError, FatalError: the broker raises them.
-    """
+    """Let a method learn from the closed windows of its pilot."""
     learner = methods.get(method)
     if isinstance(learner, Follows):
         if pilot.method in learner.teachers:

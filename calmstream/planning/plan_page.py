@@ -47,22 +47,7 @@ def deliver(
     as_json: bool,
     more: Mapping[str, Any] | None = None,
 ) -> int:
-    """Write the plan to a file and print it with its warnings, as JSON or for people.
-
-    Args:
-        plan: local or central.
-        warnings: one line each.
-        show: prints the plan for people, without the warnings, which follow it.
-        out: file to write the plan to; None for no file.
-        as_json: print one JSON object.
-        more: further fields of the JSON object.
-
-    Returns:
-        The exit code.
-
-    Raises:
-        InvalidInput: the file cannot be written.
-    """
+    """Write the plan to a file and print it with its warnings, as JSON or for people."""
     if out:
         _write(plan, out)
     if as_json:
@@ -84,14 +69,7 @@ def over(expires: int, now: float) -> list[str]:
 
 
 def warnings(plan: Plan, design: Design, *, data: Table | None, now: float) -> list[str]:
-    """Return what the author should consider before the plan is used, one line each.
-
-    Args:
-        plan: the plan.
-        design: the design, with its expected errors.
-        data: the table from which the domain was learnt, if it was.
-        now: present time, seconds since the epoch.
-    """
+    """Return what the author should consider before the plan is used, one line each."""
     lines = []
     if data is not None:
         if data.learnt:

@@ -136,15 +136,7 @@ class Aggregator:
         return self._windows.held_bytes
 
     def run(self, stop: threading.Event) -> None:
-        """Work until asked to stop or until the plan's last release.
-
-        Raises:
-            BudgetSpent: the budget is spent, so no further release is possible.
-            FatalError: the account, a topic or the log cannot be used, or there is not enough
-                memory for a release.
-            RecoverableError: the broker did not answer for a minute, and all paid releases were
-                sent.
-        """
+        """Work until asked to stop or until the plan's last release."""
         retries = RetryBudget(self._clock, RETRY_SECONDS)
         try:
             while not stop.is_set() and not self.finished:
@@ -261,12 +253,7 @@ class Aggregator:
 
 
 def _check_plan(plan: CentralPlan, raw_memory_bytes: int) -> None:
-    """Check that the aggregator can work with this plan and these settings.
-
-    Raises:
-        FatalError: the raw records of the plan's users may need more memory than is reserved.
-        PlanError: the noise of the plan cannot be drawn.
-    """
+    """Check that the aggregator can work with this plan and these settings."""
     check_allocation(plan.allocation)
     needed = most_raw_bytes(plan)
     if needed > raw_memory_bytes:

@@ -40,15 +40,7 @@ class BudgetAccount:
 
     @classmethod
     def create(cls, path: Path, ledger: Ledger) -> BudgetAccount:
-        """Create a new account.
-
-        Args:
-            path: the account's file, which must not exist.
-            ledger: the content: the plan's digest, its budget, and no payments.
-
-        Raises:
-            FatalError: the file exists already; an account is never replaced by a new one.
-        """
+        """Create a new account."""
         account = cls(path, ledger.plan)
         with account._locked():
             if path.exists():
@@ -57,11 +49,7 @@ class BudgetAccount:
         return account
 
     def read(self) -> Ledger:
-        """Return the current ledger.
-
-        Raises:
-            FatalError: the account is missing or damaged, or belongs to another plan.
-        """
+        """Return the current ledger."""
         try:
             raw = self._path.read_bytes()
         except OSError as error:
@@ -82,28 +70,12 @@ class BudgetAccount:
         return ledger
 
     def bind(self, topic: str) -> Ledger:
-        """Bind the account durably to one releases topic, at its first use.
-
-        Args:
-            topic: id of the topic, which changes if the topic is created again.
-
-        Raises:
-            FatalError: the account is bound to another topic, or cannot be read or written.
-        """
+        """Bind the account durably to one releases topic, at its first use."""
         ledger = self.read()
         return ledger if ledger.topic == topic else self._change(lambda own: own.bind(topic))
 
     def pay(self, release: str, cost: Spend) -> Ledger:
-        """Pay for a release. The payment is durable on return; only then may noise be drawn.
-
-        Args:
-            release: name of the release: the number of its window.
-            cost: privacy loss of the release.
-
-        Raises:
-            BudgetSpent: the budget does not cover the cost, or the release was paid for before.
-            FatalError: the account cannot be read or written.
-        """
+        """Pay for a release. The payment is durable on return; only then may noise be drawn."""
         return self._change(lambda ledger: ledger.pay(release, cost))
 
     def finish(self, release: str) -> Ledger:

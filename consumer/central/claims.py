@@ -84,9 +84,6 @@ class Claims:
         """Return the current id of the releases topic.
 
         The id changes if the topic is deleted and created again. The claims are lost then.
-
-        Raises:
-            FatalError: the topic does not exist.
         """
         name = self._partition.topic
         info = self._topics.describe([name]).get(name)
@@ -99,11 +96,7 @@ class Claims:
         return window in self._owners.owners
 
     def follow(self) -> None:
-        """Read the topic up to its present end.
-
-        Raises:
-            RecoverableError: the broker does not answer, or reading makes no progress.
-        """
+        """Read the topic up to its present end."""
         if not self._reading:
             start = self._topics.log_starts([self._partition])[self._partition]
             self._reader.assign([self._partition])
@@ -121,11 +114,7 @@ class Claims:
                 raise RecoverableError(f"reading {self._partition} makes no progress")
 
     def append(self, window: int) -> None:
-        """Append a claim to the releases topic.
-
-        Raises:
-            RecoverableError: it is not known whether the claim has arrived; call again.
-        """
+        """Append a claim to the releases topic."""
         nonce = self._randomness.bytes(NONCE_BYTES).hex()
         # The nonce is noted before the send, because the claim is valid even if its acknowledgement
         # is lost.
@@ -142,9 +131,6 @@ class Claims:
 
         None means that the valid claim is another process's. Call this method after
         :meth:`append`.
-
-        Raises:
-            RecoverableError: the claim cannot be read yet.
         """
         self.follow()
         if not self.taken(window):

@@ -47,12 +47,6 @@ def hide_error_texts(doing: str) -> Iterator[None]:
     Errors are logged, and the texts of other libraries' errors can contain parts of records. The
     texts of calmstream's own errors, of the type CalmstreamError, never contain such parts; these
     errors are not changed.
-
-    Args:
-        doing: what the block does, for the message.
-
-    Raises:
-        FatalError: in place of an error of another library; the message contains only its type.
     """
     try:
         yield
@@ -123,15 +117,6 @@ class Publication:
 
         Yields after every step. After a RecoverableError, call this method again with the same
         window; nothing is paid twice.
-
-        Args:
-            window: number of a closed window.
-            take: returns the packed records of a window and forgets them.
-
-        Raises:
-            BudgetSpent: the budget does not cover the release; nothing was computed.
-            RecoverableError: the broker did not answer.
-            FatalError: there is not enough memory, or the account or the topic cannot be used.
         """
         if self._prepared is None:
             if self.wants(window):
@@ -183,11 +168,7 @@ class Publication:
             return records, labels
 
     def _check_budget(self, window: int) -> None:
-        """Check that the account will accept the payment, before a claim excludes others.
-
-        Raises:
-            BudgetSpent: the budget does not cover another release.
-        """
+        """Check that the account will accept the payment, before a claim excludes others."""
         ledger = self._account.read()
         self._paid |= {entry.release for entry in ledger.entries}
         if self.wants(window):
@@ -238,12 +219,5 @@ class Publication:
 
 
 def reserve(size: int) -> None:
-    """Check that memory is available: allocate it, write to every page, and free it.
-
-    Args:
-        size: number of bytes.
-
-    Raises:
-        MemoryError: there is not enough memory; the system may also end the process.
-    """
+    """Check that memory is available: allocate it, write to every page, and free it."""
     np.ones(size, np.uint8)

@@ -33,19 +33,6 @@ def subscribe_releases(
     For each window, only the release with the valid claim counts (the first claim of the window).
     Other records in the topic are skipped; the first of them is logged, and at the end their
     number.
-
-    Args:
-        broker: the connection to the broker; it stays open.
-        names: names of the plan's topics.
-        follow: whether to wait for new releases at the end of the topic; otherwise the iterator
-            ends there.
-        stop: an event that ends the iterator.
-        poll_seconds: maximum time of one wait.
-        retry_seconds: maximum time for which failing calls to the broker are repeated.
-
-    Raises:
-        RecoverableError: the broker did not answer for ``retry_seconds``.
-        FatalError: the topic does not exist or cannot be read.
     """
     stop = threading.Event() if stop is None else stop
     topics, reader = broker.topics(), broker.reader()

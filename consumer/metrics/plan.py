@@ -105,14 +105,7 @@ PLAN_METRICS: tuple[MetricDefinition, ...] = (
 def plan_metrics(
     registry: CollectorRegistry, plan: Plan, names: TopicNames, started: float
 ) -> Metrics:
-    """Register the plan's numbers and set them; called once in each process.
-
-    Args:
-        registry: the registry of the process.
-        plan: the plan.
-        names: names of the plan's topics.
-        started: time at which this process started, in seconds since the epoch.
-    """
+    """Register the plan's numbers and set them; called once in each process."""
     metrics = Metrics(registry, PLAN_METRICS, known_labels(plan, names))
     set_plan_numbers(metrics, plan, started)
     return metrics

@@ -136,18 +136,7 @@ class Inspection:
 
 
 def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Inspection:
-    """Read the state and snapshots topics completely; of the other topics, request the offsets.
-
-    Args:
-        plan: the plan to report on.
-        broker: the connection to the broker.
-        names: names of the plan's topics.
-        clock: measures the time without progress while topics are read.
-
-    Raises:
-        FatalError: a topic is missing, or contains a record of a newer version of calmstream.
-        RecoverableError: the broker does not answer.
-    """
+    """Read the state and snapshots topics completely; of the other topics, request the offsets."""
     topics, reader = broker.topics(), broker.reader()
     try:
         wanted = [spec.name for spec in names.specs(0)]
@@ -185,12 +174,7 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
 def newest_states(
     plan: Plan, names: TopicNames, topics: Topics, reader: Reader, clock: Clock
 ) -> dict[tuple[int, int], PartitionState]:
-    """Return the newest checkpoint of each input partition, by (group, partition).
-
-    Raises:
-        FatalError: a record comes from a newer version of calmstream.
-        RecoverableError: the broker does not answer.
-    """
+    """Return the newest checkpoint of each input partition, by (group, partition)."""
     newest: dict[tuple[int, int], PartitionState] = {}
     partitions = [Partition(names.state, number) for number in range(plan.partitions)]
     foreign = ForeignRecordCounter(structlog.get_logger("calmstream.inspect").warning)

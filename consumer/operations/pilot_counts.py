@@ -41,17 +41,6 @@ def counted(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Coun
     """Return the counts of all closed windows. Reads once, joins no group and writes nothing.
 
     They are the running total of the newest final window, where it is kept.
-
-    Args:
-        plan: the plan whose counts are read.
-        broker: the connection to the broker.
-        names: names of the plan's topics.
-        clock: measures the time without progress while topics are read.
-
-    Raises:
-        FatalError: neither topic exists, or one contains a record of a newer version of calmstream.
-        InvalidInput: counts of a newer version of calmstream.
-        RecoverableError: the broker does not answer.
     """
     topics = broker.topics()
     try:

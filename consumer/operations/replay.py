@@ -86,25 +86,7 @@ def replay(
     admit: Collection[Reason] = (),
     test_changes: bool = True,
 ) -> ReplayResult:
-    """Count windows ``first`` to ``last`` again; publish sets and counts under the target's names.
-
-    Args:
-        plan: the plan whose reports are counted.
-        broker: the connection to the broker, which has the source and the target topics.
-        source: names of the topics whose reports and dead letters are read.
-        target: names with a new output namespace; its topics are created.
-        clock: measures time limits, and is compared with append times to refuse future ones.
-        first: number of the first window.
-        last: number of the last window; None means the last one that every partition has closed.
-        admit: reasons of rejection; records rejected for them are counted if possible. Each batch
-            id is counted at most once in a window, including the batches that were accepted.
-        test_changes: whether finals are tested for changes against the windows before.
-
-    Raises:
-        InvalidInput: the target is not new, or a requested window is not closed in every partition.
-        FatalError: the log does not contain the first window from its beginning.
-        RecoverableError: the broker does not answer.
-    """
+    """Count windows ``first`` to ``last`` again; publish them under the target's names."""
     if NEVER_ADMITTED.intersection(admit):
         raise InvalidInput("duplicates, and reports for after the plan's end, are never admitted")
     topics = broker.topics()
@@ -225,15 +207,7 @@ class _Recount:
     def _note_decisions(
         self, part: Chunk, first: int, clock: int, fold: PartitionFold, outcome: ChunkOutcome
     ) -> None:
-        """Note the ids of accepted batches, and rejections for one of the chosen reasons.
-
-        Args:
-            part: the records that were folded.
-            first: index of the first of them in the chunk.
-            clock: the log's clock before them, milliseconds since the epoch.
-            fold: the fold after them. Only the first of them can have closed windows.
-            outcome: their effect.
-        """
+        """Note the ids of accepted batches, and rejections for one of the chosen reasons."""
         for index in np.flatnonzero(outcome.reports).tolist():
             start, end = part.key[index].tolist()
             period = int(outcome.period[index])
@@ -247,11 +221,7 @@ class _Recount:
             self._rejected[origin] = (special.rejection.reason, window)
 
     def closed_windows(self, last: int | None) -> list[int]:
-        """Return the windows to publish: those that every partition has closed.
-
-        Raises:
-            InvalidInput: a requested window is not closed everywhere.
-        """
+        """Return the windows to publish: those that every partition has closed."""
         through = min(fold.closed_through for fold in self._folds.values())
         if last is not None and last > through:
             open_in = min(self._folds, key=lambda p: self._folds[p].closed_through)
@@ -290,12 +260,7 @@ class _Recount:
         return spans
 
     def admit(self, record: Record, windows: Collection[int]) -> None:
-        """Count a record that was rejected for a chosen reason, if that is possible.
-
-        Args:
-            record: a record of the second reading.
-            windows: numbers of the windows that are published.
-        """
+        """Count a record that was rejected for a chosen reason, if that is possible."""
         origin = (*record.partition, record.offset)
         if origin not in self._rejected:
             return

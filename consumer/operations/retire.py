@@ -29,11 +29,7 @@ _SLACK_SECONDS = 120.0
 
 
 def stop_admission(topics: Topics, names: TopicNames) -> None:
-    """Make the reports topics refuse every report. Ticks still fit, so that windows can close.
-
-    Raises:
-        FatalError: a topic is missing, or this client may not change its settings.
-    """
+    """Make the reports topics refuse every report. Ticks still fit, so that windows can close."""
     topics.alter(names.all_reports, {"max.message.bytes": str(TICK_ONLY_BYTES)})
 
 
@@ -43,13 +39,7 @@ def last_window(plan: Plan, now_ms: int) -> int:
 
 
 def delete_topics(topics: Topics, names: TopicNames, *, counts: bool = False) -> list[str]:
-    """Delete the topics of reports, state and dead letters; return their names. Snapshots stay.
-
-    Args:
-        topics: the administrator.
-        names: names of the plan's topics.
-        counts: whether to delete the counts too; only the published tables are left then.
-    """
+    """Delete the topics of reports, state and dead letters; return their names. Snapshots stay."""
     topics_to_delete = [*names.all_reports, names.state, names.dead_letters]
     topics_to_delete += [names.counts] if counts else []
     existing = sorted(topics.describe(topics_to_delete))
@@ -107,11 +97,7 @@ class FinalsWaiter:
         return max(closes, self._clock.now_ms()) + round(_SLACK_SECONDS * 1000)
 
     def run(self, stop: threading.Event) -> None:
-        """Read the snapshots and counts topics until all finals and totals are complete.
-
-        Raises:
-            FatalError: the role was asked to stop before, or the deadline has passed.
-        """
+        """Read the snapshots and counts topics until all finals and totals are complete."""
         deadline = self.deadline_ms()
         topics, reader = self._broker.topics(), self._broker.reader()
         try:

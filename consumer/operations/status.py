@@ -51,14 +51,6 @@ def statuses(
     """Yield the state of each plan. A fault of one plan is part of its state.
 
     Cost: reads the state, snapshots and counts topics of each plan once.
-
-    Args:
-        plans: the plans and the names of their topics.
-        shared: the clients for all plans.
-        clock: states the time.
-
-    Raises:
-        RecoverableError: the broker does not answer.
     """
     for plan, names in plans:
         broker = shared.plan()

@@ -62,11 +62,7 @@ class PlanPublisher:
         """Do nothing: the first turn verifies the topics."""
 
     def turn(self) -> bool:
-        """Do one round of the publisher's loop.
-
-        Raises:
-            FatalError: also when rounds have failed for the retry time.
-        """
+        """Do one round of the publisher's loop."""
         try:
             self._publisher.turn()
         except RecoverableError as error:

@@ -139,12 +139,7 @@ class PlansRole:
             self._woken.add(digest)
 
     def run(self, stop: threading.Event) -> None:
-        """Serve until ``stop`` is set; then let every worker finish.
-
-        Raises:
-            FatalError: a fault of the process: the broker does not answer, the membership was
-                taken, or there was no poll for a session.
-        """
+        """Serve until ``stop`` is set; then let every worker finish."""
         try:
             while not stop.is_set():
                 self.turn()
@@ -158,11 +153,7 @@ class PlansRole:
             self._shared.close(_CLOSE_SECONDS)
 
     def turn(self) -> None:
-        """Do one round: take plans up and give them back, poll, let workers take turns.
-
-        Raises:
-            FatalError: a fault of the process.
-        """
+        """Do one round: take plans up and give them back, poll, let workers take turns."""
         self._update_plans()
         self._collect()
         self._start_due()
@@ -225,12 +216,7 @@ class PlansRole:
                 self._sort_out(entry, error)
 
     def _sort_out(self, entry: _Entry, error: BaseException) -> None:
-        """Decide whether a fault concerns one plan or the process.
-
-        Raises:
-            FatalError: there was no poll for a session: the writes of every plan would fail.
-            BaseException: the error is no fault of a plan, for example a lack of memory.
-        """
+        """Decide whether a fault concerns one plan or the process."""
         whole = isinstance(error, (MemoryError, BrokerUnreachable))
         if whole or not isinstance(error, Exception):
             raise error
@@ -265,11 +251,7 @@ class PlansRole:
             served.start(self._lanes, idle)
 
     def _poll(self) -> None:
-        """Poll the group and, for a role that reads, the common reader; wake who has news.
-
-        Raises:
-            FatalError: the broker has not answered for the retry time, or refuses this process.
-        """
+        """Poll the group and, for a role that reads, the common reader; wake who has news."""
         busy = self._lanes.busy() or any(
             entry.served.due(self._clock.monotonic()) for entry in self._entries.values()
         )

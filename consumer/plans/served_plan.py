@@ -120,12 +120,7 @@ class ServedPlan:
         return self._due_at
 
     def start(self, lanes: Lanes, idle_seconds: float = IDLE_SECONDS) -> None:
-        """Begin the next call of the worker.
-
-        Args:
-            lanes: where it runs.
-            idle_seconds: time until the next turn if nothing arrives.
-        """
+        """Begin the next call of the worker."""
         self._idle_seconds = idle_seconds
         call = self._call()
         assert call is not None, "only a plan that is due is started"

@@ -107,9 +107,6 @@ def counted_everywhere(
     """Return whether the state has every partition, read to its end, with all windows closed.
 
     Then no worker is needed: a record that still comes is late. Cost: reads the state topic once.
-
-    Raises:
-        RecoverableError: the broker does not answer.
     """
     inputs = {
         partition_key(group, number): Partition(names.reports(group), number)

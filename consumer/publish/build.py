@@ -69,14 +69,6 @@ def build_set(plan: Plan, merged: MergedWindow, *, counts: bool = False) -> Snap
     manifest without tables. So does a window whose counts look forged, if the plan withholds such
     sets. Cost: one fit of the method and one marginal for each table, independent of the number of
     reports.
-
-    Args:
-        plan: states the method and the marginals to publish.
-        merged: the counts of the window.
-        counts: whether the counts are kept in the counts topic; the manifest says so.
-
-    Raises:
-        FatalError: the method returned a table with a value that is not finite.
     """
     tables: tuple[MarginalRecord, ...] = ()
     steps: tuple[str, ...] = ()

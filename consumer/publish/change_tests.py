@@ -104,12 +104,6 @@ class ChangeTests:
         """Write the record of tests that have ended; return whether one was written.
 
         The metric of windows without tests is set before.
-
-        Args:
-            begin: whether tests may begin now.
-
-        Raises:
-            RecoverableError: the record was not acknowledged in time; the next call repeats it.
         """
         if self._job is None and begin:
             self._job = self._next()

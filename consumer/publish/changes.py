@@ -54,11 +54,6 @@ def try_changes(
 
     A final does not need its tests, so no error of theirs may stop a publisher. With the same
     records of counts the result has the same bytes.
-
-    Args:
-        plan: the plan.
-        own: the records of counts of the window, by group, as they are in the counts topic.
-        previous: those of the window before; None where they are not kept.
     """
     try:
         counts = _decoded(plan, own)

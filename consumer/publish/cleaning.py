@@ -52,12 +52,7 @@ class Cleaner:
         self._next = clock.monotonic()
 
     def clean(self) -> int:
-        """Delete what is not needed, if the interval has passed; return the number of tombstones.
-
-        Raises:
-            RecoverableError: the broker does not answer, or a tombstone was not acknowledged.
-            FatalError: the counts topic is not the one that was read.
-        """
+        """Delete what is not needed, if it is time; return the number of tombstones."""
         now = self._clock.monotonic()
         if now < self._next:
             return 0
@@ -76,11 +71,7 @@ class Cleaner:
         return len(early) + sum(map(len, closed.values()))
 
     def _check_counts(self) -> None:
-        """Check that the counts which were read are still there: nobody could compute them again.
-
-        Raises:
-            FatalError: the counts topic was deleted, and possibly created again.
-        """
+        """Check that the counts are still there: nobody could compute them again."""
         now = self._topics.describe([self._names.counts], ()).get(self._names.counts)
         if now is None or now.id != self._counts.id:
             raise FatalError(

@@ -37,12 +37,7 @@ class Completeness:
         self._complete: dict[Kind, set[int]] = {Kind.FINAL: set(), Kind.TOTAL: set()}
 
     def read_counts(self, key: bytes, value: bytes | None) -> tuple[CountsHeader, Closed | None]:
-        """Read a record of the counts topic; return its header and the final that it completes.
-
-        Raises:
-            ForeignRecord: not a counts record of this plan.
-            InvalidInput: of a newer version.
-        """
+        """Read a record of the counts topic; return its header and the final that it completes."""
         header = read_record(self._plan, key, value)
         window = header.window
         if window in self._complete[Kind.FINAL]:

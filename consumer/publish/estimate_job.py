@@ -78,11 +78,7 @@ class EstimateJob:
         return self._done.wait(seconds)
 
     def result(self) -> SnapshotSet:
-        """Return the set. Call it after :meth:`wait` has returned True.
-
-        Raises:
-            Exception: the error that the estimate has raised.
-        """
+        """Return the set. Call it after :meth:`wait` has returned True."""
         if self._error is not None:
             raise self._error
         assert self._result is not None

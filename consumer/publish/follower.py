@@ -83,12 +83,7 @@ class TopicFollower:
         return not self._unread
 
     def has_read(self, manifest: int, counts: int) -> bool:
-        """Return whether the records at these offsets were read; -1 for none.
-
-        Args:
-            manifest: of the snapshots topic.
-            counts: of the counts topic.
-        """
+        """Return whether the records at these offsets were read; -1 for none."""
         read = self._reader.position(self._snapshots) > manifest
         return read and (counts < 0 or self._reader.position(self._counts) > counts)
 
@@ -97,9 +92,6 @@ class TopicFollower:
 
         They may while the final is not complete, unless it was assembled and its closed records are
         gone: then its counts were written before, or are lost.
-
-        Raises:
-            RecoverableError: the broker does not answer.
         """
         if self.completeness.complete(window, Kind.FINAL):
             return False
@@ -110,16 +102,7 @@ class TopicFollower:
         return self._reader.position(self._counts) < end
 
     def catch_up(self, timeout: float) -> None:
-        """Continue to read towards the ends of the topics; at most one poll.
-
-        Args:
-            timeout: maximum time in seconds for which the poll waits.
-
-        Raises:
-            RecoverableError: the broker does not answer; the call can be repeated.
-            FatalError: records contradict each other, or come from a newer version of calmstream.
-            InvalidInput: a snapshot comes from a newer version of calmstream.
-        """
+        """Continue to read towards the ends of the topics; at most one poll."""
         wanted = self._unread[0]
         if self._end_check is None:
             self._positions |= self._topics.log_starts(wanted)

@@ -13,13 +13,7 @@ from calmstream.estimators.wire.counts import GroupCounts, counts_key, encode_co
 def count_records(
     plan: Plan, final: MergedWindow, total: MergedWindow | None
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yield key and value of one record per group, to be acknowledged before the final is written.
-
-    Args:
-        plan: the plan.
-        final: the window, closed in every partition.
-        total: all windows through it; None if they were not all counted.
-    """
+    """Yield a record per group, to be acknowledged before the final is written."""
     suspicious = final.reports > 0 and examine(plan, final.tallies).suspicious
     for group, tally in enumerate(final.tallies):
         first = group * plan.partitions

@@ -77,12 +77,7 @@ class StateMerger:
         self._settled: set[int] = set()
 
     def read(self, key: bytes, value: bytes | None) -> None:
-        """Read one record of the state topic, or the tombstone that deletes a closed record.
-
-        Raises:
-            ForeignRecord: it is not a record of this plan.
-            FatalError: it comes from a newer version of calmstream, or contradicts another record.
-        """
+        """Read one record of the state topic, or the tombstone that deletes a closed record."""
         group, partition, window = parse_key(key)
         if not (0 <= group < len(self._plan.groups) and 0 <= partition < self._plan.partitions):
             raise ForeignRecord(
@@ -114,11 +109,7 @@ class StateMerger:
         self.add_closed(group, slot % self._plan.partitions, closed)
 
     def add_closed(self, group: int, partition: int, closed: ClosedWindow) -> None:
-        """Add the closed record of one input partition.
-
-        Raises:
-            FatalError: another record states that the window was closed at another offset.
-        """
+        """Add the closed record of one input partition."""
         slot, window = group * self._plan.partitions + partition, closed.window
         offsets = self._closed_at.setdefault(window, {})
         if offsets.setdefault(slot, closed.closed_at) != closed.closed_at:
@@ -155,11 +146,6 @@ class StateMerger:
 
         Partitions that have closed the window contribute their closed records, the others the open
         counts of their checkpoints. Cost: O(partitions · counters), as for the two methods below.
-
-        Returns:
-            None if there can be no early set: the window is settled; or every partition has closed
-            it, so that it is final; or a partition has closed it and its closed record was not read
-            yet.
         """
         closed = self._closed.get(window, {})
         if window in self._settled or len(closed) == self._slots or self._lacks(window):

@@ -109,13 +109,7 @@ class Publisher:
         return self._last_turn
 
     def run(self, stop: threading.Event) -> None:
-        """Repeat :meth:`turn` until asked to stop; leave the group before returning or raising.
-
-        Raises:
-            FatalError: a permanent failure, or one that has lasted for the retry time; or a topic
-                is missing or has a wrong setting.
-            InvalidInput: a record comes from a newer version of calmstream.
-        """
+        """Repeat :meth:`turn` until asked to stop; leave the group before returning or raising."""
         retries = RetryBudget(self._clock, self._config.retry_seconds)
         try:
             while not stop.is_set():
@@ -133,13 +127,7 @@ class Publisher:
             self.close()
 
     def turn(self) -> None:
-        """Do one round: poll the group, read, then write at most one set or delete once.
-
-        Raises:
-            RecoverableError: the call failed and can be repeated; nothing is lost.
-            FatalError: to continue would be wrong.
-            InvalidInput: a record comes from a newer version of calmstream.
-        """
+        """Do one round: poll the group, read, then write at most one set or delete once."""
         if not self._prepared:
             self._prepare()
         self._watch.turn()

@@ -101,14 +101,7 @@ class Schedule:
         return attempts
 
     def written(self, merged: MergedWindow, manifest: int, counts: int, attempts: int) -> None:
-        """Note that a set was acknowledged.
-
-        Args:
-            merged: its counts.
-            manifest: offset of its manifest.
-            counts: offset of the last record of its counts, -1 for none.
-            attempts: as :meth:`attempt` returned it.
-        """
+        """Note that a set was acknowledged."""
         if merged.kind is Kind.EARLY:
             self._sent_early[merged.window] = merged
         else:

@@ -123,11 +123,6 @@ class PublishingSession:
         time for the acknowledgements of one set. A longer estimate continues during the following
         steps. Tests of change begin when no final or total is due, and run beside later steps: no
         set waits for them. After an error, the next call continues where this one failed.
-
-        Raises:
-            RecoverableError: the broker does not answer, or a set was not acknowledged in time.
-            FatalError: records contradict each other, or come from a newer version of calmstream.
-            InvalidInput: a snapshot comes from a newer version of calmstream.
         """
         if not self.follower.caught_up:
             self.follower.catch_up(timeout)

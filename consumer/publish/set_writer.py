@@ -32,27 +32,12 @@ class SetWriter:
         """Write a set and return the offset of its manifest.
 
         The manifest lists the tables. It is sent only after all tables were acknowledged.
-
-        Raises:
-            RecoverableError: a record was not acknowledged in time; write the whole set again.
         """
         self.deliver(self._snapshots, snapshot.tables(), 0)
         return self.deliver(self._snapshots, [snapshot.closing()], 0)
 
     def deliver(self, topic: str, records: Sequence[KeyedRecord], partition: int) -> int:
-        """Send records to one partition and wait until all are acknowledged.
-
-        Args:
-            topic: name of the topic.
-            records: keys and values of the records.
-            partition: number of the partition.
-
-        Returns:
-            The offset of the last record; -1 without records.
-
-        Raises:
-            RecoverableError: a record was not acknowledged in time.
-        """
+        """Send records to one partition and wait until all are acknowledged."""
         sent = [self._sink.send(topic, key, value, partition=partition) for key, value in records]
         deadline = self._clock.monotonic() + self._send_seconds
         offset = -1

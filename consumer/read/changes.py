@@ -67,17 +67,7 @@ class Changes:
 def changes(
     history: History, window: str | Windows = "latest", against: str | Windows = PREVIOUS
 ) -> Changes:
-    """Test the published tables of some windows against those of others of the same plan.
-
-    Args:
-        history: of the plan.
-        window: as for :meth:`History.ask`.
-        against: ``previous`` (as many windows just before), ``before`` (all windows before), or any
-            windows as for :meth:`History.ask`.
-
-    Raises:
-        InvalidInput: windows that are not kept, have no reports or overlap.
-    """
+    """Test the published tables of some windows against those of others of the same plan."""
     after = _counted(history, window, "windows to test")
     other = against_windows(against, after.windows)
     before = _counted(history, other, "windows to test against")
@@ -97,17 +87,7 @@ def changes(
 def changes_of_plans(
     history: History, other: History, window: str = "total", against: str = "total"
 ) -> Changes:
-    """Test the tables that both plans publish: an A/B test, or before and after a new plan.
-
-    Args:
-        history: of the plan whose windows are tested.
-        other: of the plan that they are tested against.
-        window: as for :meth:`History.ask`.
-        against: windows of the other plan.
-
-    Raises:
-        InvalidInput: plans over other attributes, or windows as for `changes`.
-    """
+    """Test the tables that both plans publish: an A/B test, or before and after a new plan."""
     after = _counted(history, window, "windows to test")
     before = _counted(other, against, "windows of the other plan")
     if after.plan.digest == before.plan.digest:
@@ -133,11 +113,6 @@ def with_modelled(found: Changes, history: History, other: History | None = None
     """Add the differences of the fitted tables, which shrink noise and borrow from other tables.
 
     No test rests on them. Cost: one fit per side, unless the history has it.
-
-    Args:
-        found: of these histories.
-        history: of the plan that is tested.
-        other: of the other plan; None where there is one plan.
     """
     names = found.after.plan.domain.names
     modelled = {}
@@ -165,11 +140,7 @@ def _compare(
 
 
 def against_windows(text: str | Windows, windows: Windows) -> str | Windows:
-    """Return the windows that ``previous`` and ``before`` stand for; other names as they are.
-
-    Raises:
-        NotFinal: no window is before.
-    """
+    """Return the windows that ``previous`` and ``before`` stand for; other names as they are."""
     if text not in (PREVIOUS, BEFORE):
         return text
     if windows.first == 0:
@@ -206,11 +177,7 @@ def _windows(counted: Counted) -> dict[str, int]:
 
 
 def require_same_domain(plan: Plan, other: Plan) -> None:
-    """Check that two plans have the same attributes and labels, and code values alike.
-
-    Raises:
-        InvalidInput: they have not; the message names the first difference.
-    """
+    """Check that two plans have the same attributes and labels, and code values alike."""
     names = [[a.name for a in p.domain.attributes] for p in (plan, other)]
     if names[0] != names[1]:
         odd = sorted(set(names[0]) ^ set(names[1]))

@@ -70,11 +70,7 @@ def harmless(text: str) -> str:
 
 
 def as_arrow(plan: Plan, answer: Answer) -> bytes:
-    """Return an Arrow stream of one table; the JSON object without cells is its metadata.
-
-    Raises:
-        InvalidInput: pyarrow is not installed.
-    """
+    """Return an Arrow stream of one table; the JSON object without cells is its metadata."""
     try:
         import pyarrow as pa
     except ImportError:

@@ -90,11 +90,6 @@ class KeptCounts:
         written before it.
 
         Cost: all records of the counts topic, and the newest ones of the snapshots topic.
-
-        Raises:
-            MissingTopic: a topic is missing.
-            InvalidInput: a record of a newer version.
-            RecoverableError: the broker does not answer.
         """
         try:
             if self._counts.position is None:
@@ -121,10 +116,6 @@ class KeptCounts:
         """Return what is known of a final window; None if it is not final.
 
         Cost: of a window without counts, once, that of the whole snapshots topic.
-
-        Raises:
-            RecoverableError: the broker does not answer.
-            InvalidInput: a manifest of a newer version.
         """
         if self.kept(window):
             found = self._manifests.found.get(window)

@@ -74,13 +74,7 @@ class Manifests:
         self._rest = Continuation(reader, topics, where, clock, patience_seconds)
 
     def read_on(self) -> None:
-        """Read on to the end of the topic; the first call begins with the newest finals.
-
-        Raises:
-            MissingTopic: the topic is missing.
-            InvalidInput: a manifest of a newer version.
-            RecoverableError: the broker does not answer.
-        """
+        """Read on to the end of the topic; the first call begins with the newest finals."""
         if self._rest.position is None:
             self._search()
         self._take(self._rest.records())

@@ -47,15 +47,6 @@ def read_windows(text: str, plan: Plan, newest: int) -> Windows:
 
     Dates are ISO 8601, UTC unless they say otherwise. A window belongs to a range of dates if it
     begins in it; a date without a time stands for the whole day.
-
-    Args:
-        text: as in the module's description.
-        plan: whose windows.
-        newest: the newest final window.
-
-    Raises:
-        NotFinal: a window after the newest final one.
-        InvalidInput: another text, or a range without a window.
     """
     text = text.strip()
     if text == TOTAL:
@@ -105,11 +96,7 @@ def _of_dates(text: str, plan: Plan, newest: int) -> Windows:
 
 
 def _span_ms(text: str) -> tuple[int, int]:
-    """Return the first millisecond of a date or time, and the first one after it.
-
-    Raises:
-        ValueError: another text.
-    """
+    """Return the first millisecond of a date or time, and the first one after it."""
     text = text.strip()
     if len(text) == len("2026-01-31"):
         day = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)

@@ -55,11 +55,7 @@ class Summary:
 def split(
     domain: Domain, attributes: Sequence[str], given: Sequence[str], statistics: Sequence[str]
 ) -> tuple[Attribute, ...]:
-    """Return the attributes that statistics are about: those that are not given.
-
-    Raises:
-        InvalidInput: unknown names or statistics, or not one attribute (two for ``rank``).
-    """
+    """Return the attributes that statistics are about: those that are not given."""
     domain.index(attributes)
     if left := [name for name in given if name not in attributes]:
         raise InvalidInput(f"given: {left[0]!r} is not among the attributes")
@@ -87,20 +83,7 @@ def summary(
     given: Sequence[str] = (),
     group: str | Mapping[str, str] = "",
 ) -> Summary:
-    """Return statistics of one ordered attribute, or the rank correlation of two.
-
-    Args:
-        history: of the plan.
-        plan: the plan.
-        attributes: the attribute and the given ones; the two attributes of a rank correlation.
-        windows: as `History.ask`.
-        statistics: see `summary_rows`.
-        given: attributes within whose combinations the statistics are.
-        group: groups of labels of given attributes.
-
-    Raises:
-        InvalidInput: as `History.ask`; statistics that do not fit the attributes.
-    """
+    """Return statistics of one ordered attribute, or the rank correlation of two."""
     about = split(plan.domain, attributes, given, statistics)
     names = [*given, *(attribute.name for attribute in about)]
     joint, flags, chosen, revision = history.table(names, windows, group)

@@ -65,11 +65,7 @@ class ForeignRecordCounter:
 
 
 def key_of(record: Record) -> bytes:
-    """Return the key of a record of a compacted topic, where calmstream's records have a key.
-
-    Raises:
-        ForeignRecord: the record has no key, or could not be decoded.
-    """
+    """Return the key of a record of a compacted topic, where calmstream's records have a key."""
     if record.damage is not None:
         raise ForeignRecord(f"the record cannot be decoded: {record.damage.why}")
     if record.key is None:

@@ -21,9 +21,6 @@ def keep_freed_memory() -> bool:
     fetch, page by page. That costs CPU time, and even more if several workers share a machine,
     because they wait for each other in the kernel. The maximum memory of the process stays the
     same, but the process does not give it back.
-
-    Returns:
-        Whether the C library supports these settings.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

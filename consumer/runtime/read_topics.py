@@ -48,11 +48,7 @@ class EndCheck:
         return frozenset(self._unread)
 
     def update(self) -> bool:
-        """Compare positions with log ends; return whether all partitions were read.
-
-        Raises:
-            RecoverableError: the broker does not answer.
-        """
+        """Compare positions with log ends; return whether all partitions were read."""
         positions = {p: self._reader.position(p) for p in self._unread}
         reached = [p for p in self._unread if positions[p] >= self._ends.get(p, 0)]
         if reached:
@@ -70,21 +66,7 @@ def read_whole(
     patience_seconds: float = PATIENCE_SECONDS,
     keep_alive: Callable[[], None] = _nothing,
 ) -> Iterator[Record]:
-    """Yield every record of these partitions, from their log starts to their ends.
-
-    Args:
-        reader: a reader that only this function uses meanwhile; it is assigned anew.
-        topics: the administrator, which fetches log starts and ends.
-        partitions: the partitions to read.
-        clock: measures the time without progress.
-        patience_seconds: maximum time without progress.
-        keep_alive: called before every poll; it may raise an error to end the reading.
-
-    Raises:
-        RecoverableError: the broker does not answer, or the reading makes no progress for
-            ``patience_seconds``.
-        FatalError: a partition does not exist.
-    """
+    """Yield every record of these partitions, from their log starts to their ends."""
     starts = topics.log_starts(partitions)
     reader.assign(partitions)
     for partition in partitions:
@@ -126,12 +108,7 @@ class Continuation:
         self._patience = patience_seconds
 
     def records(self) -> Iterator[Record]:
-        """Yield the records up to the end; after an error, the next call repeats those of a poll.
-
-        Raises:
-            RecoverableError: the broker does not answer, or the reading makes no progress.
-            FatalError: the partition does not exist, or the position lies outside its log.
-        """
+        """Yield the records up to the end; after an error, a poll's records come again."""
         assert self.position is not None
         self._reader.assign([self._partition])
         self._reader.seek(self._partition, self.position)
@@ -172,18 +149,6 @@ def read_span_chunks(
     A span is a range of offsets: the first offset and the end, which is not part of it. A batch of
     records that cannot be decoded is one record, whose offset is that of its last record; it begins
     at the offset of its first record.
-
-    Args:
-        reader: a reader that only this function uses meanwhile; it is assigned anew.
-        spans: the span of each partition; empty spans are skipped.
-        clock: measures the time without progress.
-        patience_seconds: maximum time without progress.
-        keep_alive: called before every poll; it may raise an error to end the reading.
-
-    Raises:
-        FatalError: a span begins outside the log.
-        RecoverableError: the broker does not answer, or the reading makes no progress for
-            ``patience_seconds``.
     """
     unread = {p for p, (first, end) in spans.items() if first < end}
     if unread:
@@ -228,11 +193,7 @@ class _Polls:
         self._keep_alive = keep_alive
 
     def next(self, partitions: Collection[Partition]) -> list[Chunk]:
-        """Poll once.
-
-        Raises:
-            RecoverableError: no position of these partitions has advanced for too long.
-        """
+        """Poll once."""
         before = {p: self._reader.position(p) for p in partitions}
         self._keep_alive()
         chunks = self._reader.poll_chunks(_POLL_SECONDS, _POLL_RECORDS)

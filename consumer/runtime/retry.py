@@ -38,15 +38,7 @@ class RetryBudget:
         self._failing_since = None
 
     def failed(self, since: float | None = None) -> bool:
-        """Note a failure.
-
-        Args:
-            since: monotonic time at which the failed attempt began; None means now. It matters only
-                for the first failure after a success.
-
-        Returns:
-            Whether the maximum time has passed.
-        """
+        """Note a failure."""
         if self._failing_since is None:
             self._failing_since = self._clock.monotonic() if since is None else since
         return self.failing_seconds >= self._seconds
@@ -61,19 +53,7 @@ def retry_call(
     pause_seconds: float,
     failed: Callable[[RecoverableError], None],
 ) -> T:
-    """Repeat a call until it succeeds, and return its result. Blocks.
-
-    Args:
-        what: name of what is called, for the error message.
-        call: the call; it raises RecoverableError when it fails.
-        clock: measures the time and sleeps between attempts.
-        seconds: maximum time, counted from the first attempt.
-        pause_seconds: pause between two attempts.
-        failed: called after every failure; it may raise an error to end the attempts.
-
-    Raises:
-        FatalError: the maximum time has passed.
-    """
+    """Repeat a call until it succeeds, and return its result. Blocks."""
     budget, began = RetryBudget(clock, seconds), clock.monotonic()
     while True:
         try:

@@ -36,11 +36,7 @@ class Role(Protocol):
         """The role's health, which the web server reports."""
 
     def run(self, stop: threading.Event) -> None:
-        """Work until ``stop`` is set, then finish and return within a limited time.
-
-        Raises:
-            CalmstreamError: the role cannot continue.
-        """
+        """Work until ``stop`` is set, then finish and return within a limited time."""
 
 
 def configure_logging(level: str = "info") -> None:
@@ -69,11 +65,6 @@ def run_service(roles: Sequence[Role], registry: CollectorRegistry, config: Http
 
     The first SIGTERM or SIGINT stops all roles gracefully; a second one ends the process at once.
     Call this function from the main thread.
-
-    Raises:
-        FatalError: the web server's address cannot be bound.
-        CalmstreamError: the error of the first role that failed; the others were stopped
-            gracefully.
     """
     keep_freed_memory()
     _measure(roles, registry)
@@ -87,11 +78,7 @@ def run_service(roles: Sequence[Role], registry: CollectorRegistry, config: Http
 
 
 def run_roles(roles: Sequence[Role], stop: threading.Event) -> None:
-    """Run each role on its own thread until all have ended; a role that ends stops the others.
-
-    Raises:
-        CalmstreamError: the error of the first role that failed.
-    """
+    """Run each role on its own thread until all have ended; a role that ends stops the others."""
     failures: list[BaseException] = []
     log = structlog.get_logger("calmstream.service")
 

@@ -45,15 +45,7 @@ class TopicRecords:
         poll_seconds: float,
         retry_seconds: float,
     ) -> Iterator[Record | None]:
-        """Yield all records, and None each time the end of the topic was reached.
-
-        Args:
-            wants_end: returns whether the caller waits for the end; only then it is looked for.
-            follow: whether to continue after the end; otherwise None is the last item.
-            stop: an event that ends the iterator.
-            poll_seconds: maximum time of one wait.
-            retry_seconds: maximum time for which failing calls are repeated.
-        """
+        """Yield all records, and None each time the end of the topic was reached."""
         clock = SystemClock()
         retries = RetryBudget(clock, retry_seconds)
         while not stop.is_set():
@@ -79,12 +71,7 @@ class TopicRecords:
                     return
 
     def start(self) -> None:
-        """Let the reader begin with the oldest record.
-
-        Raises:
-            MissingTopic: the topic does not exist.
-            RecoverableError: the broker does not answer.
-        """
+        """Let the reader begin with the oldest record."""
         # Only offsets are requested, so that a subscriber needs no permission other than READ.
         try:
             start = self._topics.log_starts([self._partition])[self._partition]

@@ -108,11 +108,7 @@ class Follower:
             self._close()
 
     def _follow(self, stop: threading.Event) -> None:
-        """Read until stopped.
-
-        Raises:
-            CalmstreamError: the broker does not answer, or the topic cannot be read.
-        """
+        """Read until stopped."""
         if self._reader is None:
             self._start()
         assert self._reader is not None

@@ -63,11 +63,7 @@ Group = Annotated[
 
 
 def known_parameters(request: Request) -> None:
-    """Refuse parameters that the address does not have, and single ones that are repeated.
-
-    Raises:
-        Refused: there is such a parameter.
-    """
+    """Refuse parameters that the address does not have, and single ones that are repeated."""
     declared = {one.alias for one in request.scope["route"].dependant.query_params}
     names = [name for name, _ in request.query_params.multi_items()]
     for name in names:
@@ -376,11 +372,7 @@ async def _table(
 
 
 def _format(name: str, accept: str) -> str:
-    """Return the name of a format, by the parameter or else by the header.
-
-    Raises:
-        Refused: there is no such format.
-    """
+    """Return the name of a format, by the parameter or else by the header."""
     if name:
         if name not in FORMATS:
             known = ", ".join(FORMATS)

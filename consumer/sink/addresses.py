@@ -9,16 +9,7 @@ from calmstream.consumer.sink.target import Target
 
 
 def target_of(address: str) -> Target:
-    """Return the target of an address; nothing is opened or created.
-
-    Args:
-        address: ``postgresql://...`` or ``parquet:DIR``.
-
-    Raises:
-        InvalidInput: it is no such address. The message does not repeat the address, which may
-            contain a password.
-        ModuleNotFoundError: the target's driver is not installed.
-    """
+    """Return the target of an address; nothing is opened or created."""
     scheme, _, rest = address.partition(":")
     if scheme in ("postgresql", "postgres") and rest.startswith("//"):
         from calmstream.consumer.sink.postgres import PostgresTarget

@@ -148,11 +148,7 @@ def _labels(tables: Sequence[MarginalRecord]) -> pa.Array:
 
 @lru_cache(maxsize=256)
 def _positions(shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Return for each cell, row-major, the position of each of its labels in all labels.
-
-    Returns:
-        Shape (cells, axes), int64. Position 0 is the first label of the first axis.
-    """
+    """Return for each cell, row-major, the position of each of its labels in all labels."""
     axes = np.indices(shape).reshape(len(shape), -1).T
     begins = np.concatenate([[0], np.cumsum(shape[:-1])]).astype(np.int64)
     return np.ascontiguousarray(axes + begins)

@@ -49,11 +49,7 @@ class SetBatch:
         self._since = 0.0
 
     def take(self, record: Record) -> bool:
-        """Take the next record of the topic; return whether it completes a set.
-
-        Raises:
-            InvalidInput: a newer version of calmstream has written it.
-        """
+        """Take the next record of the topic; return whether it completes a set."""
         snapshot = self._reader.read(record)
         if snapshot is None:
             return False

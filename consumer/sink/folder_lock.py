@@ -18,11 +18,7 @@ _PAUSE_SECONDS = 0.05
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file ``<path>.lock``, see `exclusive`.
-
-    Raises:
-        RecoverableError: it was not free for :data:`WAIT_SECONDS`, or cannot be made.
-    """
+    """Hold the lock file ``<path>.lock``, see `exclusive`."""
     deadline = time.monotonic() + WAIT_SECONDS
     with ExitStack() as stack:
         while True:

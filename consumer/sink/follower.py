@@ -95,13 +95,7 @@ class SinkFollower:
         self._batch = SetBatch(plan, names, clock, self._log.warning, batch_rows)
 
     def run(self, stop: threading.Event) -> None:
-        """Store sets until ``stop`` is set or, with ``once``, until the end of the topic.
-
-        Raises:
-            FatalError: the target cannot be used, or the topic does not exist.
-            RecoverableError: the broker did not answer for ``retry_seconds``.
-            InvalidInput: a newer version of calmstream has written a snapshot.
-        """
+        """Store sets until ``stop`` is set or, with ``once``, until the end of the topic."""
         with opened(self._target, stop):
             self._log.info("target is open", target=self._target.name)
             self._follow(stop)

@@ -39,11 +39,7 @@ class OnceForEach:
         self._follower = follower
 
     def run(self, stop: threading.Event) -> None:
-        """Store the results of each plan. A fault of one plan leaves the others.
-
-        Raises:
-            RecoverableError: the broker does not answer.
-        """
+        """Store the results of each plan. A fault of one plan leaves the others."""
         for plan in self._plans:
             self.health.turned()
             if stop.is_set():

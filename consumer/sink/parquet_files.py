@@ -131,11 +131,7 @@ def _name(which: SetId) -> str:
 
 
 def _offsets(path: Path) -> Revision | None:
-    """Return the offsets of the stored set; None if there is none.
-
-    Raises:
-        FatalError: the file is not one that a sink wrote.
-    """
+    """Return the offsets of the stored set; None if there is none."""
     if not path.exists():
         return None
     try:

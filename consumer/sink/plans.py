@@ -113,13 +113,7 @@ class PlanSink:
         self._resume_at = clock.monotonic()
 
     def start(self) -> None:
-        """Check the plan against the target, and begin to read.
-
-        Raises:
-            InvalidInput: the target cannot hold the plan's labels.
-            MissingTopic: the plan has no snapshots topic.
-            RecoverableError: the broker does not answer.
-        """
+        """Check the plan against the target, and begin to read."""
         self._target.check_plan(self._plan)
         topics = self._broker.topics()
         self._reader = self._broker.reader()
@@ -134,12 +128,7 @@ class PlanSink:
         )
 
     def turn(self) -> bool:
-        """Take what has arrived; store it when nothing more has, or when it is much.
-
-        Raises:
-            FatalError: the target refuses the sets, or the broker has failed for the retry time.
-            InvalidInput: a newer version of calmstream has written a snapshot.
-        """
+        """Take what has arrived; store it when nothing more has, or when it is much."""
         assert self._reader is not None
         self._watch.turn()
         if self._clock.monotonic() < self._resume_at:
@@ -217,11 +206,7 @@ class PlansSink:
         self._target = target
 
     def run(self, stop: threading.Event) -> None:
-        """Store the sets of all plans until ``stop`` is set.
-
-        Raises:
-            FatalError: the target cannot be used at the start, or the broker does not answer.
-        """
+        """Store the sets of all plans until ``stop`` is set."""
         with opened(self._target, stop):
             structlog.get_logger("calmstream.sink").info("target is open", target=self._target.name)
             self._plans.run(stop)

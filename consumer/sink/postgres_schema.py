@@ -88,12 +88,7 @@ assert len(MIGRATIONS) == SCHEMA_VERSION
 
 
 def migrate(connection: psycopg.Connection[Any], migrations: tuple[str, ...] = MIGRATIONS) -> None:
-    """Create the schema ``calmstream`` or bring it to the newest version, in one transaction.
-
-    Raises:
-        FatalError: the schema has a newer version, or is not calmstream's.
-        psycopg.Error: the database refuses.
-    """
+    """Create the schema ``calmstream`` or bring it to the newest version, in one transaction."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
         version = _version(connection)

@@ -66,10 +66,6 @@ def replaces(new: StoredSet, stored: Mapping[SetId, Revision]) -> bool:
 
     A set replaces one of the same window and kind with a lower revision. An early set never comes
     after the final of its window.
-
-    Args:
-        new: the set.
-        stored: revisions of the stored sets of the same plan and output namespace.
     """
     window, kind = new.id
     if kind is Kind.EARLY and SetId(window, Kind.FINAL) in stored:
@@ -86,12 +82,7 @@ def replaced(new: StoredSet) -> tuple[SetId, ...]:
 
 
 def newest(sets: Iterable[StoredSet], stored: Mapping[SetId, Revision]) -> list[StoredSet]:
-    """Return the sets to store, of which none replaces another.
-
-    Args:
-        sets: complete sets of one plan and output namespace, in the order of arrival.
-        stored: revisions of the stored sets.
-    """
+    """Return the sets to store, of which none replaces another."""
     now, chosen = dict(stored), dict[SetId, StoredSet]()
     for new in sets:
         if replaces(new, now):

@@ -44,31 +44,15 @@ class Target(Protocol):
         """The target in a few words, without any password."""
 
     def check_plan(self, plan: Plan) -> None:
-        """Check that the target can hold the names and labels of a plan; needs no connection.
-
-        Raises:
-            InvalidInput: it cannot.
-        """
+        """Check that the target can hold the names and labels of a plan; needs no connection."""
 
     def open(self) -> None:
-        """Connect, and create the tables or migrate them to this version.
-
-        Raises:
-            RecoverableError: the target does not answer.
-            FatalError: the target is of a newer version, or refuses this user.
-        """
+        """Connect, and create the tables or migrate them to this version."""
 
     def store(self, sets: Sequence[StoredSet]) -> Stored:
         """Store those sets that are newer than what is stored; all of them or none.
 
         After a failure the next call connects again.
-
-        Args:
-            sets: complete sets of one plan and output namespace.
-
-        Raises:
-            RecoverableError: the target did not answer; the same call may succeed later.
-            FatalError: the target refuses for good.
         """
 
     def abort(self) -> None:
@@ -83,9 +67,6 @@ def opened(target: Target, stop: threading.Event) -> Iterator[None]:
     """Open a target, and close it at the end; a target that does not answer is an error.
 
     After ``stop`` is set, a call that lasts longer than :data:`STOP_SECONDS` is made to fail.
-
-    Raises:
-        FatalError: the target cannot be used, or does not answer.
     """
     done = threading.Event()
 

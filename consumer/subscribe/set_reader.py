@@ -23,11 +23,7 @@ class SetReader:
         self._foreign = ForeignRecordCounter(warn)
 
     def read(self, record: Record) -> Snapshot | None:
-        """Take the next record; return the set that it completes, if any.
-
-        Raises:
-            InvalidInput: a newer version of calmstream has written it for this plan.
-        """
+        """Take the next record; return the set that it completes, if any."""
         found = None
         with self._foreign.reading(record):
             found = self._assembler.read(key_of(record), record.value)

@@ -81,11 +81,7 @@ class AssignmentHandler:
         self._drop = drop
 
     def release(self, change: AssignmentChange) -> None:
-        """Save revoked partitions, then forget all partitions that are gone.
-
-        Raises:
-            FatalError: the broker refused a write, or the worker must not write any more.
-        """
+        """Save revoked partitions, then forget all partitions that are gone."""
         self._save_revoked(change.revoked)
         gone = change.gone | change.added
         if gone:
@@ -99,13 +95,7 @@ class AssignmentHandler:
             self._context.log.info("partitions released", partitions=_named(change.gone))
 
     def restore(self, change: AssignmentChange) -> None:
-        """Restore and start added partitions, and waiting ones whose broker answers again.
-
-        Raises:
-            FatalError: the log and the state contradict each other, or the broker did not answer
-                for the retry time.
-            StopRequested: the worker is asked to stop.
-        """
+        """Restore and start added partitions, and waiting ones whose broker answers again."""
         context, awaiting = self._context, self._assigned.awaiting_restore
         wanted = change.added | frozenset(p for p in awaiting if self._ends.reachable(p))
         if not wanted:

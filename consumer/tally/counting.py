@@ -65,13 +65,7 @@ class RecordCounter:
         self._keep_alive = keep_alive
 
     def count(self, chunks: Iterable[Chunk]) -> None:
-        """Fold the records of restored partitions; skip other records and those folded before.
-
-        Raises:
-            FatalError: an append time is impossible, a write was refused, or there are too many
-                foreign records and the settings make this an error.
-            StopRequested: the worker was asked to stop while folding waited.
-        """
+        """Fold the records of restored partitions; skip other records and those folded before."""
         # The metrics are set once for each call, because to find the series of a label costs as
         # much as to count a record.
         amounts: Counter[tuple[MetricDefinition, int]] = Counter()

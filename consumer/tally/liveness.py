@@ -74,11 +74,7 @@ class Liveness:
         self._joined_at = self._observe_at = self._context.clock.monotonic()
 
     def turn(self) -> None:
-        """Note that the loop has run; observe the partitions if a second has passed.
-
-        Raises:
-            FatalError: a partition has not advanced for ``stall_seconds`` and is not at its end.
-        """
+        """Note that the loop has run; observe the partitions if a second has passed."""
         health, now = self._context.health, self._context.clock.monotonic()
         self._context.metrics.set(m.POISONED, self._alarm.exceeded)
         if now >= self._observe_at:

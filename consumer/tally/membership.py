@@ -81,10 +81,6 @@ class Membership:
         A chunk is the records of one partition as columns.
 
         A poll also shows the group that this member is alive.
-
-        Raises:
-            FatalError: a position lies outside the log, or the broker did not answer for
-                ``retry_seconds``.
         """
         timeout = 0.0 if self._backlog else self._config.poll_seconds
         self._receive(timeout)
@@ -104,12 +100,7 @@ class Membership:
             self._reader.resume(self._active)
 
     def guard(self) -> None:
-        """Check that this worker may still write.
-
-        Raises:
-            FatalError: its last poll is longer ago than the session timeout, so others may own its
-                partitions.
-        """
+        """Check that this worker may still write."""
         seconds = self._clock.monotonic() - self._last_poll
         if seconds > self._config.session_seconds:
             raise FatalError(

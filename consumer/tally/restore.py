@@ -77,11 +77,6 @@ class Restorer:
 
         Each state partition that is needed is read once. Cost: the size of these state partitions,
         and the records from ``resume_from`` to ``next_offset``.
-
-        Raises:
-            FatalError: the log and the state contradict each other. The worker must not continue,
-                because records would be lost or counted twice.
-            RecoverableError: the broker does not answer; the call can be repeated.
         """
         infos = self._topics.describe(sorted({partition.topic for partition in partitions}))
         states = self._read_states(partitions)
@@ -134,13 +129,7 @@ class Restorer:
     def _newest(
         self, partitions: Collection[Partition], next_offset: Callable[[Partition, bytes], int]
     ) -> dict[Partition, bytes]:
-        """Return the state record with the largest ``next_offset`` of each partition.
-
-        Args:
-            partitions: the input partitions.
-            next_offset: returns the ``next_offset`` of a record; raises ForeignRecord for a record
-                that calmstream did not write, which is then skipped.
-        """
+        """Return the state record with the largest ``next_offset`` of each partition."""
         wanted = {
             (self._state_partition(p), partition_key(self._names.group_of(p.topic), p.number)): p
             for p in partitions
@@ -201,18 +190,7 @@ def check_log(
     log_start: int,
     log_end: int,
 ) -> None:
-    """Check that an input log is the one that was counted and still contains what is needed.
-
-    Args:
-        partition: the input partition.
-        state: its checkpoint; None if nothing was counted.
-        info: description of its topic; None if the topic does not exist.
-        log_start: first offset of the log.
-        log_end: end of the log.
-
-    Raises:
-        FatalError: the check failed; the message says what to do.
-    """
+    """Check that an input log is the one that was counted and still contains what is needed."""
     if info is None:
         raise FatalError(f"topic {partition.topic} does not exist; create it: calmstream topics")
     if state is None:
@@ -257,11 +235,7 @@ def _replay(admission: AdmissionControl, chunk: Chunk, next_offset: int) -> None
 
 
 def _next_offset(_partition: Partition, value: bytes) -> int:
-    """Return the ``next_offset`` of a state record without decoding its counts.
-
-    Raises:
-        ForeignRecord: the value is not a state record.
-    """
+    """Return the ``next_offset`` of a state record without decoding its counts."""
     try:
         return int(orjson.loads(value)["next_offset"])
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, OverflowError):

@@ -85,18 +85,7 @@ class RunningWorker:
 
 
 def open_clients(context: WorkerContext, broker: Broker, retries: Retries) -> Clients:
-    """Verify the topics and open the clients; do not join the group yet.
-
-    Args:
-        context: plan, settings and instruments of the worker.
-        broker: the connection to the broker.
-        retries: repeats calls that fail.
-
-    Raises:
-        FatalError: a topic is missing or has a wrong setting, or the broker does not answer within
-            the retry time.
-        StopRequested: the worker was asked to stop.
-    """
+    """Verify the topics and open the clients; do not join the group yet."""
     plan, names = context.plan, context.names
     used = (*names.all_reports, names.state, names.dead_letters)
     with ExitStack() as undo:
@@ -119,17 +108,7 @@ def open_clients(context: WorkerContext, broker: Broker, retries: Retries) -> Cl
 
 
 def start_worker(context: WorkerContext, broker: Broker, stop: threading.Event) -> RunningWorker:
-    """Open the clients, connect the parts and join the group.
-
-    Args:
-        context: plan, settings and instruments of the worker.
-        broker: the connection to the broker.
-        stop: an event that asks the worker to stop.
-
-    Raises:
-        FatalError: as for :func:`open_clients`.
-        StopRequested: ``stop`` was set while the broker did not answer.
-    """
+    """Open the clients, connect the parts and join the group."""
     retries = Retries(context.clock, context.config.retry_seconds, stop, context.log)
     clients = open_clients(context, broker, retries)
     with ExitStack() as undo:

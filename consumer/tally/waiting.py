@@ -42,12 +42,7 @@ class Retries:
     log: FilteringBoundLogger
 
     def call(self, what: str, call: Callable[[], T]) -> T:
-        """Repeat a call until it succeeds, and return its result. Blocks.
-
-        Raises:
-            FatalError: the call failed until the maximum time had passed.
-            StopRequested: the call failed and the worker was asked to stop.
-        """
+        """Repeat a call until it succeeds, and return its result. Blocks."""
 
         def failed(error: RecoverableError) -> None:
             if self.stop.is_set():
@@ -79,21 +74,12 @@ class KeepAlive:
     stop: threading.Event
 
     def beat(self) -> None:
-        """Keep membership and health alive once; to be called often during a wait.
-
-        Raises:
-            FatalError: the broker has not answered for the retry time.
-        """
+        """Keep membership and health alive once; to be called often during a wait."""
         self.health.turned()
         self.membership.keep_alive()
 
     def beat_or_stop(self) -> None:
-        """Keep membership and health alive once, or end the wait by an error.
-
-        Raises:
-            StopRequested: the worker was asked to stop.
-            FatalError: the broker has not answered for the retry time.
-        """
+        """Keep membership and health alive once, or end the wait by an error."""
         if self.stop.is_set():
             raise StopRequested
         self.beat()

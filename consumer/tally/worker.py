@@ -84,12 +84,7 @@ class TallyWorker:
         return frozenset() if self._running is None else self._running.assigned.awaiting_restore
 
     def run(self, stop: threading.Event) -> None:
-        """Count until ``stop`` is set; then write a checkpoint and leave within ``stop_seconds``.
-
-        Raises:
-            FatalError: to continue would be wrong or cannot succeed. The next owner of the
-                partitions reads the records after the last checkpoint again.
-        """
+        """Count until ``stop`` is set; then write a checkpoint and leave in time."""
         try:
             self.start(stop)
             while not stop.is_set():
@@ -102,26 +97,12 @@ class TallyWorker:
         self.finish()
 
     def start(self, stop: threading.Event | None = None) -> None:
-        """Verify the topics, open the clients, join the group.
-
-        Args:
-            stop: an event that ends waits for the broker.
-
-        Raises:
-            FatalError: a topic is missing or has a wrong setting, or the broker does not answer
-                within the retry time.
-            StopRequested: ``stop`` was set while the broker did not answer.
-        """
+        """Verify the topics, open the clients, join the group."""
         self._running = start_worker(self._context, self._broker, stop or threading.Event())
         self._schedule_checkpoint()
 
     def turn(self) -> None:
-        """Do one round of the loop; block at most for a poll, a restore or a checkpoint.
-
-        Raises:
-            FatalError: as for :meth:`run`.
-            StopRequested: the event given to :meth:`start` was set while waiting for the broker.
-        """
+        """Do one round of the loop; block at most for a poll, a restore or a checkpoint."""
         running, context = self.running, self._context
         records = running.membership.poll()
         context.metrics.set(m.LAST_POLL, context.clock.now_ms() / 1000)
@@ -142,16 +123,7 @@ class TallyWorker:
         running.liveness.turn()
 
     def checkpoint(self, deadline: float | None = None) -> None:
-        """Write a checkpoint of all partitions that have advanced; it is durable on return.
-
-        Args:
-            deadline: monotonic time in seconds after which the call gives up; None means to wait
-                for the retry time, or until the worker is asked to stop.
-
-        Raises:
-            RecoverableError: the deadline has passed.
-            FatalError: a write was refused, or this worker must not write any more.
-        """
+        """Write a checkpoint of all partitions that have advanced; it is durable on return."""
         running = self.running
         wait = running.keep_alive.beat_or_stop if deadline is None else running.keep_alive.beat
         durable = running.checkpointer.checkpoint(running.assigned.folds, wait, deadline)
@@ -161,12 +133,7 @@ class TallyWorker:
             self._context.log.debug("checkpoint", partitions=len(durable))
 
     def finish(self) -> None:
-        """Write a checkpoint, leave the group and close the clients, within ``stop_seconds``.
-
-        Raises:
-            FatalError: the last checkpoint was not acknowledged. Nothing is lost: the next owner
-                reads the records again.
-        """
+        """Write a checkpoint, leave the group and close the clients, within ``stop_seconds``."""
         if self._running is None:
             return
         self.health.not_ready("draining")

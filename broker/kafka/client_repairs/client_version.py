@@ -11,11 +11,7 @@ CLIENT_VERSION = "3.0.12"
 
 
 def check_client_version() -> None:
-    """Refuse another version of the client, which may lack a private name in the middle of a run.
-
-    Raises:
-        FatalError: another version is installed; the message states both.
-    """
+    """Refuse another version of the client, which may lack a private name."""
     try:
         found = version("kafka-python")
     except PackageNotFoundError:

@@ -59,11 +59,7 @@ class NodeChoice:
         return min(filter(self._open, nodes), key=self._rank, default=None)
 
     def connection(self, node: object, *args: Any, **more: Any) -> Any:
-        """Return the client's connection to a node; observe a new connection for timeouts.
-
-        Raises:
-            UnknownBrokerIdError: the node is not in the client's list; the list is being renewed.
-        """
+        """Return the client's connection to a node; observe a new connection for timeouts."""
         existing = self._manager._conns.get(node)
         try:
             connection = self._connect(node, *args, **more)
@@ -108,11 +104,7 @@ class NodeChoice:
 
 
 def avoid_hanging_nodes(client: Any) -> None:
-    """Let a client prefer nodes that answer.
-
-    Args:
-        client: a consumer, an administrator, or the network client of a producer.
-    """
+    """Let a client prefer nodes that answer."""
     manager = client._manager
     choice = NodeChoice(manager)
     manager.least_loaded_node = choice.best

@@ -30,11 +30,7 @@ def copy_group_topics(consumer: KafkaConsumer) -> None:
 
 
 def keep_refreshing(client: Any) -> None:
-    """Let a client refresh its metadata again after an error of any kind.
-
-    Args:
-        client: a consumer, an administrator, or the network client of a producer.
-    """
+    """Let a client refresh its metadata again after an error of any kind."""
     cluster = client._manager.cluster
     refresh = cluster.refresh_metadata
 

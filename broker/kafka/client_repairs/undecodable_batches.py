@@ -95,11 +95,7 @@ class FetchedRecords:
             self._on_drain(self)
 
     def take(self, limit: int) -> Portion:
-        """Return at most ``limit`` records; fewer only if there are no more.
-
-        Raises:
-            CorruptRecordError: a checksum does not match. The client then fetches the bytes again.
-        """
+        """Return at most ``limit`` records; fewer only if there are no more."""
         taken: list[Chunk] = []
         try:
             while limit > 0 and (chunk := self._next()) is not None:

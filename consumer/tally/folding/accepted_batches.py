@@ -27,14 +27,7 @@ class AcceptedBatches:
         return batch_id in self._ids.get(period, ())
 
     def add(self, period: int, batch_id: bytes, offset: int, clock_before: int) -> None:
-        """Add an accepted batch.
-
-        Args:
-            period: number of the batch's window.
-            batch_id: the batch's id.
-            offset: offset of its record.
-            clock_before: the log's clock before this record advanced it, in milliseconds.
-        """
+        """Add an accepted batch."""
         self._begin(period, offset, clock_before).add(batch_id)
 
     def known(self, period: int, ids: Ids, mixed: Words) -> NDArray[np.bool_]:

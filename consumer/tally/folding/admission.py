@@ -31,16 +31,7 @@ DUPLICATE = "this batch id was accepted before in this window"
 
 
 def check_append_time(record: Record, now_ms: int) -> None:
-    """Check that the record's time may advance the log's clock. Called before the record is folded.
-
-    Args:
-        record: the record as read from the log.
-        now_ms: time of the worker's own clock, milliseconds since the epoch.
-
-    Raises:
-        FatalError: the sender set the record's time, or it is more than an hour ahead of the
-            worker's clock.
-    """
+    """Check, before a record is folded, that its time may advance the log's clock."""
     if not record.append_time:
         raise FatalError(
             f"{record.partition} offset {record.offset}: the sender set the time; set "
@@ -108,9 +99,6 @@ class AdmissionControl:
         """Return the accepted batch of a record, or None for a tick.
 
         Call :meth:`advance` with the record's time first.
-
-        Raises:
-            Rejection: the record must not be counted; its id is not kept.
         """
         if record.damage is not None:
             raise Rejection(
@@ -135,13 +123,6 @@ class AdmissionControl:
 
         This check is the last one, so that a copy of an accepted batch is rejected as a duplicate,
         also when the limit is reached.
-
-        Args:
-            n: number of reports of a batch.
-            accepted: number of batches that were accepted into its window before.
-
-        Raises:
-            Rejection: the batch exceeds a limit; its id is not kept.
         """
         limits = self.plan.limits
         if limits is None:
@@ -163,9 +144,6 @@ class AdmissionControl:
 
         A restart uses it for the records after the resume point of a checkpoint. If it begins with
         the log's clock at that point, every decision on open windows is the same as before.
-
-        Returns:
-            The accepted batch, or None for a tick or a rejected record.
         """
         self.advance(record.timestamp)
         try:

@@ -94,12 +94,7 @@ class BatchIds:
         return self._find(batch_id, self._start(mixed), self._tag(mixed))
 
     def contains(self, ids: Ids, mixed: Words | None = None) -> NDArray[np.bool_]:
-        """Return whether each id is in the set: shape (n,). Expected cost: O(n).
-
-        Args:
-            ids: the ids.
-            mixed: their hashes, if they are known.
-        """
+        """Return whether each id is in the set: shape (n,). Expected cost: O(n)."""
         found = np.zeros(len(ids), np.bool_)
         if not self._ids:
             return found
@@ -132,12 +127,7 @@ class BatchIds:
             self._put(self._start(mixed), self._tag(mixed) | len(self))
 
     def add_all(self, ids: Ids, mixed: Words | None = None) -> None:
-        """Add different ids that are not in the set. Amortised expected cost: O(n).
-
-        Args:
-            ids: the ids.
-            mixed: their hashes, if they are known.
-        """
+        """Add different ids that are not in the set. Amortised expected cost: O(n)."""
         first = len(self)
         self._ids += ids.tobytes()
         if not self._grown():

@@ -160,17 +160,7 @@ def _one_by_one(
     reports: Integers,
     rejections: dict[int, Rejection],
 ) -> NDArray[np.bool_]:
-    """Decide in order on batches of one window; return which of them are accepted.
-
-    Args:
-        control: knows the batches that were accepted before.
-        period: number of the window.
-        chosen: index of each batch's record.
-        ids: the batches' ids.
-        new: whether each id was not accepted before these batches.
-        reports: number of reports of every record.
-        rejections: receives the rejections.
-    """
+    """Decide in order on batches of one window; return which of them are accepted."""
     before, seen = control.batches.accepted(period), set[bytes]()
     accepted = np.zeros(len(chosen), np.bool_)
     for i, index in enumerate(chosen.tolist()):

@@ -164,13 +164,7 @@ class PartitionFold:
 
     @classmethod
     def start(cls, plan: Plan, group: int, topic_id: str) -> PartitionFold:
-        """Return the state before the first record of a partition.
-
-        Args:
-            plan: the plan whose reports are counted.
-            group: index of the group of devices.
-            topic_id: id of the partition's topic, which every checkpoint states.
-        """
+        """Return the state before the first record of a partition."""
         zero = zero_count(plan, group)
         return cls(
             plan,
@@ -205,11 +199,7 @@ class PartitionFold:
         return self._admission.batches.snapshot()
 
     def fold(self, record: Record) -> Outcome:
-        """Apply the next record. Offsets must increase and may have gaps.
-
-        Raises:
-            ValueError: the offset was folded before, which is a defect of the caller.
-        """
+        """Apply the next record. Offsets must increase and may have gaps."""
         self._require_new(record.offset)
         windows = self._admission.advance(record.timestamp)
         closed = tuple(self._close(window, record.offset) for window in windows)
@@ -234,9 +224,6 @@ class PartitionFold:
         It stops before the next record that closes windows, so that the caller can write what
         results before it continues; at least one record is applied. The records' times must have
         been checked by :func:`.admission.check_append_time`.
-
-        Raises:
-            ValueError: as for :meth:`fold`.
         """
         if len(chunk) - first < MIN_RECORDS:
             return self._fold_few(chunk, first, len(chunk))

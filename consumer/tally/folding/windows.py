@@ -35,11 +35,6 @@ def window_of_clock(plan: Plan, clock: int, closed: int) -> int | None:
 
     It is the window that contains the clock or, if that is not open, the nearest open one. None
     after the last window has closed.
-
-    Args:
-        plan: states the windows.
-        clock: the log's clock in milliseconds.
-        closed: number of the last closed window, -1 for none.
     """
     last = plan.windows - 1
     if closed >= last:
@@ -48,17 +43,7 @@ def window_of_clock(plan: Plan, clock: int, closed: int) -> int | None:
 
 
 def check_period(plan: Plan, period: int, clock: int, closed: int) -> None:
-    """Check that a batch of a window can be counted at this clock.
-
-    Args:
-        plan: states the windows, grace and skew.
-        period: number of the batch's window.
-        clock: the log's clock in milliseconds.
-        closed: number of the last closed window, -1 for none.
-
-    Raises:
-        Rejection: the reason is after_end, late or early, checked in this order.
-    """
+    """Check that a batch of a window can be counted at this clock."""
     if period >= plan.windows:
         raise Rejection(Reason.AFTER_END, f"the plan's last window is {plan.windows - 1}")
     if period <= closed or period < 0:

@@ -46,11 +46,7 @@ class ForeignRecordAlarm:
         self.exceeded = False
 
     def note(self, reason: Reason | None) -> None:
-        """Note one record: why it was rejected, or None if it was accepted.
-
-        Raises:
-            FatalError: the limit is exceeded and ``poison_stop`` is set.
-        """
+        """Note one record: why it was rejected, or None if it was accepted."""
         foreign = reason in FOREIGN_REASONS
         if len(self._recent) == self._recent.maxlen:
             self._foreign -= self._recent[0]

@@ -41,12 +41,7 @@ class Gauges:
         folds: Mapping[Partition, PartitionFold],
         end_offset: Callable[[Partition], int | None],
     ) -> None:
-        """Set the gauges of all restored partitions.
-
-        Args:
-            folds: the state of counting of each restored partition.
-            end_offset: returns the end of a partition's log, None if it is not known.
-        """
+        """Set the gauges of all restored partitions."""
         wall = self._clock.now_ms()
         for partition, fold in folds.items():
             end = end_offset(partition)

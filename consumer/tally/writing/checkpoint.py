@@ -57,12 +57,7 @@ class Checkpointer:
             self._saved.pop(partition, None)
 
     def write_closed(self, partition: Partition, closed: Iterable[ClosedWindow]) -> None:
-        """Send the records of windows that were closed; the next checkpoint waits for them.
-
-        Args:
-            partition: the input partition.
-            closed: its windows with their counts.
-        """
+        """Send the records of windows that were closed; the next checkpoint waits for them."""
         group = self._names.group_of(partition.topic)
         for window in closed:
             key = closed_key(group, partition.number, window.window)
@@ -79,18 +74,6 @@ class Checkpointer:
 
         The call first waits until all closed windows and dead letters are acknowledged. Then it
         sends the partition records and waits for them. No record may be folded meanwhile.
-
-        Args:
-            folds: the state of counting of each partition.
-            keep_alive: called often while the call waits.
-            deadline: monotonic time in seconds after which it gives up; None means the retry time.
-
-        Returns:
-            For each partition that was written, the offset up to which it is durably counted.
-
-        Raises:
-            RecoverableError: the deadline has passed. Nothing is lost: the records are read again.
-            FatalError: a write was refused, or the worker must not write any more.
         """
         moved = [p for p, fold in folds.items() if fold.next_offset > self._saved[p]]
         if not moved:

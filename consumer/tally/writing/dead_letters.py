@@ -57,12 +57,7 @@ class DeadLetters:
         self._on_omitted = on_omitted
 
     def keep(self, record: Record, outcome: Outcome) -> None:
-        """Write a dead letter for a rejected record; to write it twice does no harm.
-
-        Args:
-            record: the rejected record.
-            outcome: the outcome of folding it, which contains the rejection.
-        """
+        """Write a dead letter for a rejected record; to write it twice does no harm."""
         rejection = outcome.rejection
         assert rejection is not None, "only rejected records are kept"
         if outcome.rejects > KEPT_PER_REASON:

@@ -95,11 +95,7 @@ class Outbox:
         return len(self._pending)
 
     def send(self, write: Write) -> None:
-        """Accept a write; send it now, or later if too many are in flight.
-
-        Raises:
-            FatalError: this worker must not write any more.
-        """
+        """Accept a write; send it now, or later if too many are in flight."""
         if self._has_room():
             self._attempt(write)
         self._pending.append(write)
@@ -116,12 +112,7 @@ class Outbox:
         self._pending = [write for write in self._pending if write.source not in sources]
 
     def settle(self) -> None:
-        """Process acknowledgements and repeat failed writes. Never waits.
-
-        Raises:
-            FatalError: a write was refused, or was not acknowledged in time, or this worker must
-                not write any more.
-        """
+        """Process acknowledgements and repeat failed writes. Never waits."""
         self._pending = [write for write in self._pending if not self._finished(write)]
         now = self._clock.monotonic()
         for write in self._pending:
@@ -137,17 +128,7 @@ class Outbox:
                 self._attempt(write)
 
     def drain(self, keep_alive: Callable[[], None], deadline: float | None = None) -> None:
-        """Block until every write is acknowledged.
-
-        Args:
-            keep_alive: called often while the call waits.
-            deadline: monotonic time in seconds after which it stops waiting; None means no limit
-                other than that of each write.
-
-        Raises:
-            RecoverableError: the deadline has passed.
-            FatalError: as for :meth:`settle`.
-        """
+        """Block until every write is acknowledged."""
         pause = _FIRST_PAUSE
         self.settle()
         while self._pending:
@@ -192,9 +173,6 @@ class Outbox:
 
         If the write is acknowledged, call its ``on_acknowledged``; if the attempt failed, schedule
         a repetition.
-
-        Returns:
-            Whether the write is acknowledged.
         """
         delivery = write.delivery
         if delivery is None or not delivery.done():

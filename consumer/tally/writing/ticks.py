@@ -64,15 +64,7 @@ class Ticker:
         folds: Mapping[Partition, PartitionFold],
         at_end: Callable[[Partition], bool],
     ) -> int:
-        """Append the ticks that are due; return their number. May block for the sink's buffer.
-
-        Args:
-            folds: the state of counting of each owned partition.
-            at_end: returns whether a partition was read to its end.
-
-        Raises:
-            FatalError: no tick of a partition was acknowledged for ``stall_seconds``.
-        """
+        """Append the ticks that are due; return their number. May block for the sink's buffer."""
         wall, now = self._clock.now_ms(), self._clock.monotonic()
         self._process_results(now)
         overdue = {p for p, f in folds.items() if f.next_close is not None and wall > f.next_close}
