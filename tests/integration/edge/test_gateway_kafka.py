@@ -133,7 +133,7 @@ def test_thirty_kills_lose_nothing_and_count_nothing_twice(
     plan = counting_plan(20, 15, 60, int(time.time()) - 5)
     place = Place(tmp_path, kafka_bootstrap, plan)
     place.offer(plan.to_bytes())
-    broker.topics().create(place.names.specs(86_400_000))
+    broker.topics().create(place.names.specs(7 * 86_400_000))
     devices, dice = Devices(place), random.Random(7)
     options = ("--allow-unsigned", "--min-batch", 5)
     gateway = place.start(*options)
@@ -200,7 +200,7 @@ def test_a_device_reports_a_signed_plan_through_a_gateway(
     place.offer(operator.envelope(plan).to_bytes())
     (tmp_path / "plans" / "unsigned.json").write_bytes(plan.to_bytes())
     (tmp_path / "roots").write_text(operator.root + "\n")
-    broker.topics().create(place.names.specs(86_400_000))
+    broker.topics().create(place.names.specs(7 * 86_400_000))
     gateway = place.start("--roots", tmp_path / "roots", "--min-batch", 1)
     try:
         gateway.ready()
@@ -267,7 +267,7 @@ def test_nothing_of_the_sender_is_kept(
     plan = counting_plan(600, 40, 10, int(time.time()) - 300)
     place = Place(tmp_path, kafka_bootstrap, plan)
     place.offer(plan.to_bytes())
-    broker.topics().create(place.names.specs(86_400_000))
+    broker.topics().create(place.names.specs(7 * 86_400_000))
     gateway = place.start("--allow-unsigned", "--min-batch", 1, "--log-level", "debug")
     head = b"".join(b"%s: %s\r\n" % (k.encode(), v.encode()) for k, v in HEADERS.items())
     json_type: Any = {"content-type": "application/json"}

@@ -163,6 +163,7 @@ spends = st.builds(
     st.integers(1, 1000),
     st.sampled_from(["0.1", "1", "2.75"]),
     st.integers(0, 1 << 30),
+    st.sampled_from(["0.1", "1", "2.75"]),
 )
 states = st.builds(
     DeviceState,

@@ -226,7 +226,7 @@ class Soak:
             topics.trim(topics.log_ends([reports]))
         if fault == "newer-state":
             state = names.state_partition(0)
-            body = orjson.dumps({"v": "99.0"})
+            body = orjson.dumps({"v": "99.0", "plan": plan.digest})
             self._sink.send(names.state, partition_key(0, 0), body, partition=state).wait(30)
         if fault == "other-cluster":
             # As after a copy of all topics to another cluster: the ids of the topics are others.
