@@ -89,7 +89,7 @@ class Findings:
         for record in stored(self.data, self.names.snapshots, 0):
             assert record.key is not None
             if record.value is not None:
-                newest[record.key.decode()] = decode(record.value)
+                newest[record.key.decode()] = decode(record.value, self.plan)
         self._tables = {k: v for k, v in newest.items() if isinstance(v, MarginalRecord)}
         manifests = {}
         for key, manifest in newest.items():
