@@ -60,26 +60,6 @@ STATISTICS = pa.schema(
 )
 """Columns of the statistics, one row each; the four numbers are null where they are unknown."""
 
-SETS = pa.schema(
-    [
-        *_SET,
-        ("offsets", pa.list_(pa.int64())),
-        ("reports", pa.int64()),
-        ("rejected", pa.int64()),
-        ("withheld", pa.bool_()),
-        ("method", _TEXT),
-        ("epsilon", _TEXT),
-    ]
-)
-"""Columns of the sets, one row each: also those without tables."""
-
-
-def sets_table(sets: Sequence[StoredSet]) -> pa.Table:
-    """Return one row for each set."""
-    columns = [[OF_SET[field.name](one) for one in sets] for field in SETS]
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, SETS, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=SETS)
-
 
 def results_table(sets: Sequence[StoredSet]) -> pa.Table:
     """Return one row for each cell, ordered by set, table and cell.

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 Reals = NDArray[np.floating[Any]]

@@ -1,16 +1,13 @@
-"""Sums of the cells of a table: over groups of labels, axis by axis, or over whole attributes."""
+"""Sums of the cells of a table: over groups of labels, axis by axis."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 
 
 def contract(table: Floats, members: Sequence[Floats]) -> Floats:
@@ -48,18 +45,3 @@ def contract_both(covariance: Floats, members: Sequence[Floats]) -> Floats:
     groups = int(np.prod([len(member) for member in members]))
     once = contract(covariance.reshape(-1, *shape), members).reshape(-1, groups)
     return contract(once.T.reshape(groups, *shape), members).reshape(groups, groups).T
-
-
-@lru_cache(maxsize=1024)
-def adding(cardinalities: tuple[int, ...], kept: tuple[int, ...]) -> Singles:
-    """Return the matrix that sums a table's cells to those over the ascending positions ``kept``.
-
-    Shape (cells over ``kept``, cells), both row-major.
-    """
-    labels = np.indices(cardinalities).reshape(len(cardinalities), prod(cardinalities))
-    into = np.zeros(labels.shape[1], np.intp)
-    for i in kept:
-        into = cardinalities[i] * into + labels[i]
-    out = np.zeros((prod(cardinalities[i] for i in kept), labels.shape[1]), np.float32)
-    out[into, np.arange(labels.shape[1])] = 1.0
-    return out

@@ -49,11 +49,9 @@ def even_sample(d: int, size: int, limit: int) -> Iterator[tuple[int, ...]]:
 class AttributeSets:
     """Sets of some of d binary attributes; in a cell's index the first is the highest bit."""
 
-    attributes: int  # Their number d
     members: tuple[tuple[int, ...], ...]  # The sets, by size, then in lexicographic order
     index: Indices  # (sets,): cell of the Walsh-Hadamard transform that holds the set's moment
     order: Indices  # (sets,): sizes
-    crossed: Indices  # (sets, sets): cell of the symmetric difference of two sets
 
 
 @lru_cache(maxsize=32)
@@ -61,6 +59,4 @@ def sets_up_to(d: int, order: int) -> AttributeSets:
     """Return all sets of one to ``order`` of d attributes."""
     members = tuple(s for o in range(1, order + 1) for s in combinations(range(d), o))
     index = np.array([sum(1 << (d - 1 - i) for i in s) for s in members])
-    return AttributeSets(
-        d, members, index, np.array([len(s) for s in members]), index[:, None] ^ index
-    )
+    return AttributeSets(members, index, np.array([len(s) for s in members]))

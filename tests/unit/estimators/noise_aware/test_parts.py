@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import combinations
-from math import erf as exact_erf
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from calmstream.estimators.noise_aware.input.features import Features
 from calmstream.estimators.noise_aware.input.statistics import cell_variance, collect
 from calmstream.estimators.numerics.hadamard import transform
 from calmstream.estimators.numerics.raking import outer, rake, valid_pair
-from calmstream.estimators.numerics.sampling import erf, truncated
 from calmstream.estimators.plan.pilots import Pooled
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
 
@@ -119,19 +117,6 @@ def test_estimates_of_bits_are_means_over_all_views_by_inverse_variance(
         expected = (total / weight, weight)
         assert [v.item() for v in found.of([members])] == pytest.approx(expected, rel=1e-12)
     assert not found.blocks
-
-
-def test_erf_and_truncation() -> None:
-    x = np.linspace(-4, 4, 101)
-    np.testing.assert_allclose(erf(x), [exact_erf(v) for v in x], atol=2e-7)
-    draws = np.random.default_rng(0).normal(0.3, 0.5, 400_000)
-    kept = draws[(draws > -0.2) & (draws < 0.4)]
-    mean, variance = truncated(np.array([0.3]), np.array([0.5]), np.array([-0.2]), np.array([0.4]))
-    assert mean[0] == pytest.approx(kept.mean(), abs=2e-3)
-    assert variance[0] == pytest.approx(kept.var(), rel=0.02)
-    mean, variance = truncated(np.array([9.0]), np.array([0.1]), np.array([-1.0]), np.array([1.0]))
-    assert mean[0] == 1.0
-    assert variance[0] == 0.0
 
 
 def test_walsh_hadamard_is_its_definition() -> None:
