@@ -1,4 +1,4 @@
-"""What the design assumes of interactions before collection.
+"""What the design assumes of interactions before collection, and both it and the model of levels.
 
 Coefficients, moments and correlations lie between -1 and 1. A scale of 0.1 is a usual dependence of
 two attributes in tables about people; 0.01 is next to none.

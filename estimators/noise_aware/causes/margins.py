@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from calmstream.estimators.domain import Domain
+from calmstream.estimators.noise_aware import priors
 from calmstream.estimators.noise_aware.arrays import Indices, Reals
 from calmstream.estimators.noise_aware.causes.choice import choose
 from calmstream.estimators.noise_aware.causes.layout import Layout
@@ -18,9 +19,6 @@ from calmstream.estimators.noise_aware.input.ordered import Levels, levels_of
 
 PLAIN = (0.02, 0.1, 0.3, 0.6, 1.0, 1.6, 2.5)
 """Deviations of log odds without an order, from nearly even margins to ones with rare labels."""
-
-WALKS, ROUGH = (0.05, 0.2, 0.5, 1.2, 3.0, 6.0), (0.02, 0.1, 0.3, 0.8)
-"""Deviations of the smooth and the rough part along an order, a factor of 2 to 4 apart."""
 
 LONE = 3.0
 """Deviation of a label whose neighbours say nothing about it: anything is possible."""
@@ -124,11 +122,12 @@ def _ordered(levels: Levels) -> Reals:
     slope, walk = second_order(n)
     found = [np.eye(r) * np.square(t) for t in PLAIN[-3::2]]  # the order means nothing
     lone: Indices = np.concatenate([codes[levels.lone], codes[n:]]).astype(int)
-    for smooth in WALKS:
-        for rough in ROUGH:
+    for smooth in priors.LEVEL_SMOOTH:
+        for rough in priors.LEVEL_ROUGH:
             one = np.eye(r) * np.square(rough)
-            steep = min(1.0, 2.0 * smooth) ** 2 * np.outer(slope, slope)
-            one[np.ix_(codes[:n], codes[:n])] += steep + np.square(smooth) * walk
+            steep = min(priors.LEVEL_SLOPE, priors.LEVEL_SLOPE_RATIO * smooth)
+            line = steep**2 * np.outer(slope, slope)
+            one[np.ix_(codes[:n], codes[:n])] += line + np.square(smooth) * walk
             one[lone, lone] += np.square(LONE)
             found.append(one)
     return np.array(found)
