@@ -10,7 +10,7 @@ import numpy as np
 
 from calmstream.estimators.noise_aware.arrays import Reals
 from calmstream.estimators.noise_aware.causes.choice import expit
-from calmstream.estimators.noise_aware.causes.density import SHARE, Problem, State
+from calmstream.estimators.noise_aware.causes.density import SHARE, Moments, Problem, State
 from calmstream.estimators.noise_aware.causes.loadings import COMMON
 from calmstream.estimators.noise_aware.causes.margins import BitMargins, LabelMargins
 
@@ -33,23 +33,23 @@ class Whitening:
         theta = state.theta.copy()
         theta[:, 0] += ((present - problem.centre)[:, :, None] * theta[:, 1:]).sum(axis=1)
         problem.centre, state = present, state._replace(theta=theta)
-        found = _information(problem, state)
+        moments = problem.moments(state)
+        found = _information(problem, moments)
         old = self._information
         self._information = found if old is None else (1.0 - NEW) * old + NEW * found
-        self._shares(problem, state, present)
+        self._shares(problem, moments, present)
         return state
 
     def restart(self) -> None:
         """Forget the old information."""
         self._information = None
 
-    def _shares(self, problem: Problem, state: State, present: Reals) -> None:
+    def _shares(self, problem: Problem, found: Moments, present: Reals) -> None:
         """Information on the causes' shares."""
-        found = problem.moments(state)
         spread = present * (1.0 - present)
         scale = (np.maximum(spread, 0.1) / spread)[:, None]
         by = found.weights[:, :, None] * (problem.states[None] - present[:, None]) * scale
-        chains, causes = state.rho.shape
+        chains, causes = present.shape
         self._rho = np.empty((chains, causes, causes))
         for c in range(chains):
             features = found.features[c]
@@ -126,9 +126,9 @@ def _root(information: Reals) -> Reals:
     return np.asarray(np.linalg.inv(np.linalg.cholesky(information)))
 
 
-def _information(problem: Problem, state: State) -> Reals:
+def _information(problem: Problem, found: Moments) -> Reals:
     """Return a block for each column: (chains, columns, 1 + causes, 1 + causes)."""
-    layout, found = problem.layout, problem.moments(state)
+    layout = problem.layout
     first, second = layout.bend(found.share)
     if layout.bits:
         even = np.eye(layout.size, dtype=np.float32)
