@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 
+from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_watch import TopicWatch
 from calmstream.broker.transport import Partition, Reader, Record, Topics
-from calmstream.common.clock import SystemClock
+from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import MissingTopic, RecoverableError
 from calmstream.consumer.runtime.retry import RetryBudget
+from calmstream.estimators.plan import Plan
 
 # Pause after a failed call to the broker.
 _BACKOFF_SECONDS = 0.5
@@ -86,3 +89,20 @@ class TopicRecords:
     def _at_end(self) -> bool:
         position = self._reader.position(self._partition)
         return position >= self._topics.log_ends([self._partition])[self._partition]
+
+
+def watch_of_snapshots(
+    plan: Plan,
+    names: TopicNames,
+    topics: Topics,
+    clock: Clock,
+    *,
+    retry_seconds: float | None = None,
+) -> TopicWatch:
+    """Return the watch of a reader of results, which may not read settings.
+
+    Raises:
+        RecoverableError: the broker does not answer.
+    """
+    found = topics.describe([names.snapshots], ())
+    return TopicWatch(plan, names, topics, found, clock, retry_seconds=retry_seconds)

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.topic_watch import TopicWatch
 from calmstream.broker.transport import Broker, Partition, Reader, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, MissingTopic, RecoverableError
+from calmstream.consumer.runtime.topic_records import watch_of_snapshots
 from calmstream.consumer.serve.problems import Problem
 from calmstream.consumer.serve.results import Event, Results
 from calmstream.consumer.subscribe.assembler import Snapshot
@@ -128,8 +128,7 @@ class Follower:
     def _start(self) -> None:
         self._topics = self._broker.topics()
         start = self._topics.log_starts([self._partition])[self._partition]
-        found = self._topics.describe([self._names.snapshots], ())
-        self._watch = TopicWatch(self._plan, self._names, self._topics, found, self._clock)
+        self._watch = watch_of_snapshots(self._plan, self._names, self._topics, self._clock)
         reader = self._broker.reader()
         reader.assign([self._partition])
         reader.seek(self._partition, start)

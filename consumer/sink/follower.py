@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import structlog
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.topic_watch import TopicWatch
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
-from calmstream.consumer.runtime.topic_records import TopicRecords
+from calmstream.consumer.runtime.topic_records import TopicRecords, watch_of_snapshots
 from calmstream.consumer.sink.batch import BATCH_ROWS, SetBatch
 from calmstream.consumer.sink.metrics import SinkMetrics
 from calmstream.consumer.sink.target import Target, opened
@@ -106,11 +105,10 @@ class SinkFollower:
             stack.callback(topics.close)
             stack.callback(reader.close)
             source = TopicRecords(reader, topics, self._names.snapshots)
-            self._watch = TopicWatch(
+            self._watch = watch_of_snapshots(
                 self._plan,
                 self._names,
                 topics,
-                topics.describe([self._names.snapshots], ()),
                 self._clock,
                 retry_seconds=self._retry_seconds,
             )

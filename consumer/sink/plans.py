@@ -8,15 +8,14 @@ from collections.abc import Sequence
 import structlog
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.topic_watch import TopicWatch
-from calmstream.broker.transport import Broker, Reader
+from calmstream.broker.transport import Broker, Reader, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.runtime.health import RoleHealth, Verdict
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.consumer.runtime.service import Role
-from calmstream.consumer.runtime.topic_records import TopicRecords
+from calmstream.consumer.runtime.topic_records import TopicRecords, watch_of_snapshots
 from calmstream.consumer.sink.batch import BATCH_ROWS, SetBatch
 from calmstream.consumer.sink.metrics import SinkMetrics
 from calmstream.consumer.sink.stored import StoredSet
@@ -109,20 +108,20 @@ class PlanSink:
         self._log = structlog.get_logger("calmstream.sink").bind(plan=plan_label(plan))
         self._batch = SetBatch(plan, names, clock, self._log.warning, PLAN_ROWS)
         self._reader: Reader | None = None
+        self._topics: Topics | None = None
         self._pause = 0.0
         self._resume_at = clock.monotonic()
 
     def start(self) -> None:
         """Check the plan against the target, and begin to read."""
         self._target.check_plan(self._plan)
-        topics = self._broker.topics()
+        self._topics = topics = self._broker.topics()
         self._reader = self._broker.reader()
         TopicRecords(self._reader, topics, self._names.snapshots).start()
-        self._watch = TopicWatch(
+        self._watch = watch_of_snapshots(
             self._plan,
             self._names,
             topics,
-            topics.describe([self._names.snapshots], ()),
             self._clock,
             retry_seconds=self._retry_seconds,
         )
@@ -155,8 +154,9 @@ class PlanSink:
 
     def abandon(self) -> None:
         """End; what was read is in the topic."""
-        if self._reader is not None:
-            self._reader.close()
+        for client in (self._reader, self._topics):
+            if client is not None:
+                client.close()
 
     def verdict(self) -> Verdict:
         """Return whether the target takes the sets."""
