@@ -93,11 +93,6 @@ class TopicWatch:
         failing = self._failing_since is not None
         return self._clock.monotonic() - self._answered if failing else 0.0
 
-    @property
-    def stopped_by(self) -> str:
-        """The fault that stops the plan; empty while there is none."""
-        return self._error
-
     def _look(self) -> None:
         try:
             found = described(self._topics, self._ids)

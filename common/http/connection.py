@@ -161,7 +161,7 @@ class Connection(HttpToolsProtocol):
         """Return a whole head, without upgrade, and what follows; nothing while it arrives."""
         if self._due == math.inf:
             self._expect()
-        self._head = (self._head + data).lstrip(b"\r\n") if not self._head else self._head + data
+        self._head += data if self._head else data.lstrip(b"\r\n")
         end = self._head.find(b"\r\n\r\n")
         if self._head and not self._head[:1].isalpha():
             self._refuse(NOT_HTTP)

@@ -79,7 +79,6 @@ class Publisher:
         self._topics: Topics | None = None
         self._session: PublishingSession | None = None
         self._busy = False
-        self._last_turn = clock.monotonic()
 
     @property
     def active(self) -> bool:
@@ -102,11 +101,6 @@ class Publisher:
     def busy(self) -> bool:
         """Whether more may be due at once."""
         return self._busy
-
-    @property
-    def last_turn(self) -> float:
-        """The monotonic time of the last round that ended without an error, in seconds."""
-        return self._last_turn
 
     def run(self, stop: threading.Event) -> None:
         """Repeat :meth:`turn` until asked to stop; leave the group before returning or raising."""
@@ -142,7 +136,6 @@ class Publisher:
         if self._session is not None:
             # After a write, more may be due at once, so the next poll does not wait for records.
             self._busy = self._session.step(0.0 if self._busy else self._config.poll_seconds)
-        self._last_turn = self._clock.monotonic()
         self.health.turned()
         self.health.watched(self._watch)
         if self.ready:

@@ -24,7 +24,6 @@ from calmstream.estimators.domain import Attribute
 from calmstream.estimators.kinds import Choice, Number
 
 Floats = NDArray[np.float64]
-DEFAULT = "mean,median"
 RANK = "rank"
 _QUANTILE = re.compile(r"q(0?\.[0-9]{1,9})", re.ASCII)
 _SHARE = "share:"

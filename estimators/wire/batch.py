@@ -56,7 +56,6 @@ __all__ = [
 ]
 
 VERSION = "1.0"
-MAJOR = 1
 TICK = b'{"tick":1,"v":"1.0"}'
 
 

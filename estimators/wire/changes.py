@@ -1,7 +1,6 @@
 """The record of the tests of change of a final window, in the counts topic.
 
-Its key is ``<window>/changes``. Readers of earlier releases skip it, because it is no key of
-counts; a final is complete without it.
+Its key is ``<window>/changes``, which is no key of counts. A final is complete without it.
 """
 
 from __future__ import annotations

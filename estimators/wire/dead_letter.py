@@ -55,8 +55,8 @@ class DeadLetter:
 
     def headers(self) -> Headers:
         """Return the fields as Kafka headers."""
-        fields = {"v": VERSION, **asdict(self)}
-        return tuple((name, str(content).encode()) for name, content in fields.items())
+        contents = {"v": VERSION, **asdict(self)}
+        return tuple((name, str(content).encode()) for name, content in contents.items())
 
     @classmethod
     def from_headers(cls, headers: Headers, plan: Plan) -> DeadLetter:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,8 +94,3 @@ def statistic(groups: Sequence[Group], epsilon: str) -> str:
     counters = sum(len(g.views) * build(g.mechanism, epsilon).width for g in groups)
     shared = "a group" if len(groups) == 1 else f"{len(groups):,} groups"
     return f"statistic: {counters:,} counters and {views:,} totals per window, in {shared}"
-
-
-def coverage(d: int, k: int, touched: int) -> int:
-    """Return the number of k-way marginals that contain ``touched`` given attributes."""
-    return comb(d - touched, k - touched)
