@@ -59,8 +59,8 @@ class Answers:
             ) from None
         finally:
             running.waiting -= 1
-            if not running.waiting and not running.promised:
-                running.future.cancel()
+            if not running.waiting and not running.promised and running.future.cancel():
+                self._running.pop(etag, None)  # at once: the next to ask begins anew
 
     def _begin(self, etag: str, future: Future[bytes]) -> _Computation:
         task = asyncio.get_running_loop().create_task(self._compute(etag, future))
