@@ -8,6 +8,7 @@ bootstrap address, and a sender with five reports a second. The kinds of rounds 
 - ``partitions``: the reports topic gets four partitions instead of one;
 - ``policy``: the state topic is deleted by time instead of compacted, and compacted again later;
 - ``moved``: the broker stops and starts at another port behind the same bootstrap address;
+- ``three``: three brokers do so, one after the other; the address leads to the last that moved;
 - ``away``: the broker is away for some minutes.
 
 A service that ends is started again after a second, as an orchestrator would. At the end of a round
@@ -24,7 +25,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from kafka import KafkaAdminClient
@@ -36,7 +37,7 @@ from tests.brokers.relay import Relay
 from tests.integration.faults.test_changed_topics import Stage
 from tests.support.service.processes import Process
 
-KINDS = ("partitions", "policy", "moved", "away")
+KINDS = ("partitions", "policy", "moved", "three", "away")
 LIMIT = 300.0
 SAID = ("gateway", "service", "status")
 
@@ -45,9 +46,9 @@ class Round:
     """One round: what is sent, what is said, and when."""
 
     def __init__(
-        self, kind: str, folder: Path, own: NativeKafka, relay: Relay, away: float
+        self, kind: str, folder: Path, brokers: list[NativeKafka], relay: Relay, away: float
     ) -> None:
-        self.kind, self.own, self.relay, self.away = kind, own, relay, away
+        self.kind, self.brokers, self.relay, self.away = kind, brokers, relay, away
         self.stage = Stage(folder, relay.address)
         self.sending = threading.Event()
         self.ended = threading.Event()
@@ -95,7 +96,8 @@ class Round:
             return '"well"' in said
 
     def fault(self) -> None:
-        names, address = self.stage.names, self.own.bootstrap
+        names, own = self.stage.names, self.brokers[0]
+        address = own.bootstrap
         if self.kind == "partitions":
             admin = KafkaAdminClient(bootstrap_servers=address)
             admin.create_partitions({names.reports(0): NewPartitions(total_count=4)})
@@ -107,13 +109,14 @@ class Round:
             time.sleep(45)
             broker.topics().alter([names.state], {"cleanup.policy": "compact"})
             broker.close()
-        elif self.kind == "moved":
-            self.own.move()
-            self.relay.target = self.own.bootstrap
+        elif self.kind in {"moved", "three"}:
+            for broker in self.brokers:
+                broker.move()
+                self.relay.target = broker.bootstrap
         else:
-            self.own.stop()
+            own.stop()
             time.sleep(self.away)
-            self.own.start()
+            own.start()
 
     def settled(self) -> bool:
         """Return whether every acknowledged report is counted or shown as lost."""
@@ -169,12 +172,14 @@ def main() -> None:
     print("|---|--:|--:|---|--:|---|---|---|", flush=True)
     for number in range(options.rounds):
         kind = KINDS[number % len(KINDS)]
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            NativeKafka() as own,
-            Relay(own.bootstrap) as relay,
-        ):
-            print(Round(kind, Path(folder), own, relay, options.away).run(), flush=True)
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            brokers = [stack.enter_context(NativeKafka())]
+            if kind == "three":
+                for _ in range(2):
+                    brokers.append(stack.enter_context(NativeKafka(joins=brokers[-1])))
+            relay = stack.enter_context(Relay(brokers[0].bootstrap))
+            print(Round(kind, folder, brokers, relay, options.away).run(), flush=True)
 
 
 if __name__ == "__main__":
