@@ -25,7 +25,11 @@ from tests.support.tally import body, small_plan
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
 
 SECONDS = 180.0
-UNCLEAN = {"unclean.leader.election.enable": "true", "replica.lag.time.max.ms": "2000"}
+UNCLEAN = {
+    "unclean.leader.election.enable": "true",
+    "unclean.leader.election.interval.ms": "1000",  # a partition without a leader: 5 min by default
+    "replica.lag.time.max.ms": "2000",
+}
 
 
 @pytest.fixture
@@ -65,7 +69,6 @@ def test_a_log_that_lost_counted_records_stops_the_worker(
             "configs": {**spec.settings, "min.insync.replicas": "1"},
         }
     admin.create_topics(wanted)
-    admin.close()
     where = ("--plan", file, "--bootstrap", first.bootstrap, "--namespace", "unclean")
 
     def send(number: int) -> bool:
@@ -80,6 +83,10 @@ def test_a_log_that_lost_counted_records_stops_the_worker(
             client.close()
         return True
 
+    def leader() -> int:
+        found = admin.describe_topics([names.reports(0)])
+        return int(found[0]["partitions"][0]["leader_id"])
+
     def counted() -> int:
         found = run("inspect", *where, "--json").stdout
         return sum(p["reports"] for p in json.loads(found)["partitions"]) if found else -1
@@ -93,6 +100,8 @@ def test_a_log_that_lost_counted_records_stops_the_worker(
     until("all are counted", lambda: counted() == 5, SECONDS, 1.0)
     second.kill()
     third.start()
+    until("the replica without the newest records leads", lambda: leader() == third.node, SECONDS)
+    admin.close()
     until("the worker stops", lambda: not worker.alive(), SECONDS)
     again = Process(tmp_path / "again.log", "consume", *where, "--role", "tally")
     until("it does not start again", lambda: not again.alive(), SECONDS)
