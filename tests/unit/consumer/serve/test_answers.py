@@ -27,7 +27,7 @@ def test_a_question_is_computed_once_for_all_who_wait() -> None:
 
 
 def test_a_question_asked_again_at_the_moment_of_its_cancellation_is_answered() -> None:
-    """A page asks again at the moment it drops its last request: it gets an answer, not an error."""
+    """A page asks again at the moment it drops its last request: it gets an answer."""
     begun: list[Future[bytes]] = []
 
     def submit() -> Future[bytes]:
