@@ -8,7 +8,7 @@ State n of 2^Q has the causes z_n. With c_q the centre of cause q, frozen after 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -37,11 +37,12 @@ class Moments(NamedTuple):
     """What causes alone give."""
 
     weights: Reals  # (chains, states)
-    features: Reals  # (chains, states, columns)
+    features: Reals  # (chains, columns, states)
     share: Reals  # the same: probabilities of labels; of bits the features
     first: Reals  # (chains, columns)
     second: Reals  # (chains, columns, columns)
     third: Reals | None  # (chains, columns, pairs)
+    products: Reals | None  # (chains, pairs, states): of the features of pairs
 
 
 class Value(NamedTuple):
@@ -76,23 +77,31 @@ class Problem:
     states: Reals
     centre: Reals  # (chains, causes)
     heat: float = 1.0  # multiplies the log likelihood
+    codes: Reals = field(init=False)  # (chains, 1 + causes, states): 1, then z less its centre
 
-    @property
-    def centred(self) -> Reals:
-        """The states less the centre: (chains, states, causes)."""
-        return np.asarray(self.states[None] - self.centre[:, None], np.float32)
+    def __post_init__(self) -> None:
+        self.recentre(self.centre)
+
+    def recentre(self, centre: Reals) -> None:
+        """Centre the causes."""
+        chains, causes = centre.shape
+        self.centre = centre
+        self.codes = np.ones((chains, 1 + causes, len(self.states)), np.float32)
+        self.codes[:, 1:] = (self.states[None] - centre[:, None]).transpose(0, 2, 1)
 
     def moments(self, state: State) -> Moments:
         """Return the moments of a state."""
         weights = weights_of(self.states, state.rho)
-        logits = self.centred @ state.theta[:, 1:]
-        logits += (state.theta[:, 0] + self.margins.offset)[:, None]
-        features, share = self.layout.features(logits)
-        weighted = (weights[:, :, None] * features).transpose(0, 2, 1)
-        triples, third = self.targets.triples, None
+        theta = state.theta.copy()
+        theta[:, 0] += self.margins.offset
+        features, share = self.layout.features(theta.transpose(0, 2, 1) @ self.codes)
+        weighted = features * weights[:, None]
+        second = weighted @ features.transpose(0, 2, 1)
+        triples, third, products = self.targets.triples, None, None
         if triples is not None:
-            third = weighted @ triples.products(features)
-        return Moments(weights, features, share, weighted.sum(2), weighted @ features, third)
+            products = triples.products(features)
+            third = weighted @ products.transpose(0, 2, 1)
+        return Moments(weights, features, share, weighted.sum(axis=2), second, third, products)
 
     def value(self, state: State, *, slopes: bool = True) -> Value:
         """Return the log density and its slopes."""
@@ -138,16 +147,15 @@ class Problem:
     ) -> tuple[Reals, Reals]:
         """Return the likelihood's slopes by theta and by the states' weights."""
         features = found.features
-        by_feature = features @ pull2
-        by_weight = (features @ pull1[:, :, None])[:, :, 0]
-        by_weight += 0.5 * np.einsum("cnx,cnx->cn", by_feature, features)
-        by_feature += pull1[:, None]
+        by_feature = pull2 @ features
+        by_weight = (pull1[:, None] @ features)[:, 0]
+        by_weight += 0.5 * np.einsum("cxn,cxn->cn", by_feature, features)
+        by_feature += pull1[:, :, None]
         if pull3 is not None:
-            assert self.targets.triples is not None
-            third = self.targets.triples.products(features) @ pull3.transpose(0, 2, 1)
+            assert found.products is not None
+            third = pull3 @ found.products
             by_feature += third
-            by_weight += np.einsum("cnx,cnx->cn", third, features) / 3.0
-        by_feature *= found.weights[:, :, None]
+            by_weight += np.einsum("cxn,cxn->cn", third, features) / 3.0
+        by_feature *= found.weights[:, None]
         by_logit = self.layout.back(found.share, by_feature)
-        by_loading = self.centred.transpose(0, 2, 1) @ by_logit
-        return np.concatenate([by_logit.sum(axis=1)[:, None], by_loading], axis=1), by_weight
+        return self.codes @ by_logit.transpose(0, 2, 1), by_weight

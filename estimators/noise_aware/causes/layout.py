@@ -32,6 +32,7 @@ class Layout:
         self.member[np.arange(self.size), self.owner] = 1.0
         self.labels = self.cardinalities[self.owner]
         self.root = np.sqrt(self.labels).astype(np.float32)
+        self._root = self.root[:, None]
         self.free = self.widths - (0 if self.bits else 1)
         self.pad = np.full((self.count, int(self.widths.max())), self.size)  # `size`: no column
         for i, own in enumerate(self.own):
@@ -39,29 +40,32 @@ class Layout:
         self.real = self.pad < self.size
 
     def features(self, logits: Reals) -> tuple[Reals, Reals]:
-        """Return features and, for labels, their probabilities; overwrites the log odds."""
+        """Return features and, for labels, their probabilities: (..., columns, states).
+
+        The log odds are overwritten.
+        """
         if self.bits:
-            signs = np.tanh(logits)
+            signs = np.tanh(logits, out=logits)
             return signs, signs
         np.clip(logits, -MOST_LOGIT, MOST_LOGIT, out=logits)
         share = np.exp(logits, out=logits)
-        share *= (1.0 / (share @ self.member)) @ self.member.T
-        return share * self.root - 1.0 / self.root, share
+        share *= self.member @ (1.0 / (self.member.T @ share))
+        return share * self._root - 1.0 / self._root, share
 
     def back(self, share: Reals, slope: Reals) -> Reals:
         """Return slopes by log odds from slopes by features, which are overwritten."""
         if self.bits:
             return slope * (1.0 - share * share)
-        slope *= self.root
+        slope *= self._root
         slope *= share
-        return slope - share * ((slope @ self.member) @ self.member.T)
+        return slope - share * (self.member @ (self.member.T @ slope))
 
     def bend(self, share: Reals) -> tuple[Reals, Reals]:
         """Return the first and second derivatives of a feature by its own log odds."""
         if self.bits:
             first = 1.0 - share * share
             return first, -2.0 * share * first
-        first = self.root * share * (1.0 - share)
+        first = self._root * share * (1.0 - share)
         return first, first * (1.0 - 2.0 * share)
 
     def probabilities(self, means: Reals) -> Reals:

@@ -192,11 +192,9 @@ class Sampler:
         layout, share = self.problem.layout, np.concatenate(kept.share)
         if layout.bits:
             zero = (1.0 + share) / 2.0
-            tables = [
-                np.stack([zero[:, :, i], 1.0 - zero[:, :, i]], 2) for i in range(layout.count)
-            ]
+            tables = [np.stack([zero[:, i], 1.0 - zero[:, i]], axis=2) for i in range(layout.count)]
         else:
-            tables = [np.ascontiguousarray(share[:, :, own]) for own in layout.own]
+            tables = [np.ascontiguousarray(share[:, own].transpose(0, 2, 1)) for own in layout.own]
         return Draws(
             np.concatenate(kept.weights),
             tables,
@@ -322,4 +320,4 @@ def _either_moments(taken: Flags, new: Moments, old: Moments) -> Moments:
     third = None
     if new.third is not None and old.third is not None:
         third = _where(taken, new.third, old.third)
-    return Moments(weights, features, share, first, second, third)
+    return Moments(weights, features, share, first, second, third, None)

@@ -41,8 +41,8 @@ class Triples:
         self.variances: Reals = (1.0 / np.where(self.known, precision, 1.0)).astype(np.float32)
 
     def products(self, features: Reals) -> Reals:
-        """Return the products of all pairs of features: (..., pairs)."""
-        return features[..., self.first] * features[..., self.second]
+        """Return the products of all pairs of features: (chains, pairs, states)."""
+        return features[:, self.first] * features[:, self.second]
 
 
 class Targets:

@@ -32,7 +32,8 @@ class Whitening:
         present = expit(state.rho)
         theta = state.theta.copy()
         theta[:, 0] += ((present - problem.centre)[:, :, None] * theta[:, 1:]).sum(axis=1)
-        problem.centre, state = present, state._replace(theta=theta)
+        problem.recentre(present)
+        state = state._replace(theta=theta)
         moments = problem.moments(state)
         found = _information(problem, moments)
         old = self._information
@@ -53,8 +54,8 @@ class Whitening:
         self._rho = np.empty((chains, causes, causes))
         for c in range(chains):
             features = found.features[c]
-            first = by[c].T @ features
-            second = np.stack([(features * one[:, None]).T @ features for one in by[c].T])
+            first = by[c].T @ features.T
+            second = np.stack([(features * one) @ features.T for one in by[c].T])
             flat = second.reshape(causes, -1)
             own = (first * problem.targets.mean_precision) @ first.T
             own += 0.5 * (flat * problem.residuals.pairs[c].ravel()) @ flat.T
@@ -137,23 +138,22 @@ def _information(problem: Problem, found: Moments) -> Reals:
         even = (layout.member / layout.cardinalities).astype(np.float32) @ layout.member.T
     known2 = even @ problem.residuals.pairs
     known1 = even @ problem.targets.mean_precision
-    ones = np.ones_like(problem.centred[:, :, :1])
-    codes = np.concatenate([ones, problem.centred], axis=2).transpose(0, 2, 1)[:, None]
-    by = (found.weights[:, :, None] * first).transpose(0, 2, 1)[:, :, None] * codes
+    codes, features = problem.codes[:, None], found.features.transpose(0, 2, 1)
+    by = (found.weights[:, None] * first)[:, :, None] * codes
     chains, size, width, states = by.shape
-    by2 = (by.reshape(chains, -1, states) @ found.features).reshape(chains, size, width, size)
+    by2 = (by.reshape(chains, -1, states) @ features).reshape(chains, size, width, size)
     by1 = by.sum(axis=3)
     total = (by2 * known2[:, :, None]) @ by2.transpose(0, 1, 3, 2)
     total += known1[:, None, None] * by1[..., :, None] * by1[..., None, :]
     if problem.targets.triples is not None:
         assert problem.residuals.triples is not None
         known3 = even @ problem.residuals.triples
-        products = problem.targets.triples.products(found.features)
+        assert found.products is not None
         for c in range(chains):
-            by3 = (by[c].reshape(-1, states) @ products[c]).reshape(size, width, -1)
+            by3 = (by[c].reshape(-1, states) @ found.products[c].T).reshape(size, width, -1)
             total[c] += (by3 * known3[c][:, None]) @ by3.transpose(0, 2, 1)
-    bent = (found.weights[:, :, None] * second).transpose(0, 2, 1)[:, :, None] * np.square(codes)
-    bent2 = (bent.reshape(chains, -1, states) @ found.features).reshape(by2.shape)
+    bent = (found.weights[:, None] * second)[:, :, None] * np.square(codes)
+    bent2 = (bent.reshape(chains, -1, states) @ features).reshape(by2.shape)
     at = np.arange(width)
     more = (np.square(bent2) * known2[:, :, None]).sum(axis=3)
     total[:, :, at, at] += np.sqrt(more + known1[:, None] * np.square(bent.sum(axis=3)))

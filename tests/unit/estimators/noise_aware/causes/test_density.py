@@ -67,7 +67,7 @@ def test_slopes_are_those_of_the_density(cards: tuple[int, ...]) -> None:
 def test_moments_are_those_of_the_distribution_over_all_records(cards: tuple[int, ...]) -> None:
     problem, state = _problem(cards)
     found, layout = problem.moments(state), problem.layout
-    share = found.share[0]
+    share = found.share[0].T
     if layout.bits:
         share = np.stack([(1 + share) / 2, (1 - share) / 2], axis=2).reshape(len(share), -1)
     ends = np.cumsum(cards)
