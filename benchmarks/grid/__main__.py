@@ -103,7 +103,6 @@ def again(args: argparse.Namespace) -> None:
         for what in ("errors", "product", "coverage"):
             old[what] |= new[what]
         old["seconds"]["methods"] |= new["seconds"]["methods"]
-        old |= {what: new[what] for what in ("predicted", "unbounded", "auto")}
         study.put(cell.name, old)
         print(f"{number}/{len(mine)} {cell.name}", file=sys.stderr, flush=True)
 

@@ -11,10 +11,7 @@ method plans a cell once. All epsilons share the devices and true tables.
 
 A cell's result gives the reason for each method that is left out:
 
-- the predicted error of the method is more than `FACTOR` times that of the best method;
-- its noise is too large. Predictions are bounded by the error of the uniform table, which is
-  measured as a separate method; a method whose prediction without that bound is more than `FACTOR`
-  times as large is left out;
+- its design states an error above `MOST_ERROR`;
 - the method refuses the domain, k, or the size of a table.
 
 The noise-aware method, CALM and the uniform table are always measured.
@@ -38,8 +35,7 @@ from calmstream.common.errors import CalmstreamError
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attributes, Codes, Domain
 from calmstream.estimators.marginal import sse
-from calmstream.estimators.methods.auto import Prediction, pick, predictions
-from calmstream.estimators.methods.base import Method, Model
+from calmstream.estimators.methods.base import Method, Model, Piloted
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.evaluate import draw_targets
@@ -54,8 +50,8 @@ OURS = "noise-aware"
 ALWAYS = (OURS, "calm", "uniform")
 """The methods that no cell leaves out."""
 
-FACTOR = 5.0
-"""Largest ratio of a method's predicted error to the best one; methods beyond are left out."""
+MOST_ERROR = 5.0
+"""Largest stated error of a method that is measured: the uniform table has at most 1."""
 
 MAX_CELLS = 1 << 16
 """Number of cells of the largest table that is measured."""
@@ -138,26 +134,6 @@ def truths(
     return [domain.histogram(codes, target) / users for target in targets]
 
 
-def chosen_methods(
-    predicted: tuple[Prediction, ...], only: list[str] | None
-) -> tuple[list[str], dict[str, str]]:
-    """Return the methods to measure, and the reason for each of the others."""
-    smallest = predicted[0].error or 0.0
-    names, skipped = [], {}
-    for p in predicted:
-        if p.error is None or p.unbounded is None:
-            skipped[p.method] = f"refuses: {p.reason}"
-        elif p.method in ALWAYS or (
-            p.error <= FACTOR * smallest and p.unbounded <= FACTOR * p.error
-        ):
-            names.append(p.method)
-        else:
-            skipped[p.method] = f"predicted {p.unbounded:.3g}, the best {smallest:.3g}"
-    if only:
-        skipped |= {name: NOT_ASKED for name in names if name not in only}
-    return [name for name in names if not only or name in only], skipped
-
-
 class Measured:
     """The errors of one method, repeat by repeat.
 
@@ -210,17 +186,24 @@ def _product_of_margins(model: Model, attributes: Attributes) -> Floats:
     return table
 
 
-def _start(
-    request: Request, predicted: tuple[Prediction, ...], only: list[str] | None
-) -> tuple[dict[str, Measured], dict[str, str]]:
+def _start(request: Request, only: list[str] | None) -> tuple[dict[str, Measured], dict[str, str]]:
     """Plan every method to measure; return these, and the reason for each of the others."""
-    names, skipped = chosen_methods(predicted, only)
-    designs = {p.method: p.design for p in predicted}
     running: dict[str, Measured] = {}
-    for name in names:
+    skipped: dict[str, str] = {}
+    for name in methods.names():
         method = methods.get(name)
+        if method.baseline or isinstance(method, Piloted):
+            continue
+        if only and name not in only:
+            skipped[name] = NOT_ASKED
+            continue
         try:
-            running[name] = Measured(method, local_plan(method, request, designs[name]))
+            design = method.design(request)
+            stated = design.expected_sse.get(request.k, 0.0)
+            if name not in ALWAYS and stated > MOST_ERROR:
+                skipped[name] = f"states {stated:.3g}"
+            else:
+                running[name] = Measured(method, local_plan(method, request, design))
         except CalmstreamError as refusal:
             skipped[name] = f"refuses: {refusal}"
     return running, skipped
@@ -258,8 +241,7 @@ def measure(cell: Cell, *, repeats: int, count: int, only: list[str] | None) -> 
     assert table is not None
     domain = table.domain
     request = Request(domain, cell.epsilon, cell.users, cell.k)
-    predicted = predictions(request)
-    running, skipped = _start(request, predicted, only)
+    running, skipped = _start(request, only)
     planned = time.process_time()
     targets = targets_of(domain, cell.k, count)
     uniform = [_repeat(cell, repeat, targets, running, skipped) for repeat in range(repeats)]
@@ -271,10 +253,7 @@ def measure(cell: Cell, *, repeats: int, count: int, only: list[str] | None) -> 
         "errors": {name: m.errors for name, m in running.items()} | {"uniform": uniform},
         "product": {name: m.product for name, m in running.items() if m.product},
         "coverage": {name: m.coverage for name, m in running.items()},
-        "predicted": {p.method: p.error for p in predicted if p.error is not None},
-        "unbounded": {p.method: p.unbounded for p in predicted if p.error is not None},
         "skipped": skipped,
-        "auto": pick(predicted).method,
         "seconds": {
             "all": time.process_time() - started,
             "plan": planned - started,

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.grid.cells import FACTOR, MAX_CELLS, OURS
+from benchmarks.grid.cells import MAX_CELLS, OURS
 
 Result = dict[str, Any]
 """The result of a cell, as `benchmarks.grid.cells.measure` returns it.
@@ -29,8 +29,7 @@ Result = dict[str, Any]
   drawn if some tables are too large, else None;
 - ``errors``, ``product``, ``coverage``: by method, a list by repeat (see
   `benchmarks.grid.cells.Measured`);
-- ``predicted``: by method, the predicted error; ``skipped``: by method, the reason why it was left
-  out; ``auto``: the method with the smallest predicted error;
+- ``skipped``: by method, the reason why it was left out;
 - ``seconds``: processor seconds.
 """
 
@@ -50,13 +49,11 @@ def show(results: Sequence[Result]) -> None:
     repeats = {len(r["errors"][OURS]) for r in ordered}
     print(
         f"{len(ordered)} cells; {_span(repeats)} repeats, up to "
-        f"{max(r['targets'] for r in ordered)} targets each; methods predicted to be more than "
-        f"{FACTOR:g} times worse than the best are left out.\n"
+        f"{max(r['targets'] for r in ordered)} targets each.\n"
     )
     _means(ordered)
     _bounds(ordered)
     _coverage(ordered)
-    _predictions(ordered)
     _left_out(ordered)
     _seconds(ordered)
 
@@ -209,53 +206,12 @@ def _outside(result: Result, method: str, limit: float) -> bool:
     return bool(abs(shares.mean() - limit) > 2 * spread)
 
 
-def _predictions(results: Sequence[Result]) -> None:
-    _head(
-        "Predicted and measured errors",
-        "method", "cells", "median measured / predicted", "10 %", "90 %", "rank correlation",
-    )  # fmt: skip
-    pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for result in results:
-        for method in result["errors"]:
-            if method in result["predicted"]:
-                pairs[method].append((result["predicted"][method], mean(result, method)))
-    for method, own in sorted(pairs.items()):
-        predicted, measured = np.array(own).T
-        low, middle, high = np.quantile(measured / predicted, [0.1, 0.5, 0.9])
-        shown = f"{ranks(predicted, measured):.2f}" if len(own) > 2 else ""
-        _row(method, len(own), f"{middle:.2f}", f"{low:.2f}", f"{high:.2f}", shown)
-    within = []
-    for result in results:
-        both = [m for m in result["errors"] if m in result["predicted"]]
-        if len(both) > 2:
-            expected = np.array([result["predicted"][m] for m in both])
-            within.append(ranks(expected, np.array([mean(result, m) for m in both])))
-    if within:
-        print(
-            "\nWithin a cell with three methods or more, the mean rank correlation of predicted "
-            f"and measured errors over the methods is {np.mean(within):.2f} ({len(within)} cells)."
-        )
-
-
-def ranks(one: np.ndarray, two: np.ndarray) -> float:
-    """Return Spearman's rank correlation; equal values share their mean rank, constants give 0."""
-    first, second = _mean_ranks(one), _mean_ranks(two)
-    if first.std() == 0.0 or second.std() == 0.0:
-        return 0.0
-    return float(np.corrcoef(first, second)[0, 1])
-
-
-def _mean_ranks(values: np.ndarray) -> np.ndarray:
-    _, into, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2.0)[into]
-
-
 def _left_out(results: Sequence[Result]) -> None:
     _head(
         "Methods left out",
         "method",
         "measured in",
-        "predicted worse in",
+        "too noisy in",
         "refuse in",
     )
     every = {m for r in results for m in (*r["errors"], *r["skipped"])} - {OURS, "uniform"}

@@ -15,7 +15,6 @@ from rich.table import Table as Grid
 
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators.methods.auto import Prediction
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.evaluate import Result, evaluate
 from calmstream.planning.methods_page import method_note
@@ -46,7 +45,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         required=True,
         type=arguments.names,
         metavar="M[,M]",
-        help="methods to compare; auto: the method with the smallest predicted error",
+        help="methods to compare",
     )
     parser.add_argument(
         "--epsilon",
@@ -132,7 +131,6 @@ def run(args: argparse.Namespace) -> int:
             pilot=args.pilot or 0.0,  # 0.0 means the default of each method
             ranges=args.ranges or 0,
             progress=lambda: progress.advance(task),
-            on_choice=_show_choice,
             on_worse_than_uniform=_warn,
         )
         if args.json:
@@ -180,15 +178,6 @@ def _flat(result: Result) -> dict[str, Any]:
     """Return a result as one JSON object; errors of ranges only where they were asked for."""
     found = asdict(result)
     return found | (found.pop("ranges") or {})
-
-
-def _show_choice(epsilon: str, choice: Prediction) -> None:
-    """Print the choice of ``auto`` on standard error."""
-    Console(stderr=True).print(
-        f"auto, epsilon {epsilon}: {choice.method}, predicted SSE {choice.error:.2g}",
-        highlight=False,
-        soft_wrap=True,
-    )
 
 
 def _warn(result: Result, uniform: float) -> None:

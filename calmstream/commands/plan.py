@@ -8,14 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.table import Table as Grid
-
 from calmstream import arguments
 from calmstream.common.errors import DomainError, InvalidInput
 from calmstream.connect import kafka
 from calmstream.estimators import planning
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.methods import auto
 from calmstream.estimators.plan.loss import loss
 from calmstream.estimators.plan.plan import ON_SUSPICION
 from calmstream.estimators.plan.request import Request
@@ -24,7 +21,6 @@ from calmstream.planning.lineage import Lineage
 from calmstream.planning.methods_page import ShowMethods
 from calmstream.planning.pilot import learn
 from calmstream.tables import Table, read_table
-from calmstream.terminal import Console
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -100,7 +96,7 @@ def _output(parser: argparse.ArgumentParser) -> None:
         "--json",
         action="store_true",
         help="print one JSON object: the document (plan), the privacy loss of a device (loss), "
-        "warnings and, with --method auto, the predicted errors (predictions)",
+        "and warnings",
     )
 
 
@@ -108,8 +104,7 @@ def _collection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         default=arguments.DEFAULT_METHOD,
-        help="estimation method, see --methods (default: %(default)s); auto: the method with the "
-        "smallest predicted error; the predicted errors of all methods are printed",
+        help="estimation method, see --methods (default: %(default)s)",
     )
     parser.add_argument("--methods", action=ShowMethods, nargs=0, help="list all methods and exit")
     parser.add_argument(
@@ -294,9 +289,8 @@ def run(args: argparse.Namespace) -> int:
     domain, data = _domain(args)
     given = _after_pilot(args, domain) if args.pilot else _without_pilot(args)
     request = Request(domain, args.epsilon, given.users, args.k, given.parameters)
-    method, predicted = _method(args.method, request, quiet=args.json)
     plan, design = planning.draft(
-        method,
+        args.method,
         request,
         name=args.name,
         purpose=args.purpose,
@@ -322,7 +316,7 @@ def run(args: argparse.Namespace) -> int:
         lambda console: plan_page.show(console, plan, design),
         out=args.out,
         as_json=args.json,
-        more={"loss": lost.to_json(), **predicted},
+        more={"loss": lost.to_json()},
     )
 
 
@@ -389,8 +383,6 @@ def _after_pilot(args: argparse.Namespace, domain: Domain) -> Inputs:
     if pilot.domain != domain:
         raise InvalidInput("--pilot: its domain is different; use the pilot's file as DATA too")
     follows = lineage.chosen(args, pilot)
-    if args.method == "auto":
-        raise InvalidInput("--pilot: name the method that learns from it, not auto")
     if args.bootstrap is None:
         raise InvalidInput("--pilot needs --bootstrap, the broker of its snapshots")
     broker = kafka(args.bootstrap)
@@ -403,27 +395,6 @@ def _after_pilot(args: argparse.Namespace, domain: Domain) -> Inputs:
         # The devices that the pilot did not ask, spread over the windows of the guarantee.
         users = max(1, result.others(pilot) // args.guarantee.windows)
     return Inputs(users, result.parameters | args.parameters, follows)
-
-
-def _method(name: str, request: Request, *, quiet: bool) -> tuple[str, dict[str, Any]]:
-    """Return the named method, or with ``auto`` the one with the smallest predicted error.
-
-    With ``auto`` the predictions are printed, and no parameters are allowed, because parameters
-    belong to one method.
-    """
-    if name != "auto":
-        return name, {}
-    if request.parameters:
-        raise InvalidInput("--parameters belong to one method; --method auto chooses it")
-    predictions = auto.predictions(request)
-    if not quiet:
-        grid = Grid("method", f"predicted squared error of a {request.k}-way marginal")
-        for prediction in predictions:
-            error = f"{prediction.error:.2g}" if prediction.error is not None else prediction.reason
-            grid.add_row(prediction.method, error)
-        Console().print(grid)
-    rows = [{"method": p.method, "error": p.error, "reason": p.reason} for p in predictions]
-    return auto.pick(predictions).method, {"predictions": rows}
 
 
 def _domain(args: argparse.Namespace) -> tuple[Domain, Table | None]:

@@ -19,7 +19,6 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods as registry
 from calmstream.estimators import planning
 from calmstream.estimators.marginal import inside, largest_error, sse, total_variation
-from calmstream.estimators.methods import auto
 from calmstream.estimators.methods.base import Follows, LinearAnswers, Piloted, ReadsReports
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from calmstream.estimators.domain import Attributes, Codes
-    from calmstream.estimators.methods.auto import Prediction
     from calmstream.estimators.methods.base import Method, Model
     from calmstream.estimators.plan import Plan
     from calmstream.tables import Table
@@ -41,9 +39,6 @@ Floats = NDArray[np.float64]
 
 MAX_TARGET_CELLS = 1 << 20
 """Maximum number of cells of a marginal that is measured; it limits time and memory."""
-
-AUTO = "auto"
-"""In place of a method's name: the method with the smallest predicted error."""
 
 PILOT_SHARE = 0.1
 """Default share of the devices for the pilot of a method that needs one."""
@@ -60,7 +55,7 @@ class Result:
 
     Attributes:
         dataset: name of the data.
-        method: registry name of the measured method; that chosen by ``auto``, if it was requested.
+        method: registry name of the measured method.
         epsilon: privacy loss of a report.
         k: number of attributes of a target.
         d: number of attributes of a record.
@@ -114,7 +109,6 @@ def evaluate(
     pilot: float = 0.0,
     ranges: int = 0,
     progress: Callable[[], object] | None = None,
-    on_choice: Callable[[str, Prediction], object] | None = None,
     on_worse_than_uniform: Callable[[Result, float], object] | None = None,
 ) -> Iterator[Result]:
     """Evaluate every method at every epsilon, in that order; yield results one by one.
@@ -127,10 +121,10 @@ def evaluate(
     if not 0.0 <= pilot < 1.0:
         raise InvalidInput(f"the share of a pilot must be above 0 and below 1, got {pilot:g}")
     for name in methods:
-        if name != AUTO and tallies == "law" and isinstance(registry.get(name), ReadsReports):
+        if tallies == "law" and isinstance(registry.get(name), ReadsReports):
             raise InvalidInput(f"method {name} reads reports one by one: --tallies devices")
     plans = [
-        _planned(name, Request(table.domain, epsilon, users, k), pilot, on_choice)
+        _planned(name, Request(table.domain, epsilon, users, k), pilot)
         for name in methods
         for epsilon in epsilons
     ]
@@ -314,27 +308,12 @@ def draw_targets(
     return tuple(sorted(drawn))
 
 
-def _planned(
-    name: str,
-    request: Request,
-    pilot: float,
-    on_choice: Callable[[str, Prediction], object] | None,
-) -> tuple[Method, Plan]:
-    """Return a method and its plan, or the plan of its pilot.
-
-    ``auto`` is replaced by the method of the smallest predicted error.
-    """
-    design = None
-    if name == AUTO:
-        planning.check(request)
-        choice = auto.choose(request)
-        name, design = choice.method, choice.design
-        if on_choice is not None:
-            on_choice(request.epsilon, choice)
+def _planned(name: str, request: Request, pilot: float) -> tuple[Method, Plan]:
+    """Return a method and its plan, or the plan of its pilot."""
     method = registry.get(name)
     share = _pilot_share(method, pilot)
     if not share:
-        return method, local_plan(method, request, design)
+        return method, local_plan(method, request)
     if request.users < 2:
         raise InvalidInput(f"method {name} needs a pilot, so at least 2 devices")
     pilot_request = replace(request, users=max(1, int(share * request.users)))

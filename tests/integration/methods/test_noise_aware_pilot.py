@@ -156,7 +156,6 @@ def test_what_cannot_be_planned_after_a_pilot(
         (["pilot"], "--users: every device may report before the pilot ends"),
         (["pilot", *negative], "of order 2: a standard deviation is not negative"),
         (["pilot", "--users", "10", "--attributes", "3"], "its domain is different"),
-        (["pilot", "--users", "10", "--method", "auto"], "name the method that learns from it"),
     ]
     for options, message in cases:
         capsys.readouterr()

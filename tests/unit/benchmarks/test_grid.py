@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 import benchmarks.grid.__main__ as grid
-from benchmarks.grid.cells import MAX_CELLS, OURS, Cell, chosen_methods, measure, targets_of
-from benchmarks.grid.table import breaks, geometric, ranks, ratio
+from benchmarks.grid.cells import MAX_CELLS, OURS, Cell, measure, targets_of
+from benchmarks.grid.table import breaks, geometric, ratio
 from benchmarks.populations import grouped
 from benchmarks.strangers.sets import GROUPS
 from benchmarks.study import Study
-from calmstream.estimators.methods.auto import Prediction
 from tests.support.plans import mixed_domain
 
 CELL = Cell("taxi", 8, 2, "2", 12)
@@ -33,7 +32,6 @@ def result(shared: Path) -> dict[str, Any]:
 def test_a_cell_holds_every_method_or_the_reason_why_not(result: dict[str, Any]) -> None:
     assert {OURS, "calm", "uniform"} <= set(result["errors"])
     assert not set(result["errors"]) & set(result["skipped"])
-    assert set(result["predicted"]) <= set(result["errors"]) | set(result["skipped"])
     assert all(len(errors) == 2 for errors in result["errors"].values())
     assert all(0.0 < e < 1.0 for errors in result["errors"].values() for e in errors)
     assert all(0.5 < share <= 1.0 for share in result["coverage"][OURS])
@@ -47,21 +45,6 @@ def test_a_cell_is_measured_the_same_again(result: dict[str, Any]) -> None:
     assert again["errors"]["calm"] == result["errors"]["calm"]
     assert again["errors"]["uniform"] == result["errors"]["uniform"]
     assert again["skipped"][OURS] == "not asked for"
-
-
-def test_noise_that_drowns_a_method_leaves_it_out() -> None:
-    predicted = (
-        Prediction(OURS, 0.01, unbounded=0.01),
-        Prediction("am", 0.04, unbounded=0.1),
-        Prediction("fc", 0.04, unbounded=0.3),
-        Prediction("calm", 0.06, unbounded=9.0),
-        Prediction("ft", 0.06, unbounded=0.06),
-        Prediction("lopub", None, "it states no error"),
-    )
-    taken, skipped = chosen_methods(predicted, None)
-    assert taken == [OURS, "am", "calm"]
-    assert set(skipped) == {"fc", "ft", "lopub"}
-    assert "states no error" in skipped["lopub"]
 
 
 def test_targets_are_drawn_among_those_that_fit() -> None:
@@ -93,11 +76,8 @@ def test_a_bound_is_broken_beyond_two_standard_errors_only() -> None:
     assert not breaks(errors([2.0], [1.0]), "calm", 1.05), "one repeat shows nothing"
 
 
-def test_means_and_ranks() -> None:
+def test_the_mean_is_geometric() -> None:
     assert geometric([0.5, 2.0, 1.0]) == pytest.approx(1.0)
-    assert ranks(np.array([1.0, 2.0, 3.0]), np.array([10.0, 11.0, 90.0])) == pytest.approx(1.0)
-    assert ranks(np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])) == pytest.approx(-1.0)
-    assert ranks(np.array([1.0, 1.0, 1.0]), np.array([3.0, 2.0, 1.0])) == 0.0
 
 
 def test_columns_of_many_values_become_groups_of_neighbours() -> None:
@@ -148,9 +128,6 @@ def test_one_method_is_measured_again_beside_the_others(
             "product": {},
             "coverage": {"calm": [0.9]},
             "seconds": {"methods": {"calm": {"fit": calm}}},
-            "predicted": {},
-            "unbounded": {},
-            "auto": "calm",
         }
 
     study = Study(tmp_path / "grid.jsonl")

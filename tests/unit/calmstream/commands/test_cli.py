@@ -88,24 +88,6 @@ def test_a_plan_that_devices_refuse_is_warned_about(
     assert re.fullmatch(r"Devices refuse it: [\d,]+ views; a device reads 1", warning)
 
 
-def test_auto_prints_the_prediction_of_every_method(
-    dictionary: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    argv = [*planned(dictionary, "--json"), "--method", "auto"]
-    assert main(argv) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert set(document) == {"loss", "plan", "predictions", "warnings"}
-    rows = document["predictions"]
-    errors = [row["error"] for row in rows if row["error"] is not None]
-    assert errors == sorted(errors)
-    assert all((row["error"] is None) == bool(row["reason"]) for row in rows)
-    assert {"noise-aware", "calm", "ft"} <= {row["method"] for row in rows}
-    able = {row["method"] for row in rows if row["error"] is not None}
-    assert document["plan"]["method"]["name"] in able
-    assert main([arg for arg in argv if arg != "--json"]) == 0
-    assert "predicted squared error" in capsys.readouterr().out
-
-
 def test_the_printed_document_is_the_plan(
     dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

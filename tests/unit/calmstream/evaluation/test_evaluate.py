@@ -13,8 +13,6 @@ import pytest
 
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.methods.auto import choose
-from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.evaluate import Result, draw_targets, evaluate
 from calmstream.evaluation.population import collect, draw
 from calmstream.tables import Table
@@ -196,18 +194,3 @@ def test_every_device_reports_once_in_its_share(table: Table, law: bool) -> None
     for tally in tallies:
         # GRR: one count per report.
         np.testing.assert_array_equal(tally.counts.sum(axis=1), tally.n)
-
-
-def test_auto_measures_what_it_chooses(table: Table) -> None:
-    progress: list[tuple[str, str]] = []
-    results = run(
-        table,
-        methods=["auto"],
-        epsilons=["1"],
-        on_choice=lambda e, p: progress.append((e, p.method)),
-    )
-    expected = choose(Request(table.domain, "1", 4000, 2)).method
-    assert progress == [("1", expected)]
-    assert [r.method for r in results] == [expected]
-    by_name = run(table, methods=[expected], epsilons=["1"])
-    assert without_times(results[0]) == without_times(by_name[0])
