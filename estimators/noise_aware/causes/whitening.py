@@ -17,6 +17,9 @@ from calmstream.estimators.noise_aware.causes.margins import BitMargins, LabelMa
 NEW = 0.3
 """Weight of new information beside the old, once residuals are there."""
 
+LEAST_SPREAD = 1e-3
+"""Least variance of a cause in the scale of its share: one that nobody or everybody has."""
+
 SPREAD = 1.15
 """Label features have so much more information than their own log odds' slope shows."""
 
@@ -47,7 +50,7 @@ class Whitening:
 
     def _shares(self, problem: Problem, found: Moments, present: Reals) -> None:
         """Information on the causes' shares."""
-        spread = present * (1.0 - present)
+        spread = np.maximum(present * (1.0 - present), LEAST_SPREAD)
         scale = (np.maximum(spread, 0.1) / spread)[:, None]
         by = found.weights[:, :, None] * (problem.states[None] - present[:, None]) * scale
         chains, causes = present.shape
