@@ -17,6 +17,9 @@ from calmstream.estimators.noise_aware.causes.margins import BitMargins, LabelMa
 NEW = 0.3
 """Weight of new information beside the old, once residuals are there."""
 
+LEAST_INFORMATION = 1e-3
+"""Least information on a loading: steps beyond certainty lead nowhere."""
+
 LEAST_SPREAD = 1e-3
 """Least variance of a cause in the scale of its share: one that nobody or everybody has."""
 
@@ -70,8 +73,8 @@ class Whitening:
         loadings, layout = problem.loadings, problem.layout
         total = np.float32(problem.heat) * self._information
         at = np.arange(1, total.shape[-1])
-        own = np.diagonal(loadings.inverse, axis1=1, axis2=2)[:, None]
-        total[:, :, at, at] += (own / np.square(loadings.scale)).transpose(0, 2, 1)
+        own = np.diagonal(loadings.inverse, axis1=1, axis2=2)[:, None] / np.square(loadings.scale)
+        total[:, :, at, at] += np.maximum(own, LEAST_INFORMATION).transpose(0, 2, 1)
         kappa = np.square(loadings.kappa.mean(axis=2))
         self._common = 1.0 / np.sqrt(1.0 / COMMON**2 + layout.size / kappa)
         self._bits = layout.bits
