@@ -121,7 +121,6 @@ def draw_plan(domain: Domain, reports: int, method: str) -> Plan:
         partitions=1,
         guarantee=Guarantee("once"),
         marginals=marginals,
-        packed=True,
     )
     return plan
 

@@ -48,7 +48,6 @@ class PlanTerms(TypedDict, total=False):
     continues: tuple[str, ...]
     analysis: bool
     on_suspicion: str
-    packed: bool
     early: bool
     summaries: tuple[str, ...]
 

@@ -86,7 +86,7 @@ def idle_connections() -> Verdict:
 
 
 def large_batch() -> Verdict:
-    """Send one record of 65,536 reports, the most that a batch can hold, to a plan of 1,000 users.
+    """Send one record of 65,535 reports, the most that a batch can hold, to a plan of 1,000 users.
 
     The attack succeeds if the worker counts them instead of rejecting the record.
     """

@@ -2,7 +2,7 @@
 
 All rates are per second of processor time of this process:
 
-- *one report a record*, packed and JSON: a worker reads a topic until it has counted everything;
+- *one report a record*: a worker reads a topic until it has counted everything;
   the limit is the Kafka client that reads the same topic and drops the records;
 - *1,000 reports a record*: the same; the limit is the code that decodes and counts, with all
   records in memory;
@@ -172,14 +172,14 @@ def check_counts(backlog: Backlog, fold: PartitionFold) -> None:
     assert counted == backlog.records * backlog.reports, counted
 
 
-def single_rows(backlog: Backlog, name: str, aim: str, repeats: int) -> Iterator[Row]:
+def single_rows(backlog: Backlog, aim: str, repeats: int) -> Iterator[Row]:
     """Yield the lines about one report a record."""
     thousands = backlog.records / 1e3
     counted, dropped = best(
         repeats, lambda: seconds_to_count(backlog), lambda: seconds_to_drop(backlog)
     )
     yield Row(
-        f"one report a record, {name}",
+        "one report a record",
         "k records/s",
         aim,
         thousands / counted,
@@ -194,7 +194,7 @@ def large_row(backlog: Backlog, name: str, aim: str, repeats: int) -> Row:
     counted, folded = best(
         repeats, lambda: seconds_to_count(backlog), lambda: seconds_to_fold(backlog)
     )
-    work, beside = f"1,000 reports a record, packed, {name}", "decode and count alone"
+    work, beside = f"1,000 reports a record, {name}", "decode and count alone"
     return Row(work, "M reports/s", aim, millions / counted, millions / folded, beside)
 
 
@@ -215,14 +215,12 @@ def memory_row() -> Row:
 
 def broker_rows(broker: KafkaBroker, bootstrap: str, records: int, repeats: int) -> Iterator[Row]:
     """Yield the lines for which a broker is needed; delete their topics afterwards."""
-    for packed, name, aim in ((True, "packed", "at least 170"), (False, "JSON", "at least 110")):
-        case = Case("", "grr", 6, 1, packed=packed)
-        with filled(broker, bootstrap, case, records) as backlog:
-            yield from single_rows(backlog, name, aim, repeats)
+    with filled(broker, bootstrap, Case("", "grr", 6, 1), records) as backlog:
+        yield from single_rows(backlog, "at least 170", repeats)
     for mechanism, aim in (("grr", "at least 30"), ("oue", "at least 15")):
-        case = Case("", mechanism, 6, 1000, packed=True)
+        case = Case("", mechanism, 6, 1000)
         with filled(broker, bootstrap, case, records // 40) as backlog:
             yield large_row(backlog, f"{mechanism} over 64 cells", aim, repeats)
-    with filled(broker, bootstrap, Case("", "grr", 6, 1, packed=True), 0) as backlog:
+    with filled(broker, bootstrap, Case("", "grr", 6, 1), 0) as backlog:
         document = backlog.plan.to_bytes()
         yield from starting.rows(repeats, document, bootstrap, backlog.namespace)

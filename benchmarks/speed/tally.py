@@ -24,7 +24,6 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.estimators.view import View
-from calmstream.estimators.wire import packed
 from calmstream.estimators.wire.batch import Batch, encode_batch
 
 START = 1_700_000_000
@@ -43,14 +42,12 @@ class Case:
         mechanism: name of the mechanism that randomises the reports.
         bits: number of binary attributes that a report covers; its table has 2^bits cells.
         reports: number of reports in a record.
-        packed: whether the records are packed instead of JSON.
     """
 
     name: str
     mechanism: str
     bits: int
     reports: int
-    packed: bool = False
 
 
 CASES = (
@@ -61,11 +58,6 @@ CASES = (
     Case("OUE, 256 cells, 1,000 a record", "oue", 8, 1000),
     Case("GRR, 8 cells, 1 a record", "grr", 3, 1),
     Case("OUE, 64 cells, 1 a record", "oue", 6, 1),
-    Case("packed GRR, 256 cells, 1,000", "grr", 8, 1000, packed=True),
-    Case("packed OUE, 64 cells, 1,000", "oue", 6, 1000, packed=True),
-    Case("packed OUE, 256 cells, 1,000", "oue", 8, 1000, packed=True),
-    Case("packed GRR, 8 cells, 1", "grr", 3, 1, packed=True),
-    Case("packed OUE, 64 cells, 1", "oue", 6, 1, packed=True),
 )
 
 
@@ -89,7 +81,6 @@ def plan_of(case: Case) -> Plan:
         window=3600,
         users=1_000_000,
         marginals=((0,),),
-        packed=case.packed,
     )
 
 
@@ -98,7 +89,6 @@ def records_of(plan: Plan, case: Case, count: int) -> list[Record]:
     mechanism, source = plan.mechanisms[0], SystemRandomness()
     truth = np.random.default_rng(1).integers(0, mechanism.cells, (count, case.reports))
     where = Partition("reports", 0)
-    encode = packed.encode if plan.packed else encode_batch
     return [
         Record(
             where,
@@ -106,7 +96,7 @@ def records_of(plan: Plan, case: Case, count: int) -> list[Record]:
             START * 1000 + offset,
             True,
             source.bytes(16),
-            encode(plan, 0, Batch(0, case.reports, None, mechanism.perturb(row, source))),
+            encode_batch(plan, 0, Batch(0, case.reports, None, mechanism.perturb(row, source))),
         )
         for offset, row in enumerate(truth)
     ]

@@ -137,13 +137,6 @@ def _collection(parser: argparse.ArgumentParser) -> None:
         "withhold publishes them without tables (default: %(default)s)",
     )
     parser.add_argument(
-        "--packed",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="let gateways write packed batches, a third of the size of JSON; edges and services "
-        "of earlier versions refuse such a plan (default: --packed)",
-    )
-    parser.add_argument(
         "--early",
         action=argparse.BooleanOptionalAction,
         default=True,
@@ -304,7 +297,6 @@ def run(args: argparse.Namespace) -> int:
         guarantee=args.guarantee,
         analysis=args.analyse,
         on_suspicion=args.on_suspicion,
-        packed=args.packed,
         early=args.early,
         summaries=_summaries(domain, args.summaries),
         marginals=args.marginal and sorted(map(domain.index, args.marginal)),

@@ -33,7 +33,6 @@ LOCAL_OPTIONS: dict[str, Any] = {
     "continues": (),
     "analyse": False,
     "on_suspicion": "flag",
-    "packed": True,
     "early": True,
     "summaries": [],
     "number": [],

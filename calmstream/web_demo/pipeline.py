@@ -131,7 +131,6 @@ def draw_plan(root: str, minutes: int) -> Plan:
         skew=GRACE_SECONDS,
         partitions=1,
         guarantee=Guarantee("once"),
-        packed=True,
         marginals=[m for size in (1, 2, 3) for m in combinations(range(len(DOMAIN)), size)],
     )
     return plan

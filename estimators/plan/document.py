@@ -53,7 +53,6 @@ _OPTIONAL: dict[str, type] = {
     "analysis": bool,
     "lineage_name": str,
     "continues": list,
-    "packed": bool,
     "early": bool,
     "summaries": list,
 }
@@ -165,7 +164,6 @@ def _optional(fields: Mapping[str, Any]) -> dict[str, Any]:
         "analysis": fields.get("analysis", False),
         "lineage_name": fields.get("lineage_name", ""),
         "continues": tuple(fields.get("continues", ())),
-        "packed": fields.get("packed", False),
         "early": fields.get("early", True),
         "summaries": tuple(fields.get("summaries", ())),
     }

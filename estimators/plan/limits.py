@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from calmstream.common.errors import PlanError
 
-MAX_BATCH_REPORTS = 1 << 16
+MAX_BATCH_REPORTS = (1 << 16) - 1
 """Maximum number of reports that the wire format allows in a batch."""
 
 MIN_BATCH_REPORTS = 1024
@@ -60,7 +60,7 @@ def standard_limits(largest: int, partitions: int) -> Limits:
     """Return the limits of a plan that states none; honest senders do not reach them.
 
     A batch may have a hundredth of the reports that the largest group expects in a window, but at
-    least 1024 and at most 65,536. A partition accepts eight batches for each expected report, but
+    least 1024 and at most 65,535. A partition accepts eight batches for each expected report, but
     at least 16,384.
 
     Args:

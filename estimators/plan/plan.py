@@ -110,8 +110,6 @@ class Plan:
             this one.
         early: whether tables of open windows are published; without them, finals carry a central
             statement (`plan.central_statement`).
-        packed: whether batches may also have the packed format (`wire.packed`), which
-            gateways then write.
         summaries: statistics of ordered attributes that published tables contain: ``mean``,
             ``median``, ``rank`` or a quantile such as ``q0.9``; see docs/numbers.md.
     """
@@ -143,7 +141,6 @@ class Plan:
     on_suspicion: str = "flag"
     lineage_name: str = ""
     continues: tuple[str, ...] = ()
-    packed: bool = False
     early: bool = True
     summaries: tuple[str, ...] = ()
 
@@ -348,8 +345,6 @@ class Plan:
             optional["lineage_name"] = self.lineage_name
         if self.continues:
             optional["continues"] = list(self.continues)
-        if self.packed:
-            optional["packed"] = True
         if not self.early:
             optional["early"] = False
         if self.summaries:

@@ -1,36 +1,32 @@
 """A Kafka record of a reports topic: a batch of perturbed reports of one group, or a tick.
 
-Wire 1.0, JSON (RFC 8259, UTF-8), one object::
+The value of a batch has fixed binary columns. All integers are little-endian and unsigned::
 
-    {"v": "1.0", "plan": "<64 hex digits>", "group": 3, "period": 17, "n": 2,
-     "view": [0, 4], "columns": {"v": [2, 0]}}
+    0x01 | version u8 = 1 | first 16 bytes of the plan's digest | group u16 | period u32 | n u16
+    | view column | columns of the mechanism, in its order
 
-``period`` is the number of the window. ``view`` stands only where the group has two or more views.
-``columns`` holds what the group's mechanism declares: integer columns as lists of n integers, bit
-columns as one base64 string (RFC 4648, padded, unused bits zero) of n rows of ceil(bits / 8)
-bytes, bit b of a row being bit b % 8 of its byte b // 8. The record's key is the batch id: 16
-random bytes, the same on every resend.
-
-Plans with ``packed`` also accept the format of `wire.packed`.
+``period`` is the number of the window. An integer column is n integers of the smallest of 1, 2, 4
+and 8 bytes that holds the column's largest value; the view column is one too, and is absent if the
+group has one view. A column of bits is n rows of ceil(bits / 8) bytes, bit b of a row being bit
+b % 8 of its byte b // 8, unused bits zero. Therefore each batch has exactly one encoding, and the
+length of a value follows from n. The record's key is the batch id: 16 random bytes, the same on
+every resend.
 
 A *tick* has no key and the fixed value ``TICK``; it carries nothing but its append time.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-from collections.abc import Mapping
+import struct
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from calmstream.common.errors import Reason
-from calmstream.estimators.mechanisms.base import Column
+from calmstream.estimators.mechanisms.base import Column, Reports
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire import packed
 from calmstream.estimators.wire.reports import (
     BATCH_ID_BYTES,
     MAX_BATCH_BYTES,
@@ -44,207 +40,221 @@ from calmstream.estimators.wire.reports import (
 
 __all__ = [
     "BATCH_ID_BYTES",
+    "HEAD_BYTES",
+    "MARK",
     "MAX_BATCH_BYTES",
     "MAX_BATCH_REPORTS",
     "TICK",
     "Batch",
-    "check_window",
+    "Form",
     "decode_batch",
-    "decode_report",
     "encode_batch",
-    "report_of",
+    "form_of",
+    "read_heads",
+    "split",
 ]
 
-VERSION = "1.0"
+MARK = b"\x01"
+"""First byte of a batch."""
+
+VERSION = 1
+"""Second byte of a batch."""
+
 TICK = b'{"tick":1,"v":"1.0"}'
+
+_HEAD = struct.Struct("<BB16sHIH")
+HEAD_BYTES = _HEAD.size
+_PERIOD = slice(20, 24)
+_WIDTHS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the batches of one group have in common.
+
+    Attributes:
+        digest: first 16 bytes of the plan's digest.
+        group: index of the group.
+        view: the column of the views; None if the group has one view.
+        columns: the mechanism's columns, in order.
+        report_bytes: number of bytes of one report in all columns together.
+    """
+
+    digest: bytes
+    group: int
+    view: Column | None
+    columns: tuple[Column, ...]
+    report_bytes: int
+
+    @property
+    def every(self) -> tuple[Column, ...]:
+        """All columns in the order of their bytes, the view's first."""
+        return self.columns if self.view is None else (self.view, *self.columns)
+
+
+def form_of(plan: Plan, group: int) -> Form:
+    """Return the form of a group's batches."""
+    key = f"form of batches {group}"
+    form: Form | None = plan.derived.get(key)
+    if form is None:
+        views, columns = len(plan.groups[group].views), plan.mechanisms[group].columns
+        view = Column("view", "int", views) if views > 1 else None
+        size = sum(_row_bytes(c) for c in columns) + (0 if view is None else _row_bytes(view))
+        form = Form(bytes.fromhex(plan.digest)[:16], group, view, columns, size)
+        plan.derived[key] = form
+    return form
+
+
+def _width(bound: int) -> int:
+    """Return the number of bytes of an integer column whose largest value is bound - 1."""
+    return next(width for width in _WIDTHS if bound - 1 < 1 << 8 * width)
+
+
+def _row_bytes(column: Column) -> int:
+    """Return the number of bytes of a column for each report."""
+    return _width(column.bound) if column.kind == "int" else -(-column.bound // 8)
 
 
 def encode_batch(plan: Plan, group: int, batch: Batch) -> bytes:
-    """Return the body of a batch. Cost O(bytes); no loop over reports in Python."""
-    columns = {
-        column.name: _encode_column(column, batch.columns[column.name])
-        for column in plan.mechanisms[group].columns
-    }
-    body: dict[str, Any] = {
-        "v": VERSION,
-        "plan": plan.digest,
-        "group": group,
-        "period": batch.period,
-        "n": batch.n,
-        "columns": columns,
-    }
-    if batch.view is not None:
-        body["view"] = np.ascontiguousarray(batch.view)
-    return orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
+    """Return the value of a batch. Cost O(bytes); no loop over reports.
+
+    Raises:
+        ValueError: the batch has no report or more than ``MAX_BATCH_REPORTS``, its period has more
+            than 32 bits, or an integer is outside its column's range.
+    """
+    form = form_of(plan, group)
+    if not 1 <= batch.n <= MAX_BATCH_REPORTS:
+        raise ValueError(f"a batch has 1 to {MAX_BATCH_REPORTS} reports, not {batch.n}")
+    if not 0 <= batch.period < 1 << 32:
+        raise ValueError(f"a batch has a period from 0 to 2^32 - 1, not {batch.period}")
+    head = _HEAD.pack(MARK[0], VERSION, form.digest, group, batch.period, batch.n)
+    parts = [head] if form.view is None else [head, _packed(form.view, batch.view)]
+    parts += [_packed(column, batch.columns[column.name]) for column in form.columns]
+    return b"".join(parts)
 
 
-def _encode_column(column: Column, values: NDArray[Any]) -> Any:
+def _packed(column: Column, values: NDArray[Any] | None) -> bytes:
+    assert values is not None, "a group with several views states them"
     if column.kind == "bits":
-        return base64.b64encode(np.ascontiguousarray(values, np.uint8).tobytes()).decode()
-    return np.ascontiguousarray(values, np.int64)
+        return np.ascontiguousarray(values, np.uint8).tobytes()
+    wide = np.asarray(values)
+    if wide.size and not 0 <= int(wide.min()) <= int(wide.max()) < column.bound:
+        raise ValueError(f"column {column.name} must lie in [0, {column.bound})")
+    return wide.astype(f"<u{_width(column.bound)}").tobytes()
 
 
 def decode_batch(plan: Plan, group: int, key: bytes | None, value: bytes | None) -> Batch:
     """Return the batch in a record of the topic of ``group``; depends on plan and bytes only.
 
-    Checks run in the order of `Reason`, so that one input always gets one
-    reason. Time (late, early) and duplicates are judged by the caller.
+    Checks run in the order of `Reason`, so that one input always gets one reason. Time (late,
+    early) and duplicates are judged by the caller.
 
     Raises:
         Rejection: and nothing else, whatever the bytes.
     """
-    if plan.packed and value is not None and value.startswith(packed.MARK):
-        return packed.decode(plan, group, key, value)
-    body = _parse(value)
-    _check_plan(plan, body)
-    check_batch_id(key)
-    check_group(group, _group(body))
-    return _batch(plan, group, body, MAX_BATCH_REPORTS)
-
-
-def decode_report(plan: Plan, value: bytes) -> tuple[int, Batch]:
-    """Return a batch of one as a device hands it to a gateway: its group, and the batch.
-
-    There is no topic that names the group and no key yet; the checks are those of
-    :func:`decode_batch` otherwise, in the same order, and the window must be one of the plan's.
-
-    Raises:
-        Rejection: and nothing else, whatever the bytes.
-    """
-    return report_of(plan, _parse(value))
-
-
-def report_of(plan: Plan, body: object) -> tuple[int, Batch]:
-    """Return what :func:`decode_report` returns, from JSON that was parsed already.
-
-    The caller has bounded its size.
-
-    Raises:
-        Rejection: and nothing else, whatever the object.
-    """
-    if not isinstance(body, dict):
-        refuse(Reason.UNDECODABLE, "not a JSON object")
-    _check_plan(plan, body)
-    group = _group(body)
-    if not 0 <= group < len(plan.groups):
-        refuse(Reason.WRONG_GROUP, f"the plan has {len(plan.groups)} groups, got {group}")
-    batch = _batch(plan, group, body, 1)
-    check_window(plan, batch.period)
-    return group, batch
-
-
-def check_window(plan: Plan, period: int) -> None:
-    """Check that the plan has such a window, with the reasons of a worker.
-
-    Raises:
-        Rejection: after_end or late.
-    """
-    if period >= plan.windows:
-        refuse(Reason.AFTER_END, f"the plan's last window is {plan.windows - 1}")
-    if period < 0:
-        refuse(Reason.LATE, "the plan's first window is 0")
-
-
-def _batch(plan: Plan, group: int, body: Mapping[str, Any], most: int) -> Batch:
-    """Return everything but version, plan, key and group, in the order of the reasons."""
-    n, period = body.get("n"), body.get("period")
-    if type(n) is not int or type(period) is not int:
-        refuse(Reason.MALFORMED, "n and period must be integers")
-    columns = body.get("columns")
-    if not isinstance(columns, dict):
-        refuse(Reason.MALFORMED, "columns must be an object")
-    if not 1 <= n <= most:
-        refuse(Reason.OUT_OF_RANGE, f"n must be 1 to {most}, got {n}")
-    declared = plan.mechanisms[group].columns
-    if set(columns) != {column.name for column in declared}:
-        refuse(Reason.MALFORMED, f"expected columns {[c.name for c in declared]}")
-    decoded = {column.name: _column(column, columns[column.name], n) for column in declared}
-    return Batch(period, n, _view(plan, group, body, n), decoded)
-
-
-def _parse(value: bytes | None) -> dict[str, Any]:
+    form = form_of(plan, group)
     if value is None:
         refuse(Reason.UNDECODABLE, "a record without a value")
-    # Judged before parsing: a parser must not be fed what the plan would never produce.
     check_size(value)
-    try:
-        body = orjson.loads(value)
-    except (orjson.JSONDecodeError, RecursionError):
-        refuse(Reason.UNDECODABLE, "not JSON")
-    if not isinstance(body, dict):
-        refuse(Reason.UNDECODABLE, "not a JSON object")
-    return body
-
-
-def _check_plan(plan: Plan, body: Mapping[str, Any]) -> None:
-    version = body.get("v")
-    if not isinstance(version, str) or version.split(".")[0] != str(plan.wire):
-        refuse(Reason.UNKNOWN_VERSION, f"expected major {plan.wire}")
-    if body.get("plan") != plan.digest:
+    if not value.startswith(MARK):
+        refuse(Reason.UNDECODABLE, "not a batch")
+    if len(value) > 1 and value[1] != VERSION:
+        refuse(Reason.UNKNOWN_VERSION, f"expected version {VERSION}")
+    if len(value) < HEAD_BYTES:
+        refuse(Reason.MALFORMED, f"{len(value)} bytes, the head has {HEAD_BYTES}")
+    _, _, digest, stated, period, n = _HEAD.unpack_from(value)
+    if digest != form.digest:
         refuse(Reason.UNKNOWN_PLAN, f"expected plan {plan.digest[:8]}")
+    check_batch_id(key)
+    check_group(group, stated)
+    if n < 1:
+        refuse(Reason.OUT_OF_RANGE, "a batch has at least 1 report")
+    if len(value) != (size := HEAD_BYTES + n * form.report_bytes):
+        refuse(Reason.MALFORMED, f"{len(value)} bytes, {n} reports have {size}")
+    joined, bad = split(form, np.frombuffer(value, np.uint8)[None, :], n)
+    for column, wrong in zip(form.every, bad, strict=True):
+        if wrong.any():
+            _refuse_range(column)
+    return Batch(period, n, joined.view, joined.columns)
 
 
-def _group(body: Mapping[str, Any]) -> int:
-    group = body.get("group")
-    if type(group) is not int:
-        refuse(Reason.MALFORMED, "group must be an integer")
-    return group
-
-
-def _view(plan: Plan, group: int, body: Mapping[str, Any], n: int) -> NDArray[np.int64] | None:
-    views = len(plan.groups[group].views)
-    if (views > 1) != ("view" in body):
-        refuse(Reason.MALFORMED, "view stands where the group has several views, and only there")
-    return None if views == 1 else _integers("view", body["view"], n, views)
-
-
-def _column(column: Column, values: object, n: int) -> NDArray[Any]:
-    if column.kind == "int":
-        return _integers(column.name, values, n, column.bound)
-    return _bits(column, values, n)
-
-
-def _integers(name: str, values: object, n: int, bound: int) -> NDArray[np.int64]:
-    if not isinstance(values, list):
-        refuse(Reason.MALFORMED, f"column {name} must be a list of integers")
-    if len(values) != n:
-        refuse(Reason.LENGTH_MISMATCH, f"column {name} has {len(values)} entries, n is {n}")
-    # The exact type of every entry: numpy would silently take true for 1.
-    if set(map(type, values)) != {int}:
-        refuse(Reason.MALFORMED, f"column {name} must be a list of integers")
-    try:
-        array = np.array(values, np.int64)
-    except OverflowError:
-        refuse(Reason.OUT_OF_RANGE, f"column {name} must lie in [0, {bound})")
-    if array.min() < 0 or array.max() >= bound:
-        refuse(Reason.OUT_OF_RANGE, f"column {name} must lie in [0, {bound})")
-    return array
-
-
-def _canonical(text: str, raw: bytes) -> bool:
-    """Return whether ``text`` is the one base64 spelling of ``raw``, not empty: O(1).
-
-    Decoders, those of Python's own releases among them, disagree about superfluous padding and
-    about bits that no byte uses; what is admitted must not depend on the reader.
-    """
-    last = len(raw) % 3 or 3
-    ending = base64.b64encode(raw[-last:]).decode()
-    return len(text) == 4 * -(-len(raw) // 3) and text.endswith(ending)
-
-
-def _bits(column: Column, text: object, n: int) -> NDArray[np.uint8]:
-    if not isinstance(text, str):
-        refuse(Reason.MALFORMED, f"column {column.name} must be a base64 string")
-    try:
-        raw = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        refuse(Reason.MALFORMED, f"column {column.name} is not base64")
-    row = -(-column.bound // 8)
-    if len(raw) != n * row:
-        refuse(Reason.LENGTH_MISMATCH, f"column {column.name} has {len(raw)} bytes, not {n * row}")
-    if not _canonical(text, raw):
-        refuse(Reason.MALFORMED, f"column {column.name} is not the canonical base64 of its bytes")
-    array = np.frombuffer(raw, np.uint8).reshape(n, row)
-    if column.bound % 8 and (array[:, -1] >> (column.bound % 8)).any():
+def _refuse_range(column: Column) -> None:
+    if column.kind == "bits":
         refuse(Reason.OUT_OF_RANGE, f"column {column.name} has bits beyond {column.bound}")
-    return array
+    refuse(Reason.OUT_OF_RANGE, f"column {column.name} must lie in [0, {column.bound})")
+
+
+def read_heads(
+    form: Form, rows: NDArray[np.uint8], n: int
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Read the heads of batches of n reports each.
+
+    Args:
+        form: the form of their group.
+        rows: the values, shape (batches, ``HEAD_BYTES + n * form.report_bytes``).
+        n: number of reports that the length allows.
+
+    Returns:
+        Whether each head is that of a valid batch, and the periods, both of shape (batches,).
+    """
+    expected = _HEAD.pack(MARK[0], VERSION, form.digest, form.group, 0, n)
+    head = rows[:, :HEAD_BYTES].copy()
+    period = np.ascontiguousarray(head[:, _PERIOD]).view("<u4")[:, 0].astype(np.int64)
+    head[:, _PERIOD] = 0
+    good: NDArray[np.bool_] = (head == np.frombuffer(expected, np.uint8)).all(axis=1)
+    return good, period
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """The reports of several batches, one batch after another.
+
+    Attributes:
+        view: shape (reports,), int64, or None where the group has one view.
+        columns: the mechanism's columns, each with first axis reports.
+    """
+
+    view: NDArray[np.int64] | None
+    columns: Reports
+
+
+def split(form: Form, rows: NDArray[np.uint8], n: int) -> tuple[Columns, list[NDArray[np.bool_]]]:
+    """Split batches of equal length into columns.
+
+    Args:
+        form: the form of their group.
+        rows: the values, shape (batches, ``HEAD_BYTES + n * form.report_bytes``).
+        n: number of reports of each batch, at least 1.
+
+    Returns:
+        The columns of all batches, and for each column, the view's first, which batches have a
+        value outside its range, shape (batches,). Cost: O(bytes), in a few array operations.
+    """
+    at, found, bad = HEAD_BYTES, [], []
+    for column in form.every:
+        size = n * _row_bytes(column)
+        part = np.ascontiguousarray(rows[:, at : at + size])
+        at += size
+        values, wrong = (_integers if column.kind == "int" else _bits)(column, part, n)
+        found.append(values)
+        bad.append(wrong)
+    view = None if form.view is None else found.pop(0)
+    columns = {column.name: values for column, values in zip(form.columns, found, strict=True)}
+    return Columns(view, columns), bad
+
+
+def _integers(
+    column: Column, part: NDArray[np.uint8], n: int
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    raw = part.view(f"<u{_width(column.bound)}")
+    wrong: NDArray[np.bool_] = (raw > raw.dtype.type(column.bound - 1)).any(axis=1)
+    return raw.reshape(len(raw) * n).astype(np.int64), wrong
+
+
+def _bits(
+    column: Column, part: NDArray[np.uint8], n: int
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    rows = part.reshape(len(part), n, -1)
+    last = rows[:, :, -1]
+    wrong: NDArray[np.bool_] = (last >> np.uint8(column.bound % 8 or 8) != 0).any(axis=1)
+    return rows.reshape(len(part) * n, -1), wrong

@@ -1,10 +1,8 @@
 """Decodes many batches at once, with the results of `decode_batch`.
 
-Packed batches of equal length are joined before their columns are checked, which costs much less
-than to decode them one by one. JSON is never joined before it is parsed: one record's bytes could
-change its neighbours' meaning. Small JSON batches are parsed one by one, and their columns are
-joined afterwards. The fast ways only recognise valid batches. Whatever they do not recognise goes
-to ``decode_batch``, which alone rejects.
+Batches of equal length are joined before their columns are checked, which costs much less than to
+decode them one by one. This only recognises valid batches. Whatever it does not recognise goes to
+``decode_batch``, which alone rejects.
 """
 
 from __future__ import annotations
@@ -18,15 +16,20 @@ from numpy.typing import NDArray
 from calmstream.common.errors import Rejection
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire import packed
 from calmstream.estimators.wire.batch import (
     BATCH_ID_BYTES,
+    HEAD_BYTES,
+    MARK,
     MAX_BATCH_BYTES,
+    MAX_BATCH_REPORTS,
     TICK,
     Batch,
+    Form,
     decode_batch,
+    form_of,
+    read_heads,
+    split,
 )
-from calmstream.estimators.wire.small_json import SmallBatches
 
 JOINED_REPORTS = 1 << 16
 """Maximum number of reports that are joined, unless a single batch has more."""
@@ -34,10 +37,8 @@ JOINED_REPORTS = 1 << 16
 # Up to this size, to gather bytes costs less than to slice and join.
 _SHORT = 64
 
-# So many packed batches of one length are needed before it is worth joining them.
+# So many batches of one length are needed before it is worth joining them.
 _MIN_JOINED = 4
-
-_LARGEST = (1 << 63) - 1
 
 Integers = NDArray[np.int64]
 
@@ -101,9 +102,8 @@ class Joined:
 
     @classmethod
     def of(cls, record: int, batch: Batch) -> Joined:
-        """Return a single batch; a period above all windows can be changed to the largest int64."""
-        period = min(batch.period, _LARGEST)
-        one = (np.array([record]), np.array([period], np.int64), np.array([batch.n]))
+        """Return a single batch."""
+        one = (np.array([record]), np.array([batch.period]), np.array([batch.n]))
         return cls(*one, batch.view, batch.columns)
 
     def only(self, chosen: NDArray[np.bool_]) -> Joined:
@@ -142,8 +142,8 @@ class Decoded:
 def decode_all(plan: Plan, group: int, values: Values) -> Decoded:
     """Decode records of the topic of a group; depends on the plan and each record alone.
 
-    Cost: O(bytes); of small batches, about a microsecond each if they are packed and of few
-    lengths, and about two if they are JSON. Memory: as many bytes again, and 8 for each integer.
+    Cost: O(bytes); about a microsecond for each small batch if there are few lengths. Memory: as
+    many bytes again, and 8 for each integer.
     """
     found = Decoded(
         np.zeros(len(values), np.int64),
@@ -153,27 +153,15 @@ def decode_all(plan: Plan, group: int, values: Values) -> Decoded:
         [],
     )
     rest = ~found.ticks
-    if plan.packed:
-        for joined in _packed(plan, group, values, rest):
-            _note(found, joined)
-    small = SmallBatches(plan, group)
-    has_id = values.key[:, 1] - values.key[:, 0] == BATCH_ID_BYTES
-    left = np.flatnonzero(rest)
-    for index, (start, end), good in zip(
-        left.tolist(), values.value[left].tolist(), has_id[left].tolist(), strict=True
-    ):
-        value = None if start < 0 else values.data[start:end]
-        if not good or value is None or not small.add(index, value):
-            try:
-                batch = decode_batch(plan, group, values.key_of(index), value)
-            except Rejection as rejection:
-                found.rejections[index] = rejection
-            else:
-                _note(found, Joined.of(index, batch))
-        elif small.reports >= JOINED_REPORTS:
-            _note(found, _joined(small))
-    if small.reports:
-        _note(found, _joined(small))
+    for joined in _alike(plan, group, values, rest):
+        _note(found, joined)
+    for index in np.flatnonzero(rest).tolist():
+        try:
+            batch = decode_batch(plan, group, values.key_of(index), values.value_of(index))
+        except Rejection as rejection:
+            found.rejections[index] = rejection
+        else:
+            _note(found, Joined.of(index, batch))
     return found
 
 
@@ -181,12 +169,6 @@ def _note(found: Decoded, joined: Joined) -> None:
     found.period[joined.record] = joined.period
     found.reports[joined.record] = joined.n
     found.joined.append(joined)
-
-
-def _joined(small: SmallBatches) -> Joined:
-    record, period, n = (np.array(column, np.int64) for column in small.heads)
-    view, columns = small.take()
-    return Joined(record, period, n, view, columns)
 
 
 def _ticks(values: Values) -> NDArray[np.bool_]:
@@ -198,16 +180,16 @@ def _ticks(values: Values) -> NDArray[np.bool_]:
     return ticks
 
 
-def _packed(plan: Plan, group: int, values: Values, rest: NDArray[np.bool_]) -> Iterator[Joined]:
-    """Yield packed batches of equal length; remove them from ``rest``, which is changed."""
-    form = packed.form_of(plan, group)
+def _alike(plan: Plan, group: int, values: Values, rest: NDArray[np.bool_]) -> Iterator[Joined]:
+    """Yield batches of equal length together; remove them from ``rest``, which is changed."""
+    form = form_of(plan, group)
     size = values.value[:, 1] - values.value[:, 0]
     raw = np.frombuffer(values.data, np.uint8)
-    n, over = np.divmod(size - packed.HEAD_BYTES, form.report_bytes)
-    fits = (over == 0) & (n >= 1) & (n <= packed.MAX_REPORTS) & (size <= MAX_BATCH_BYTES)
+    n, over = np.divmod(size - HEAD_BYTES, form.report_bytes)
+    fits = (over == 0) & (n >= 1) & (n <= MAX_BATCH_REPORTS) & (size <= MAX_BATCH_BYTES)
     fits &= rest & (values.key[:, 1] - values.key[:, 0] == BATCH_ID_BYTES)
     chosen = np.flatnonzero(fits)
-    chosen = chosen[raw[values.value[chosen, 0]] == packed.MARK[0]]
+    chosen = chosen[raw[values.value[chosen, 0]] == MARK[0]]
     for count in np.unique(n[chosen]).tolist():
         alike = chosen[n[chosen] == count]
         if len(alike) < _MIN_JOINED:
@@ -220,12 +202,12 @@ def _packed(plan: Plan, group: int, values: Values, rest: NDArray[np.bool_]) -> 
                 yield joined
 
 
-def _equal_lengths(form: packed.Form, values: Values, record: Integers, n: int) -> Joined:
-    """Return the valid batches among packed ones of equal length."""
-    size = packed.HEAD_BYTES + n * form.report_bytes
+def _equal_lengths(form: Form, values: Values, record: Integers, n: int) -> Joined:
+    """Return the valid batches among those of equal length."""
+    size = HEAD_BYTES + n * form.report_bytes
     rows = values.rows(values.value[record], size)
-    good, period = packed.read_heads(form, rows, n)
-    columns, bad = packed.split(form, rows, n)
+    good, period = read_heads(form, rows, n)
+    columns, bad = split(form, rows, n)
     for wrong in bad:
         good &= ~wrong
     each = np.full(len(record), n)

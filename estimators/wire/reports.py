@@ -1,4 +1,4 @@
-"""A decoded batch of reports, and what the formats of a batch share: limits and checks."""
+"""Decoded reports, and what a device's report and a batch share: limits and checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from calmstream.estimators.mechanisms.base import Reports
 
 BATCH_ID_BYTES = 16
 MAX_BATCH_BYTES = 1 << 20
-MAX_BATCH_REPORTS = 1 << 16
+MAX_BATCH_REPORTS = (1 << 16) - 1
+RESERVED_BYTES = 4096 + 512
+"""Of the size of a record: what Kafka adds to a value, and the head of a report."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +24,7 @@ class Batch:
 
     Attributes:
         period: the window's number, as the senders saw it.
-        n: number of reports, 1 to 65,536.
+        n: number of reports, 1 to 65,535.
         view: shape (n,), view of each report, or None where the group has one view.
         columns: the mechanism's columns, each with first axis n.
     """

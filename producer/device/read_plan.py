@@ -16,9 +16,8 @@ import numpy as np
 from calmstream.common.errors import PlanError
 from calmstream.estimators.plan import MAX_GROUPS, Group, Plan
 from calmstream.estimators.plan.document import parse, plan_of
-from calmstream.estimators.wire.batch import MAX_BATCH_BYTES
+from calmstream.estimators.wire.reports import MAX_BATCH_BYTES, RESERVED_BYTES
 from calmstream.producer.device.acceptance import AcceptedPlan
-from calmstream.producer.device.encoding import FRAME_BYTES, HEAD_BYTES
 from calmstream.producer.signed.envelope import read_envelope, signed_lineage, verify
 from calmstream.producer.signed.refusal import PlanRefused, Refusal
 
@@ -40,7 +39,7 @@ MAX_DEPTH = 32
 MAX_VIEWS = 1 << 16
 """Maximum number of views of all groups together; no method plans more."""
 
-MAX_REPORT_BYTES = MAX_BATCH_BYTES - FRAME_BYTES - HEAD_BYTES
+MAX_REPORT_BYTES = MAX_BATCH_BYTES - RESERVED_BYTES
 """Maximum size of the columns of one report, so that the report fits into a record."""
 
 MAX_RANDOM_BYTES = 16 << 20

@@ -13,9 +13,9 @@ from calmstream.common.errors import FatalError, Rejection
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness, uniform_below
-from calmstream.estimators.wire.batch import decode_report
+from calmstream.estimators.wire.report import decode_report, encode_report
+from calmstream.estimators.wire.reports import Batch
 from calmstream.producer.device.assignment import Place
-from calmstream.producer.device.encoding import encode_reports
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,9 +35,13 @@ class Report:
     columns: Reports
 
     def encode(self, plan: Plan) -> bytes:
-        """Return the report as a batch of one report, the form in which devices send it."""
-        view = np.array([self.view], np.int64)
-        return encode_reports(plan, self.group, self.period, view, self.columns)
+        """Return the report in the form in which devices send it.
+
+        The length of integers depends on the perturbed values (their number of digits), that of
+        bits on nothing. So it reveals nothing beyond the report itself.
+        """
+        view = np.array([self.view]) if len(plan.groups[self.group].views) > 1 else None
+        return encode_report(plan, self.group, Batch(self.period, 1, view, self.columns))
 
     @classmethod
     def decode(cls, plan: Plan, raw: bytes) -> Report:

@@ -13,18 +13,15 @@ from calmstream.broker.transport import Headers
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness
-from calmstream.estimators.wire import packed
 from calmstream.estimators.wire.batch import (
     BATCH_ID_BYTES,
     MAX_BATCH_BYTES,
     MAX_BATCH_REPORTS,
+    Batch,
+    encode_batch,
+    form_of,
 )
-from calmstream.producer.device.encoding import (
-    FRAME_BYTES,
-    HEAD_BYTES,
-    encode_reports,
-    packed_reports,
-)
+from calmstream.estimators.wire.reports import RESERVED_BYTES
 
 DEFAULT_SIZE = 1000
 """Reports in a full batch."""
@@ -54,10 +51,10 @@ def make_batch(
 ) -> EncodedBatch:
     """Encode reports and draw the id of their batch. The rows must be in random order.
 
-    The body is packed where the plan allows it, else JSON.
+    The length depends on the number of reports only.
     """
-    encode = packed_reports if plan.packed else encode_reports
-    value = encode(plan, group, period, view, columns)
+    stated = view if len(plan.groups[group].views) > 1 else None
+    value = encode_batch(plan, group, Batch(period, len(view), stated, columns))
     return EncodedBatch(group, len(view), os.urandom(BATCH_ID_BYTES), value)
 
 
@@ -77,19 +74,6 @@ def permutation(n: int, randomness: Randomness) -> NDArray[np.int64]:
 
 def most_reports(plan: Plan, group: int) -> int:
     """Return the most reports of a group that one record may hold, by size and the plan's limit."""
-    if plan.packed:
-        size, most = float(packed.form_of(plan, group).report_bytes), packed.MAX_REPORTS
-    else:
-        size, most = _json_report_bytes(plan, group), MAX_BATCH_REPORTS
-    room = MAX_BATCH_BYTES - FRAME_BYTES - HEAD_BYTES
-    allowed = most if plan.limits is None else min(most, plan.limits.batch_reports)
-    return max(1, min(allowed, int(room / size)))
-
-
-def _json_report_bytes(plan: Plan, group: int) -> float:
-    """Return the most bytes that a report adds to a JSON batch of many."""
-    size = float(len(str(len(plan.groups[group].views))) + 1)
-    for column in plan.mechanisms[group].columns:
-        row = -(-column.bound // 8)
-        size += row * 4 / 3 if column.kind == "bits" else len(str(column.bound)) + 1
-    return size
+    room = MAX_BATCH_BYTES - RESERVED_BYTES
+    allowed = MAX_BATCH_REPORTS if plan.limits is None else plan.limits.batch_reports
+    return max(1, min(allowed, room // form_of(plan, group).report_bytes))

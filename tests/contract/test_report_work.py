@@ -17,7 +17,7 @@ from calmstream.estimators.mechanisms import bloom_filters, olh, sketch
 from calmstream.estimators.mechanisms.base import Column, Mechanism
 from calmstream.estimators.mechanisms.registry import build, standard
 from calmstream.estimators.randomness import SeededRandomness, uniform_below, uniform_bytes
-from calmstream.estimators.wire.batch import _encode_column
+from calmstream.estimators.wire.report import _encode_column
 from tests.support.mechanisms import EXAMPLES, example
 
 LARGE: dict[str, dict[str, Any]] = {

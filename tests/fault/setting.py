@@ -79,7 +79,7 @@ def generate(seed: int, length: int = 45) -> list[Operation]:
     return [(name, dice.randrange(1 << 30)) for name in names]
 
 
-def plan(name: str = "fault-test", *, packed: bool = False) -> Plan:
+def plan(name: str = "fault-test") -> Plan:
     """Return a plan with one group on six bits, two partitions and three windows of ten seconds."""
     return without_noise(
         Plan(
@@ -101,7 +101,6 @@ def plan(name: str = "fault-test", *, packed: bool = False) -> Plan:
             grace=4,
             skew=3,
             partitions=2,
-            packed=packed,
         )
     )
 

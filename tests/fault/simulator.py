@@ -15,8 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.errors import FatalError, RecoverableError
@@ -25,8 +23,6 @@ from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire import packed
-from calmstream.estimators.wire.batch import Batch
 from calmstream.estimators.wire.changes import is_changes_key
 from calmstream.estimators.wire.counts import parse_key as parse_counts_key
 from calmstream.estimators.wire.state import parse_key
@@ -58,10 +54,12 @@ class Scenario:
     """
 
     letters_until = float("inf")
+    _tally = TALLY
 
-    def __init__(self, *, packed: bool = False) -> None:
+    def __init__(self, *, polls: int = TALLY.poll_records) -> None:
         clock = VirtualClock(START * 1000 + 500)
-        self._begin(plan(packed=packed), clock, broker_of(clock))
+        self._tally = replace(TALLY, poll_records=polls)
+        self._begin(plan(), clock, broker_of(clock))
         self._add_worker()
         self._add_publisher()
 
@@ -112,14 +110,8 @@ class Scenario:
         cells = list(range(self.cell, self.cell + n))
         self.cell += n
         now = (self.clock.wall_ms - START * 1000) // 10_000
-        period = max(-1, now + dice.choice([-1, 0, 0, 0, 0, 1]))
-        return EncodedBatch(0, n, batch_id(1000 + cells[0]), self._value(period, cells))
-
-    def _value(self, period: int, cells: list[int]) -> bytes:
-        """Return a batch: where the plan allows it two of three are packed, else JSON."""
-        if not self.plan.packed or period < 0 or cells[0] % 3 == 0:
-            return body(self.plan, period, cells)
-        return packed.encode(self.plan, 0, Batch(period, len(cells), None, {"v": np.array(cells)}))
+        period = max(0, now + dice.choice([-1, 0, 0, 0, 0, 1]))
+        return EncodedBatch(0, n, batch_id(1000 + cells[0]), body(self.plan, period, cells))
 
     def send(self, dice: random.Random) -> None:
         """Send a new batch."""
@@ -154,13 +146,13 @@ class Scenario:
         bad = [
             b"{",
             b"",
-            good.replace(self.plan.digest.encode(), b"0" * 64),
-            good.replace(b'"v":"1.0"', b'"v":"9.0"'),
-            good[:-7],
+            good[:2] + bytes(16) + good[18:],
+            good[:1] + b"\x09" + good[2:],
+            good[:-1],
+            good + b"x",
+            good[:-1] + b"\x40",
+            good[:2] + bytes(16),
         ]
-        if self.plan.packed:
-            small = packed.encode(self.plan, 0, Batch(0, 1, None, {"v": np.array([0])}))
-            bad += [small[:-1], small + b"x", small[:-1] + b"\x40", small[:2] + bytes(16)]
         self.edge.submit(EncodedBatch(0, 1, dice.randbytes(16), dice.choice(bad)))
 
     def damage(self, dice: random.Random) -> None:
@@ -185,7 +177,7 @@ class Scenario:
             process,
             self.names,
             self.clock,
-            replace(TALLY, poll_records=40) if self.plan.packed else TALLY,
+            self._tally,
             Silent(),  # type: ignore[arg-type]
         )
         try:
@@ -479,9 +471,9 @@ def broker_of(clock: VirtualClock) -> InProcessBroker:
     )
 
 
-def run(operations: list[Operation], *, packed: bool = False) -> Scenario:
-    """Play a sequence and check it; ``packed``: with packed batches and larger polls."""
-    scenario = Scenario(packed=packed)
+def run(operations: list[Operation], *, polls: int = TALLY.poll_records) -> Scenario:
+    """Play a sequence and check it; ``polls``: records that a worker takes at once."""
+    scenario = Scenario(polls=polls)
     scenario.play(operations)
     scenario.check()
     return scenario

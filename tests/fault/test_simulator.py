@@ -12,7 +12,7 @@ from calmstream.consumer.tally.folding import chunk_admission, fold
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.wire import joined
-from tests.fault.setting import generate, plan
+from tests.fault.setting import TALLY, generate, plan
 from tests.fault.simulator import run
 
 SEQUENCES = 2000
@@ -35,17 +35,17 @@ def _quiet() -> None:
     ],
 )
 def test_nothing_is_lost_or_doubled(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # In every other part, batches are packed, polls are larger, and all that can be folded at once
-    # is, also a single record.
-    packed = part % 2 == 1
-    if packed:
+    # In every other part polls are larger, and all that can be folded at once is, also a single
+    # record.
+    large = part % 2 == 1
+    if large:
         monkeypatch.setattr(fold, "MIN_RECORDS", 1)
         monkeypatch.setattr(chunk_admission, "MIN_RECORDS", 1)
         monkeypatch.setattr(joined, "_MIN_JOINED", 1)
     for seed in range(part, SEQUENCES, PARTS):
         operations = generate(seed)
         try:
-            run(operations, packed=packed)
+            run(operations, polls=40 if large else TALLY.poll_records)
         except Exception as error:
             raise AssertionError(f"seed {seed} fails: {error!r}; {operations}") from error
 

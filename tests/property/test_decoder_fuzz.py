@@ -16,6 +16,7 @@ from calmstream.common.errors import Reason, Rejection
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.batch import MAX_BATCH_REPORTS, Batch, decode_batch
+from calmstream.estimators.wire.report import decode_report
 from calmstream.producer.device.report import Report
 from tests.support.attacks.fuzzing import changed, messages, plan_of
 from tests.support.tally import TOPIC_ID, at, record
@@ -104,8 +105,8 @@ def test_a_changed_report_is_a_report_or_a_rejection() -> None:
             except Rejection as rejection:
                 refused[rejection.reason] += 1
                 continue
-            batch = decode_batch(plan, report.group, bytes(16), value)
-            assert (batch.n, batch.period) == (1, report.period)
+            group, batch = decode_report(plan, value or b"")
+            assert (group, batch.n, batch.period) == (report.group, 1, report.period)
             assert 0 <= report.period < plan.windows
             decoded += 1
     assert decoded > 100, "the fuzzer breaks everything"
@@ -165,11 +166,11 @@ JSON = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(fields=st.dictionaries(st.sampled_from(["n", "period", "view", "columns"]), JSON))
-def test_any_json_in_the_fields_is_a_batch_or_a_rejection(fields: dict[str, object]) -> None:
+def test_any_json_in_the_fields_is_a_report_or_a_rejection(fields: dict[str, object]) -> None:
     head = {"v": "1.0", "plan": PLAN.digest, "group": 0, "period": 0, "n": 1}
     value = orjson.dumps(head | fields, option=orjson.OPT_NON_STR_KEYS)
     try:
-        batch = decode_batch(PLAN, 0, b"k" * 16, value)
+        _, batch = decode_report(PLAN, value)
     except Rejection:
         return
     check(0, batch)

@@ -67,7 +67,7 @@ class Drama:
 
     def good(self, dice: random.Random) -> None:
         """Send a valid batch for a window near now."""
-        period = max(-1, PLAN.window_at(self.stage.clock.wall_ms) + dice.choice([-1, 0, 0, 0, 1]))
+        period = max(0, PLAN.window_at(self.stage.clock.wall_ms) + dice.choice([-1, 0, 0, 0, 1]))
         number = dice.randrange(1 << 30)
         self.sent.append((period, number, dice.randrange(4)))
         self._send(*self.sent[-1])

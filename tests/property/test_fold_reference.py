@@ -59,7 +59,7 @@ steps = st.lists(
     st.tuples(
         st.sampled_from([0, 0, 0.001, 1, 2, 3, 3.001, 5, 10, 27, -1, -7, -30]),
         st.sampled_from(["batch", "batch", "batch", "batch", "tick", "bad", "foreign"]),
-        st.integers(-1, 7),  # period
+        st.integers(0, 7),  # period
         st.integers(0, 5),  # batch id, from few, so that resends happen
         st.lists(st.integers(0, 3), min_size=1, max_size=3),
         st.integers(1, 3),  # offset step: a log may have gaps

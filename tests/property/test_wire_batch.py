@@ -1,185 +1,198 @@
-"""Check that decoding any bytes gives a batch within the plan's ranges or a rejection."""
+"""Check batches: they are read as sent, have one encoding, and bad bytes have one reason."""
 
 from __future__ import annotations
 
-import base64
+import math
+import random
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calmstream.common.errors import Reason, Rejection
-from calmstream.estimators.plan import Group
+from calmstream.consumer.operations.retire import TICK_ONLY_BYTES
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.mechanisms import registry
+from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.view import View
-from calmstream.estimators.wire.batch import Batch, decode_batch, encode_batch
-from tests.support.producer import make_plan
-
-# GRR on 12 cells, OUE on 12 cells (four bits of padding), and a group of two views.
-PLAN = replace(
-    make_plan(),
-    groups=(
-        make_plan().groups[0],
-        Group({"name": "oue", "cells": 12}, (View((0, 1)),), (3,)),
-        make_plan().groups[2],
-    ),
+from calmstream.estimators.wire.batch import (
+    HEAD_BYTES,
+    MARK,
+    TICK,
+    Batch,
+    decode_batch,
+    encode_batch,
+    form_of,
+    read_heads,
 )
+from calmstream.producer.gateway.encoding import make_batch, most_reports
+from tests.support.attacks.fuzzing import plan_of
+from tests.support.batches import Row
+from tests.support.batches import batch as record_batch
+
+PLAN = plan_of()
+GROUPS = range(len(PLAN.groups))
 KEY = bytes(range(16))
-N = 3
 
 
-def good(group: int) -> dict[str, Any]:
-    """Return a batch of three reports, as the document it is on the wire."""
-    mechanism, views = PLAN.mechanisms[group], len(PLAN.groups[group].views)
-    columns = mechanism.perturb(np.arange(N) % mechanism.cells, SeededRandomness(group))
-    view = np.arange(N) % views if views > 1 else None
-    body: dict[str, Any] = orjson.loads(encode_batch(PLAN, group, Batch(0, N, view, columns)))
-    return body
+def batch(plan: Plan, group: int, n: int, seed: int = 0) -> Batch:
+    mechanism, views = plan.mechanisms[group], len(plan.groups[group].views)
+    columns = mechanism.perturb(np.arange(n) % mechanism.cells, SeededRandomness(seed))
+    return Batch(2, n, np.arange(n) % views if views > 1 else None, columns)
 
 
-def packed(rows: int, last: int = 0) -> str:
-    return base64.b64encode(bytes([1, last] * rows)).decode()
-
-
-BAD = [
-    (1, {"columns": {"b": packed(N)[:-1] + "*"}}, Reason.MALFORMED),
-    (1, {"columns": {"b": packed(N) + "="}}, Reason.MALFORMED),
-    (1, {"columns": {"b": packed(N) + "===="}}, Reason.MALFORMED),
-    (1, {"columns": {"b": packed(N) + "\n"}}, Reason.MALFORMED),
-    (1, {"columns": {"b": [1, 0, 1]}}, Reason.MALFORMED),
-    (1, {"columns": {"b": None}}, Reason.MALFORMED),
-    (1, {"columns": {"b": packed(N - 1)}}, Reason.LENGTH_MISMATCH),
-    (1, {"columns": {"b": packed(N + 1)}}, Reason.LENGTH_MISMATCH),
-    (1, {"columns": {"b": ""}}, Reason.LENGTH_MISMATCH),
-    (1, {"columns": {"b": packed(N, 0x10)}}, Reason.OUT_OF_RANGE),
-    (0, {"view": [0, 0, 0]}, Reason.MALFORMED),
-    (2, {"view": None}, Reason.MALFORMED),
-    (2, {"view": [0, 1]}, Reason.LENGTH_MISMATCH),
-    (2, {"view": [0, 1, 2]}, Reason.OUT_OF_RANGE),
-    (2, {"view": [0, 1, -1]}, Reason.OUT_OF_RANGE),
-    (2, {"view": [0, 1, True]}, Reason.MALFORMED),
-    (0, {"columns": {"v": [0, 1, True]}}, Reason.MALFORMED),
-    (0, {"columns": {"v": [0, 1, 1 << 63]}}, Reason.OUT_OF_RANGE),
-    (0, {"columns": {"v": [0, 1, -1]}}, Reason.OUT_OF_RANGE),
-    (0, {"columns": {"v": [0, 1, 2], "w": [0, 1, 2]}}, Reason.MALFORMED),
-    (0, {"n": True}, Reason.MALFORMED),
-    (0, {"n": -1}, Reason.OUT_OF_RANGE),
-    (0, {"n": (1 << 16) + 1}, Reason.OUT_OF_RANGE),
-    (0, {"period": 0.0}, Reason.MALFORMED),
-    (0, {"group": "0"}, Reason.MALFORMED),
-    (0, {"v": 1.0}, Reason.UNKNOWN_VERSION),
-]
-
-
-@pytest.mark.parametrize("group", range(3))
-def test_what_is_sent_is_read(group: int) -> None:
-    body = good(group)
-    batch = decode_batch(PLAN, group, KEY, orjson.dumps(body))
-    assert orjson.loads(encode_batch(PLAN, group, batch)) == body
-
-
-@pytest.mark.parametrize(("group", "change", "reason"), BAD)
-def test_every_fault_has_its_reason(group: int, change: dict[str, Any], reason: Reason) -> None:
-    assert good(1)["columns"]["b"] != packed(N)
-    decode_batch(PLAN, 1, KEY, orjson.dumps(good(1) | {"columns": {"b": packed(N, 0x0F)}}))
-    with pytest.raises(Rejection) as verdict:
-        decode_batch(PLAN, group, KEY, orjson.dumps(good(group) | change))
-    assert verdict.value.reason is reason
-
-
-def test_bits_that_no_byte_uses_must_be_zero() -> None:
-    text = packed(2)
-    assert text.endswith("AA==")
-    body = good(1) | {"n": 2, "columns": {"b": text}}
-    decode_batch(PLAN, 1, KEY, orjson.dumps(body))
-    assert base64.b64decode(text[:-4] + "AB==") == base64.b64decode(text)
-    with pytest.raises(Rejection, match="canonical"):
-        decode_batch(PLAN, 1, KEY, orjson.dumps(body | {"columns": {"b": text[:-4] + "AB=="}}))
-
-
-def verdict(group: int, key: bytes | None, value: bytes | None) -> Batch | Reason:
-    """Decode a value; check that the result is a batch within its ranges or a rejection."""
+def reason_of(
+    plan: Plan, group: int, value: bytes | None, key: bytes | None = KEY
+) -> Reason | None:
     try:
-        batch = decode_batch(PLAN, group, key, value)
+        decode_batch(plan, group, key, value)
     except Rejection as rejection:
         return rejection.reason
-    mechanism, views = PLAN.mechanisms[group], len(PLAN.groups[group].views)
-    assert 1 <= batch.n <= 1 << 16
-    assert (batch.view is not None) == (views > 1)
-    if batch.view is not None:
-        assert batch.view.shape == (batch.n,)
-        assert 0 <= batch.view.min() <= batch.view.max() < views
-    counts = mechanism.tally(batch.columns, batch.view, views)
-    assert counts.shape == (views, mechanism.width)
-    assert 0 <= counts.min() <= counts.max() <= batch.n
-    return batch
+    return None
 
 
-json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(1 << 63), (1 << 64) - 1)
-    | st.integers(-2, 13)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=12)
-    | st.sampled_from(["1.0", "1.9", PLAN.digest, packed(N), packed(1)]),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=6,
-)
-groups = st.integers(0, 2)
+def assert_equal(one: Batch, other: Batch) -> None:
+    assert (one.period, one.n) == (other.period, other.n)
+    pairs = [(one.columns[name], other.columns[name]) for name in other.columns]
+    if one.view is not None and other.view is not None:
+        pairs.append((one.view, other.view))
+    assert (one.view is None) == (other.view is None)
+    assert one.columns.keys() == other.columns.keys()
+    for left, right in pairs:
+        assert (left.dtype, left.shape) == (right.dtype, right.shape)
+        assert (left == right).all()
 
 
-@given(group=groups, key=st.none() | st.binary(max_size=20), value=st.none() | st.binary())
-@settings(max_examples=300, deadline=None)
-def test_any_bytes(group: int, key: bytes | None, value: bytes | None) -> None:
-    assert isinstance(verdict(group, key, value), Reason)
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("n", [1, 2, 37, 1000])
+def test_a_batch_is_read_as_it_was_sent(group: int, n: int) -> None:
+    sent = batch(PLAN, group, n)
+    raw = encode_batch(PLAN, group, sent)
+    assert len(raw) == HEAD_BYTES + n * form_of(PLAN, group).report_bytes
+    assert_equal(decode_batch(PLAN, group, KEY, raw), sent_as_read(sent))
 
 
-@pytest.mark.slow
-@given(group=groups, value=json_values)
-@settings(max_examples=300, deadline=None)
-def test_any_json(group: int, value: Any) -> None:
-    assert isinstance(verdict(group, KEY, orjson.dumps(value)), Reason)
+@pytest.mark.parametrize("group", GROUPS)
+def test_heads_of_equal_length_are_read_together(group: int) -> None:
+    sent = [replace(batch(PLAN, group, 3, seed), period=seed) for seed in (0, 1, 3)]
+    values = [encode_batch(PLAN, group, one) for one in sent]
+    values.append(values[0][:2] + bytes(16) + values[0][18:])  # of another plan
+    rows = np.frombuffer(b"".join(values), np.uint8).reshape(4, -1)
+    good, period = read_heads(form_of(PLAN, group), rows, 3)
+    assert good.tolist() == [True, True, True, False]
+    assert period.tolist() == [0, 1, 3, 0]
 
 
-@pytest.mark.slow
-@given(
-    group=groups,
-    sent=groups,
-    changes=st.dictionaries(st.sampled_from(sorted(good(2))) | st.text(max_size=4), json_values),
-    columns=st.none() | st.dictionaries(st.sampled_from(["v", "b", "x"]), json_values),
-)
-@settings(max_examples=300, deadline=None)
-def test_any_field_may_be_anything(
-    group: int, sent: int, changes: dict[str, Any], columns: dict[str, Any] | None
-) -> None:
-    body = good(sent) | changes
-    if columns is not None:
-        body["columns"] = columns
-    verdict(group, KEY, orjson.dumps(body))
+@pytest.mark.parametrize("sizes", [(255,), (256,), (257,), (256, 256), (256, 257)])
+def test_an_integer_takes_the_fewest_bytes_that_hold_the_largest(sizes: tuple[int, ...]) -> None:
+    cells = math.prod(sizes)
+    spec = registry.spec(registry.standard("grr", "1", cells))
+    domain = Domain.from_json(
+        [{"name": str(j), "labels": [str(i) for i in range(n)]} for j, n in enumerate(sizes)]
+    )
+    view = View(tuple(range(len(sizes))))
+    plan = replace(
+        PLAN, domain=domain, k=1, marginals=((0,),), groups=(Group(spec, (view,), (1,)),)
+    )
+    values = np.array([0, 1, cells - 2, cells - 1])
+    raw = encode_batch(plan, 0, Batch(0, 4, None, {"v": values}))
+    width = next(w for w in (1, 2, 4) if cells <= 256**w)
+    assert len(raw) == HEAD_BYTES + 4 * width
+    assert decode_batch(plan, 0, KEY, raw).columns["v"].tolist() == values.tolist()
+    above = raw[:-width] + cells.to_bytes(width + 1, "little")[:width]
+    possible = cells < 256**width
+    assert reason_of(plan, 0, above) is (Reason.OUT_OF_RANGE if possible else None)
+    with pytest.raises(ValueError, match="must lie in"):
+        encode_batch(plan, 0, Batch(0, 1, None, {"v": np.array([cells])}))
 
 
-@given(group=groups, data=st.data())
+def test_a_batch_has_1_to_65535_reports() -> None:
+    for n in (0, 65_536):
+        columns = {"v": np.zeros(n, np.int64)}
+        group = next(g for g in GROUPS if PLAN.mechanisms[g].name == "grr")
+        with pytest.raises(ValueError, match="1 to 65535"):
+            encode_batch(PLAN, group, Batch(0, n, None, columns))
+    with pytest.raises(ValueError, match="period"):
+        encode_batch(PLAN, group, Batch(1 << 32, 1, None, {"v": np.zeros(1, np.int64)}))
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_most_reports_fit(group: int) -> None:
+    roomy = replace(PLAN, limits=replace(PLAN.limits, batch_reports=65_535))
+    n = most_reports(roomy, group)
+    assert n <= 65_535
+    sent = batch(roomy, group, n)
+    view = np.zeros(n, np.int64) if sent.view is None else sent.view
+    made = make_batch(roomy, group, 2, view, sent.columns)
+    assert made.value.startswith(MARK)
+    assert_equal(decode_batch(roomy, group, made.batch_id, made.value), sent_as_read(sent))
+
+
+def sent_as_read(sent: Batch) -> Batch:
+    columns = {
+        name: values.astype(np.uint8 if values.ndim > 1 else np.int64)
+        for name, values in sent.columns.items()
+    }
+    return replace(sent, columns=columns)
+
+
+def test_what_is_no_batch_is_undecodable() -> None:
+    for value in (None, b"", b"{}", b"\x02\x01"):
+        assert reason_of(PLAN, 0, value) is Reason.UNDECODABLE
+
+
 @settings(max_examples=400, deadline=None)
-def test_any_damage(group: int, data: st.DataObject) -> None:
-    """Check batches with bytes that are cut off, changed or repeated."""
-    value = bytearray(orjson.dumps(good(group)))
-    for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.integers(0, len(value) - 1))
-        match data.draw(st.sampled_from(["cut", "change", "repeat"])):
-            case "cut":
-                del value[place + 1 :]
-            case "change":
-                value[place] = data.draw(st.integers(0, 255))
+@given(seed=st.integers(0, 1 << 30))
+def test_changed_bytes_are_the_encoding_of_a_batch_or_rejected(seed: int) -> None:
+    dice = random.Random(seed)
+    group = dice.choice(GROUPS)
+    raw = bytearray(encode_batch(PLAN, group, batch(PLAN, group, dice.choice((1, 2, 9)), seed)))
+    for _ in range(dice.choice((1, 1, 2, 4))):
+        match dice.randrange(3):
+            case 0:
+                raw[dice.randrange(1, len(raw))] = dice.randrange(256)
+            case 1:
+                del raw[dice.randrange(1, len(raw)) :]
             case _:
-                value[place:place] = value[place : place + data.draw(st.integers(1, 40))]
-    verdict(group, KEY, bytes(value))
+                raw += dice.randbytes(dice.randrange(1, 4))
+        if len(raw) < 2:
+            break
+    value = bytes(raw)
+    try:
+        read = decode_batch(PLAN, group, KEY, value)
+    except Rejection:
+        return
+    assert encode_batch(PLAN, group, read) == value, "a batch has one encoding"
 
 
-@pytest.mark.parametrize("opening", [b"[", b'{"v":'])
-def test_deep_nesting(opening: bytes) -> None:
-    assert verdict(0, KEY, opening * 50_000) is Reason.UNDECODABLE
+@pytest.mark.parametrize(
+    ("change", "key", "reason"),
+    [
+        (lambda raw: raw[:1], KEY, Reason.MALFORMED),
+        (lambda raw: raw[:1] + b"\x02", KEY, Reason.UNKNOWN_VERSION),
+        (lambda raw: raw[:25], KEY, Reason.MALFORMED),
+        (lambda raw: raw[:3] + bytes([raw[3] ^ 1]) + raw[4:], None, Reason.UNKNOWN_PLAN),
+        (lambda raw: raw, None, Reason.BAD_BATCH_ID),
+        (lambda raw: raw, KEY + b"x", Reason.BAD_BATCH_ID),
+        (lambda raw: raw[:18] + b"\xff\xff" + raw[20:], KEY, Reason.WRONG_GROUP),
+        (lambda raw: raw[:24] + b"\x00\x00", KEY, Reason.OUT_OF_RANGE),
+        (lambda raw: raw + b"\x00", KEY, Reason.MALFORMED),
+        (lambda raw: raw + bytes(1 << 20), KEY, Reason.OVERSIZED),
+    ],
+)
+def test_every_fault_has_its_reason(change: object, key: bytes | None, reason: Reason) -> None:
+    for group in GROUPS:
+        raw = encode_batch(PLAN, group, batch(PLAN, group, 3))
+        assert reason_of(PLAN, group, change(raw), key) is reason  # type: ignore[operator]
+
+
+def test_a_retired_topic_takes_ticks_and_no_batch() -> None:
+    sizes = [
+        len(record_batch([Row(encode_batch(PLAN, g, batch(PLAN, g, 1)), KEY)], codec))
+        for g in GROUPS
+        for codec in (0, 1, 2, 3, 4)
+    ]
+    assert len(record_batch([Row(TICK)])) <= TICK_ONLY_BYTES < min(sizes)

@@ -56,13 +56,6 @@ test("reports", async () => {
   }
 });
 
-test("plans with packed batches", async () => {
-  for (const each of wire.packed.cases) {
-    const plan = await readPlan(utf8(wire.packed.plans[each.plan]));
-    assert.equal(plan.digest, each.body.plan);
-  }
-});
-
 test("texts that people judge by", () => {
   for (const { points, seen: expected } of signed.texts) {
     const text = points.split(" ").filter(Boolean).map((point: string) => String.fromCodePoint(parseInt(point, 16)));

@@ -139,7 +139,7 @@ test("bytes that are not canonical are no plan, signed or not", async () => {
   const clock = new Clock();
   const spaced = utf8(JSON.stringify(document(), null, 1));
   await assert.rejects(Reporter.open(spaced, new MemoryStore(), { clock: clock.read, allowUnsigned: true }), /canonical/);
-  for (const odd of [{ analysis: false }, { packed: false }, { early: true }, { lineage_epsilon: "" }]) {
+  for (const odd of [{ analysis: false }, { early: true }, { lineage_epsilon: "" }]) {
     const raw = utf8(canonical(document(odd)));
     await assert.rejects(Reporter.open(raw, new MemoryStore(), { clock: clock.read, allowUnsigned: true }), /canonical/);
   }

@@ -10,7 +10,7 @@ import orjson
 
 from calmstream.common.errors import Reason, Rejection
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire.batch import report_of
+from calmstream.estimators.wire.report import report_of
 from calmstream.producer.gateway.durable.entries import Entry
 from calmstream.producer.gateway.durable.plan_spool import Outcome, Result
 from calmstream.producer.gateway.rows import row_of

@@ -15,7 +15,6 @@ from calmstream.estimators.mechanisms import registry
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.view import View
-from calmstream.estimators.wire import packed
 from calmstream.estimators.wire.batch import TICK, Batch, encode_batch
 
 Message = tuple[bytes | None, bytes | None]
@@ -40,8 +39,7 @@ def _possible(name: str) -> bool:
 def plan_of() -> Plan:
     """Return a plan with a group for every mechanism that works with four cells.
 
-    The last group has two views, so that its batches have a column for the view. Batches may be
-    packed.
+    The last group has two views, so that its batches have a column for the view.
     """
     views = ((0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3))
     names = [name for name in sorted(registry.MECHANISMS) if _possible(name)]
@@ -55,20 +53,18 @@ def plan_of() -> Plan:
         name="fuzz", purpose="tests", owner="tests", lineage="0" * 32, domain=Domain.binary(4),
         epsilon="1", k=2, method="calm", parameters={}, groups=tuple(groups), start=1_700_000_000,
         expires=1_700_000_040, window=10, users=1000, marginals=((0, 1),),
-        packed=True,
     )  # fmt: skip
 
 
 def good(plan: Plan, group: int, dice: random.Random) -> Message:
-    """Return key and value of a valid batch; half of them are packed where the plan allows it."""
+    """Return key and value of a valid batch."""
     n = dice.choice((1, 2, 5, 40))
     mechanism, views = plan.mechanisms[group], len(plan.groups[group].views)
     values = np.array([dice.randrange(mechanism.cells) for _ in range(n)])
     columns = mechanism.perturb(values, SeededRandomness(dice.randrange(1 << 30)))
     view = np.array([dice.randrange(views) for _ in range(n)]) if views > 1 else None
     batch = Batch(dice.randrange(4), n, view, columns)
-    encode = packed.encode if plan.packed and dice.random() < 0.5 else encode_batch
-    return dice.randbytes(16), encode(plan, group, batch)
+    return dice.randbytes(16), encode_batch(plan, group, batch)
 
 
 def messages(plan: Plan, group: int, seed: int, pool: int = 50) -> Iterator[Message]:

@@ -7,11 +7,11 @@ record batches with a content that no device sends.
 from __future__ import annotations
 
 import gzip
-import json
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from calmstream.broker.record_batches.codecs import MAX_BYTES
 from calmstream.estimators.plan import Plan
@@ -28,6 +28,7 @@ from tests.support.batches import (
     sized,
     varint,
 )
+from tests.support.forged import forged
 
 
 @dataclass(frozen=True)
@@ -164,30 +165,26 @@ def lies(plan: Plan, group: int, period: int) -> dict[str, Row]:
     ``period`` is the current window. The plan has one view in each group, by GRR. A duplicate is
     not among them, because it needs a record that was counted.
     """
-    fields = {
-        "v": "1.0",
-        "plan": plan.digest,
-        "group": group,
-        "period": period,
-        "n": 1,
-        "columns": {"v": [0]},
-    }
+    bound = plan.groups[group].mechanism["cells"]
+    width = next(w for w in (1, 2, 4, 8) if bound <= 256**w)
 
-    def row(key: bytes | None = None, **changed: object) -> Row:
-        return Row(json.dumps(fields | changed).encode(), key or secrets.token_bytes(16))
+    def row(cells: list[int] | None = None, key: bytes | None = None, **changed: Any) -> Row:
+        stated = {"group": group, "period": period, "width": width} | changed
+        value = forged(stated.pop("plan", plan.digest), cells or [0], **stated)
+        return Row(value, key or secrets.token_bytes(16))
 
-    most = plan.limits.batch_reports if plan.limits is not None else 1 << 16
+    most = plan.limits.batch_reports if plan.limits is not None else (1 << 16) - 1
     soon = 3 + (plan.skew + SLOWEST_SECONDS) // plan.window
-    return {
-        "unknown_version": row(v="2.0"),
+    over = period - 2 - -(-plan.grace // plan.window)
+    found = {
+        "unknown_version": row(version=2),
         "unknown_plan": row(plan="0" * 64),
-        "bad_batch_id": row(b"fifteen bytes .."[:15]),
+        "bad_batch_id": row(key=b"fifteen bytes .."[:15]),
         "wrong_group": row(group=group + 1),
-        "malformed": row(columns=[0]),
-        "length_mismatch": row(n=2),
-        "out_of_range": row(columns={"v": [1 << 40]}),
+        "malformed": row(n=2),
+        "out_of_range": row([256**width - 1]),
         "after_end": row(period=plan.windows),
-        "late": row(period=-1),
         "early": row(period=period + soon),
-        "over_limit": row(n=most + 1, columns={"v": [0] * (most + 1)}),
+        "over_limit": row([0] * (most + 1)),
     }
+    return found | ({"late": row(period=over)} if over >= 0 else {})

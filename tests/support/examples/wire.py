@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,8 @@ from calmstream.estimators.mechanisms.hashing import buckets
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.randomness import SeededRandomness, exp_weight
-from calmstream.estimators.wire import packed
 from calmstream.estimators.wire.batch import Batch, decode_batch, encode_batch
+from calmstream.estimators.wire.report import decode_report, encode_report
 from calmstream.producer.device.assignment import GROUP, SLOT, keyed_word, place
 from tests.support.typescript.cases import SPECS, cases, plans
 
@@ -45,7 +44,7 @@ def document() -> dict[str, Any]:
         "accepted": [accepted(plan, group) for group in (groups_of(plan)["grr"], 2)],
         "rejected": rejected(plan),
         "reports": reports(),
-        "packed": packed_batches(),
+        "batches": batches(),
     }
 
 
@@ -73,75 +72,73 @@ def bucket(seed: int, cell: int, count: int) -> int:
 
 
 def accepted(plan: Plan, group: int) -> dict[str, Any]:
+    """Return a report of the largest cell or, of bits, with those of cells 0 and 9."""
     mechanism = plan.mechanisms[group]
     (column,) = mechanism.columns
     if column.kind == "int":
-        cells = [0, column.bound - 1, 1]
-        values = np.array(cells)
+        values, means = np.array([column.bound - 1]), [column.bound - 1]
     else:
-        width = -(-column.bound // 8)
-        # Reports with the bits of cells 0 and 9, of no cell, and of the last cell.
-        rows = np.zeros((3, width), np.uint8)
-        rows[0, 0], rows[0, 1] = 1, 2
-        rows[2, -1] = 1 << (column.bound - 1) % 8
-        values, cells = rows, [[0, 9], [], [column.bound - 1]]
-    body = encode_batch(plan, group, Batch(17, 3, None, {column.name: values}))
+        values, means = np.zeros((1, -(-column.bound // 8)), np.uint8), [0, 9]
+        values[0, :2] = 1, 2
+    body = encode_report(plan, group, Batch(17, 1, None, {column.name: values}))
     return {
-        "group": group,
         "mechanism": mechanism.name,
         "cells": mechanism.cells,
-        "key": KEY.hex(),
         "body": json.loads(body),
-        "means": cells,
+        "means": means,
     }
 
 
 def rejected(plan: Plan) -> list[dict[str, Any]]:
     good = accepted(plan, groups_of(plan)["grr"])
-    body, group = good["body"], good["group"]
-    bits = accepted(plan, 2)["body"]
+    body, bits = good["body"], accepted(plan, 2)["body"]
     too_far = base64.b64encode(b"\xff" * len(base64.b64decode(bits["columns"]["b"]))).decode()
-    bodies: list[tuple[int, dict[str, Any]]] = [
-        (group, body | {"v": "2.0"}),
-        (group, body | {"plan": "0" * 64}),
-        (group, body | {"group": group + 1}),
-        (group, body | {"n": 4}),
-        (group, body | {"n": 3.0}),
-        (group, body | {"columns": {}}),
-        (group, body | {"columns": {"v": [0, 1, good["cells"]]}}),
-        (group, body | {"columns": {"v": [0, 1, -1]}}),
-        (group, body | {"view": [0, 0, 0]}),
-        (2, bits | {"columns": {"b": bits["columns"]["b"] + "AAAA"}}),
+    bodies: list[dict[str, Any]] = [
+        body | {"v": "2.0"},
+        body | {"plan": "0" * 64},
+        body | {"group": len(plan.groups)},
+        body | {"n": 4},
+        body | {"n": 1.0},
+        body | {"period": plan.windows},
+        body | {"columns": {}},
+        body | {"columns": {"v": [good["cells"]]}},
+        body | {"columns": {"v": [-1]}},
+        body | {"columns": {"v": [0, 0]}},
+        body | {"view": [0]},
+        bits | {"columns": {"b": bits["columns"]["b"] + "AAAA"}},
     ]
     if plan.mechanisms[2].cells % 8:
-        bodies.append((2, bits | {"columns": {"b": too_far}}))
+        bodies.append(bits | {"columns": {"b": too_far}})
     examples = []
-    for topic, each in bodies:
+    for each in bodies:
         try:
-            decode_batch(plan, topic, KEY, json.dumps(each).encode())
+            decode_report(plan, json.dumps(each).encode())
         except Rejection as rejection:
-            examples.append({"group": topic, "body": each, "reason": rejection.reason.value})
+            examples.append({"body": each, "reason": rejection.reason.value})
     assert len(examples) == len(bodies)
     return examples
 
 
-PACKED = (("grr", 2), ("grr", 12), ("oue", 4), ("olh", 4), ("hadamard-coefficient", 6))
-"""Mechanism and number of the plan whose batches are packed: columns of 1, 2 and 4 bytes, bits, two
-columns, two views."""
+BATCHES = (("grr", 2), ("grr", 12), ("oue", 4), ("olh", 4), ("hadamard-coefficient", 6))
+"""Mechanism and number of the plans of the batches: columns of 1, 2 and 4 bytes, bits, two columns,
+two views."""
 
 
-def packed_batches() -> dict[str, Any]:
-    """Batches of three reports, packed and as JSON, and packed bytes that are rejected."""
-    listed = [replace(plans(name)[number], packed=True) for name, number in PACKED]
+def batches() -> dict[str, Any]:
+    """Batches of three reports with what they hold, and bytes that are rejected."""
+    listed = [plans(name)[number] for name, number in BATCHES]
     found = []
     for number, plan in enumerate(listed):
         mechanism, views = plan.mechanisms[0], len(plan.groups[0].views)
         columns = mechanism.perturb(np.arange(3) % mechanism.cells, SeededRandomness(number))
         view = np.array([0, 1, 1]) if views > 1 else None
         batch = Batch(17, 3, view, columns)
-        raw, body = packed.encode(plan, 0, batch), json.loads(encode_batch(plan, 0, batch))
-        found.append({"plan": number, "key": KEY.hex(), "packed": raw.hex(), "body": body})
-    plan, good = listed[1], bytes.fromhex(found[1]["packed"])
+        raw = encode_batch(plan, 0, batch)
+        holds: dict[str, Any] = {"group": 0, "period": 17, "n": 3}
+        holds |= {} if view is None else {"view": view.tolist()}
+        holds["columns"] = {name: values.tolist() for name, values in columns.items()}
+        found.append({"plan": number, "key": KEY.hex(), "value": raw.hex(), "holds": holds})
+    plan, good = listed[1], bytes.fromhex(found[1]["value"])
     return {
         "plans": [plan.to_bytes().decode() for plan in listed],
         "cases": found,
@@ -169,7 +166,7 @@ def _refused(plan: Plan, number: int, raw: bytes) -> dict[str, Any]:
     try:
         decode_batch(plan, 0, KEY, raw)
     except Rejection as rejection:
-        return {"plan": number, "packed": raw.hex(), "reason": rejection.reason.value}
+        return {"plan": number, "value": raw.hex(), "reason": rejection.reason.value}
     raise AssertionError(raw.hex())
 
 

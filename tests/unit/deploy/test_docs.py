@@ -24,6 +24,7 @@ from calmstream.estimators.central.coding import ROW_BYTES
 from calmstream.estimators.central.wire import MAX_BATCH_RECORDS, MAX_TEXT, MAX_VALUE_BYTES
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.wire.batch import decode_batch
+from calmstream.estimators.wire.report import decode_report
 from tests.support.docs import ROOT, blocks, commands, run_script
 
 DOCS = ROOT / "docs"
@@ -205,77 +206,73 @@ def test_the_hashes() -> None:
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES["accepted"])))
-def test_an_example_batch_is_accepted_and_decodes_as_stated(number: int) -> None:
+def test_an_example_report_is_accepted_and_decodes_as_stated(number: int) -> None:
     case = EXAMPLES["accepted"][number]
     (text,) = blocks(DOCS / "wire-formats.md", "golden", f"accepted {number}")
     assert json.loads(text) == case["body"]
     plan = read_plan((ROOT / EXAMPLES["plan"]["file"]).read_bytes())
-    decode_batch(plan, case["group"], bytes.fromhex(case["key"]), text.encode())
+    decode_report(plan, text.encode())
     columns = case["body"]["columns"]
     if "v" in columns:
         assert columns["v"] == case["means"]
         return
-    raw = base64.b64decode(columns["b"])
-    width = -(-case["cells"] // 8)
-    rows = [raw[i * width : (i + 1) * width] for i in range(case["body"]["n"])]
-    ones = [[b for b in range(case["cells"]) if row[b // 8] >> b % 8 & 1] for row in rows]
-    assert ones == case["means"]
+    row = base64.b64decode(columns["b"])
+    assert [b for b in range(case["cells"]) if row[b // 8] >> b % 8 & 1] == case["means"]
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES["rejected"])))
-def test_a_batch_is_rejected_for_its_reason(number: int) -> None:
+def test_a_report_is_rejected_for_its_reason(number: int) -> None:
     case = EXAMPLES["rejected"][number]
     plan = read_plan((ROOT / EXAMPLES["plan"]["file"]).read_bytes())
-    key = bytes.fromhex(EXAMPLES["accepted"][0]["key"])
     with pytest.raises(Rejection) as caught:
-        decode_batch(plan, case["group"], key, json.dumps(case["body"]).encode())
+        decode_report(plan, json.dumps(case["body"]).encode())
     assert caught.value.reason.value == case["reason"]
 
 
-PACKED = EXAMPLES["packed"]
+BATCHES = EXAMPLES["batches"]
 
 
-def packed_columns(group: dict[str, Any], body: dict[str, Any]) -> bytes:
-    """Pack the columns of a JSON batch, from what the plan says about the group alone."""
-    mechanism, columns = group["mechanism"], body["columns"]
+def columns_of(group: dict[str, Any], holds: dict[str, Any]) -> bytes:
+    """Encode the columns of a batch, from what the plan says about the group alone."""
+    mechanism, columns = group["mechanism"], holds["columns"]
     integers = {
         "grr": [("v", mechanism["cells"])],
         "olh": [("s", 1 << mechanism.get("seed_bits", 0)), ("y", mechanism.get("buckets"))],
         "hadamard-coefficient": [("s", 2)],
     }.get(mechanism["name"], [])
-    parts = [(body["view"], len(group["views"]))] if "view" in body else []
+    parts = [(holds["view"], len(group["views"]))] if "view" in holds else []
     parts += [(columns[name], bound) for name, bound in integers]
-    packed = b""
+    raw = b""
     for values, bound in parts:
         width = next(w for w in (1, 2, 4, 8) if bound <= 256**w)
-        packed += b"".join(value.to_bytes(width, "little") for value in values)
-    return packed + base64.b64decode(columns.get("b", ""))
+        raw += b"".join(value.to_bytes(width, "little") for value in values)
+    return raw + b"".join(map(bytes, columns.get("b", ())))
 
 
-@pytest.mark.parametrize("case", PACKED["cases"], ids=lambda case: str(case["plan"]))
-def test_a_packed_batch_holds_what_the_json_holds(case: dict[str, Any]) -> None:
-    text, body, key = PACKED["plans"][case["plan"]], case["body"], bytes.fromhex(case["key"])
+@pytest.mark.parametrize("case", BATCHES["cases"], ids=lambda case: str(case["plan"]))
+def test_an_example_batch_holds_what_is_stated(case: dict[str, Any]) -> None:
+    text, holds, key = BATCHES["plans"][case["plan"]], case["holds"], bytes.fromhex(case["key"])
     digest = hashlib.sha256(text.encode()).digest()[:16]
-    head = struct.pack("<BB16sHIH", 1, 1, digest, body["group"], body["period"], body["n"])
-    raw = head + packed_columns(json.loads(text)["groups"][body["group"]], body)
-    assert raw.hex() == case["packed"]
+    head = struct.pack("<BB16sHIH", 1, 1, digest, holds["group"], holds["period"], holds["n"])
+    raw = head + columns_of(json.loads(text)["groups"][holds["group"]], holds)
+    assert raw.hex() == case["value"]
+    if case["plan"] == 1:
+        (shown,) = blocks(DOCS / "wire-formats.md", "golden", "batches 1")
+        assert bytes.fromhex(shown) == raw
     plan = read_plan(text.encode())
     assert plan.to_bytes().decode() == text
-    packed, plain = (
-        decode_batch(plan, body["group"], key, value) for value in (raw, json.dumps(body).encode())
-    )
-    assert (packed.period, packed.n) == (plain.period, plain.n)
-    assert str(packed.view) == str(plain.view)
-    for name, values in plain.columns.items():
-        assert packed.columns[name].tolist() == values.tolist()
+    read = decode_batch(plan, holds["group"], key, raw)
+    assert (read.period, read.n) == (holds["period"], holds["n"])
+    assert (None if read.view is None else read.view.tolist()) == holds.get("view")
+    assert {name: values.tolist() for name, values in read.columns.items()} == holds["columns"]
 
 
-@pytest.mark.parametrize("number", range(len(PACKED["rejected"])))
-def test_a_packed_batch_is_rejected_for_its_reason(number: int) -> None:
-    case = PACKED["rejected"][number]
-    plan = read_plan(PACKED["plans"][case["plan"]].encode())
+@pytest.mark.parametrize("number", range(len(BATCHES["rejected"])))
+def test_a_batch_is_rejected_for_its_reason(number: int) -> None:
+    case = BATCHES["rejected"][number]
+    plan = read_plan(BATCHES["plans"][case["plan"]].encode())
     with pytest.raises(Rejection) as caught:
-        decode_batch(plan, 0, bytes(16), bytes.fromhex(case["packed"]))
+        decode_batch(plan, 0, bytes(16), bytes.fromhex(case["value"]))
     assert caught.value.reason.value == case["reason"]
 
 

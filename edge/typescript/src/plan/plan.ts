@@ -31,7 +31,7 @@ const FIELDS: Record<string, Kind> = {
   marginals: "list", limits: "object", on_suspicion: "string",
 };
 const OPTIONAL: Record<string, Kind> = {
-  analysis: "boolean", lineage_name: "string", continues: "list", packed: "boolean",
+  analysis: "boolean", lineage_name: "string", continues: "list",
   early: "boolean", summaries: "list",
 };
 
@@ -73,9 +73,7 @@ function planOf(document: Json, fractions: boolean, canonical: { value: boolean 
   if (fractions) throw new PlanError("plan: fractions are decimal strings");
   const entry = Entry.of(document, "plan", FIELDS, OPTIONAL);
   if (entry.integer("version") !== 1) throw new PlanError("version: expected 1");
-  for (const name of ["analysis", "packed"]) {
-    if (entry.has(name) && !entry.boolean(name)) canonical.value = false;
-  }
+  if (entry.has("analysis") && !entry.boolean("analysis")) canonical.value = false;
   if (entry.has("early") && entry.boolean("early")) canonical.value = false;
   const domain = readDomain(entry.list("domain"), canonical);
   const epsilon = entry.string("epsilon");
@@ -172,7 +170,7 @@ function lineages(entry: Entry) {
 function checkLimits(entry: Entry, method: Entry): void {
   const limits = Entry.of(entry.object("limits"), "limits", { batch_reports: "integer", batches: "integer" });
   const within = (name: string, most: number) => limits.integer(name) >= 1 && limits.integer(name) <= most;
-  if (!within("batch_reports", 1 << 16) || !within("batches", 2 ** 32)) throw new PlanError("limits: out of range");
+  if (!within("batch_reports", (1 << 16) - 1) || !within("batches", 2 ** 32)) throw new PlanError("limits: out of range");
   const suspicion = entry.string("on_suspicion");
   if (suspicion !== "flag" && suspicion !== "withhold") throw new PlanError("on_suspicion: expected flag or withhold");
   if (inexact(method.object("parameters"))) throw new PlanError("method.parameters: integers lie below 2^53");

@@ -10,7 +10,6 @@ from structlog.testing import capture_logs
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError
 from calmstream.consumer.operations.retire import (
-    TICK_ONLY_BYTES,
     FinalsWaiter,
     delete_topics,
     last_window,
@@ -33,10 +32,6 @@ def test_after_admission_has_stopped_windows_still_close() -> None:
     stage.turns(worker, count=12)
     assert [c.window for c in stage.closed()] == [0, 1, 2, 3]
     assert stage.closed()[-1].total.tally.reports == 2
-
-
-def test_the_smallest_report_does_not_fit() -> None:
-    assert len(body(small_plan(), 0, [1])) > TICK_ONLY_BYTES
 
 
 def test_the_last_window_is_the_last_that_may_have_received_anything() -> None:

@@ -14,7 +14,7 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.view import View
-from calmstream.estimators.wire.batch import decode_batch
+from calmstream.estimators.wire.report import decode_report
 from tests.support.producer import START, make_plan, unsigned_reporter
 
 DOMAIN = Domain.from_dictionary(
@@ -50,7 +50,7 @@ def reported(j: int, record: dict[str, object], seed: int = 5) -> int:
     )
     report = reporter.report(record)
     assert report is not None
-    assert decode_batch(plan, 0, bytes(16), report.encode(plan)).n == 1
+    assert decode_report(plan, report.encode(plan))[0] == 0
     (column,) = report.columns.values()
     return int(column[0])
 

@@ -14,7 +14,7 @@ import pytest
 from calmstream import FileStore, MemoryStore, Status
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.randomness import SeededRandomness
-from calmstream.estimators.wire.batch import decode_batch
+from calmstream.estimators.wire.report import decode_report
 from calmstream.producer.device.assignment import place
 from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.device.report import _code
@@ -43,8 +43,8 @@ def test_a_report_is_a_batch_of_one_that_the_service_accepts(group: int, view: i
     ).report(RECORD)
     assert report is not None
     assert (report.group, report.period, report.view) == (group, 2, view)
-    batch = decode_batch(plan, group, bytes(16), report.encode(plan))
-    assert (batch.period, batch.n) == (2, 1)
+    found, batch = decode_report(plan, report.encode(plan))
+    assert (found, batch.period, batch.n) == (group, 2, 1)
     assert set(batch.columns) == set(report.columns)
     for name, column in batch.columns.items():
         assert np.array_equal(column, report.columns[name])

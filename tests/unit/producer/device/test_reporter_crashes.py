@@ -79,7 +79,7 @@ def test_a_death_while_the_record_is_read_costs_no_report(tmp_path: Path) -> Non
     assert reports_after(tmp_path)
 
 
-@pytest.mark.parametrize("step", ["encode_reports", "decode_report"])
+@pytest.mark.parametrize("step", ["encode_report", "decode_report"])
 def test_a_failure_or_death_before_the_claim_costs_no_report(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,200 @@
+"""What a device hands to a gateway: one perturbed report, as JSON (RFC 8259, UTF-8).
+
+One object::
+
+    {"v": "1.0", "plan": "<64 hex digits>", "group": 3, "period": 17, "n": 1,
+     "view": [4], "columns": {"v": [2]}}
+
+``period`` is the number of the window. ``view`` stands only where the group has two or more views.
+``columns`` holds what the group's mechanism declares: integer columns as lists of one integer, bit
+columns as a base64 string (RFC 4648, padded, unused bits zero) of ceil(bits / 8) bytes, bit b being
+bit b % 8 of byte b // 8.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from calmstream.common.errors import Reason
+from calmstream.estimators.mechanisms.base import Column
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.reports import Batch, check_size, refuse
+
+VERSION = "1.0"
+
+
+def encode_report(plan: Plan, group: int, report: Batch) -> bytes:
+    """Return the JSON of a batch of one report."""
+    columns = {
+        column.name: _encode_column(column, report.columns[column.name])
+        for column in plan.mechanisms[group].columns
+    }
+    body: dict[str, Any] = {
+        "v": VERSION,
+        "plan": plan.digest,
+        "group": group,
+        "period": report.period,
+        "n": report.n,
+        "columns": columns,
+    }
+    if report.view is not None:
+        body["view"] = np.ascontiguousarray(report.view)
+    return orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _encode_column(column: Column, values: NDArray[Any]) -> Any:
+    if column.kind == "bits":
+        return base64.b64encode(np.ascontiguousarray(values, np.uint8).tobytes()).decode()
+    return np.ascontiguousarray(values, np.int64)
+
+
+def decode_report(plan: Plan, value: bytes) -> tuple[int, Batch]:
+    """Return a report's group, and the report as a batch of one; its window is one of the plan's.
+
+    Checks run in the order of `Reason`, so that one input always gets one reason.
+
+    Raises:
+        Rejection: and nothing else, whatever the bytes.
+    """
+    return report_of(plan, _parse(value))
+
+
+def report_of(plan: Plan, body: object) -> tuple[int, Batch]:
+    """Return what :func:`decode_report` returns, from JSON that was parsed already.
+
+    The caller has bounded its size.
+
+    Raises:
+        Rejection: and nothing else, whatever the object.
+    """
+    if not isinstance(body, dict):
+        refuse(Reason.UNDECODABLE, "not a JSON object")
+    _check_plan(plan, body)
+    group = _group(body)
+    if not 0 <= group < len(plan.groups):
+        refuse(Reason.WRONG_GROUP, f"the plan has {len(plan.groups)} groups, got {group}")
+    batch = _batch(plan, group, body)
+    check_window(plan, batch.period)
+    return group, batch
+
+
+def check_window(plan: Plan, period: int) -> None:
+    """Check that the plan has such a window, with the reasons of a worker.
+
+    Raises:
+        Rejection: after_end or late.
+    """
+    if period >= plan.windows:
+        refuse(Reason.AFTER_END, f"the plan's last window is {plan.windows - 1}")
+    if period < 0:
+        refuse(Reason.LATE, "the plan's first window is 0")
+
+
+def _batch(plan: Plan, group: int, body: Mapping[str, Any]) -> Batch:
+    """Return everything but version, plan, key and group, in the order of the reasons."""
+    n, period = body.get("n"), body.get("period")
+    if type(n) is not int or type(period) is not int:
+        refuse(Reason.MALFORMED, "n and period must be integers")
+    columns = body.get("columns")
+    if not isinstance(columns, dict):
+        refuse(Reason.MALFORMED, "columns must be an object")
+    if n != 1:
+        refuse(Reason.OUT_OF_RANGE, f"n must be 1, got {n}")
+    declared = plan.mechanisms[group].columns
+    if set(columns) != {column.name for column in declared}:
+        refuse(Reason.MALFORMED, f"expected columns {[c.name for c in declared]}")
+    decoded = {column.name: _column(column, columns[column.name], n) for column in declared}
+    return Batch(period, n, _view(plan, group, body, n), decoded)
+
+
+def _parse(value: bytes) -> dict[str, Any]:
+    # Judged before parsing: a parser must not be fed what the plan would never produce.
+    check_size(value)
+    try:
+        body = orjson.loads(value)
+    except (orjson.JSONDecodeError, RecursionError):
+        refuse(Reason.UNDECODABLE, "not JSON")
+    if not isinstance(body, dict):
+        refuse(Reason.UNDECODABLE, "not a JSON object")
+    return body
+
+
+def _check_plan(plan: Plan, body: Mapping[str, Any]) -> None:
+    version = body.get("v")
+    if not isinstance(version, str) or version.split(".")[0] != str(plan.wire):
+        refuse(Reason.UNKNOWN_VERSION, f"expected major {plan.wire}")
+    if body.get("plan") != plan.digest:
+        refuse(Reason.UNKNOWN_PLAN, f"expected plan {plan.digest[:8]}")
+
+
+def _group(body: Mapping[str, Any]) -> int:
+    group = body.get("group")
+    if type(group) is not int:
+        refuse(Reason.MALFORMED, "group must be an integer")
+    return group
+
+
+def _view(plan: Plan, group: int, body: Mapping[str, Any], n: int) -> NDArray[np.int64] | None:
+    views = len(plan.groups[group].views)
+    if (views > 1) != ("view" in body):
+        refuse(Reason.MALFORMED, "view stands where the group has several views, and only there")
+    return None if views == 1 else _integers("view", body["view"], n, views)
+
+
+def _column(column: Column, values: object, n: int) -> NDArray[Any]:
+    if column.kind == "int":
+        return _integers(column.name, values, n, column.bound)
+    return _bits(column, values, n)
+
+
+def _integers(name: str, values: object, n: int, bound: int) -> NDArray[np.int64]:
+    if not isinstance(values, list):
+        refuse(Reason.MALFORMED, f"column {name} must be a list of integers")
+    if len(values) != n:
+        refuse(Reason.LENGTH_MISMATCH, f"column {name} has {len(values)} entries, n is {n}")
+    # The exact type of every entry: numpy would silently take true for 1.
+    if set(map(type, values)) != {int}:
+        refuse(Reason.MALFORMED, f"column {name} must be a list of integers")
+    try:
+        array = np.array(values, np.int64)
+    except OverflowError:
+        refuse(Reason.OUT_OF_RANGE, f"column {name} must lie in [0, {bound})")
+    if array.min() < 0 or array.max() >= bound:
+        refuse(Reason.OUT_OF_RANGE, f"column {name} must lie in [0, {bound})")
+    return array
+
+
+def _canonical(text: str, raw: bytes) -> bool:
+    """Return whether ``text`` is the one base64 spelling of ``raw``, not empty: O(1).
+
+    Decoders, those of Python's own releases among them, disagree about superfluous padding and
+    about bits that no byte uses; what is admitted must not depend on the reader.
+    """
+    last = len(raw) % 3 or 3
+    ending = base64.b64encode(raw[-last:]).decode()
+    return len(text) == 4 * -(-len(raw) // 3) and text.endswith(ending)
+
+
+def _bits(column: Column, text: object, n: int) -> NDArray[np.uint8]:
+    if not isinstance(text, str):
+        refuse(Reason.MALFORMED, f"column {column.name} must be a base64 string")
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        refuse(Reason.MALFORMED, f"column {column.name} is not base64")
+    row = -(-column.bound // 8)
+    if len(raw) != n * row:
+        refuse(Reason.LENGTH_MISMATCH, f"column {column.name} has {len(raw)} bytes, not {n * row}")
+    if not _canonical(text, raw):
+        refuse(Reason.MALFORMED, f"column {column.name} is not the canonical base64 of its bytes")
+    array = np.frombuffer(raw, np.uint8).reshape(n, row)
+    if column.bound % 8 and (array[:, -1] >> (column.bound % 8)).any():
+        refuse(Reason.OUT_OF_RANGE, f"column {column.name} has bits beyond {column.bound}")
+    return array

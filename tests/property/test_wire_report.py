@@ -1,0 +1,188 @@
+"""Check that decoding any bytes gives a report within the plan's ranges or a rejection."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calmstream.common.errors import Reason, Rejection
+from calmstream.estimators.plan import Group
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.view import View
+from calmstream.estimators.wire.report import decode_report, encode_report
+from calmstream.estimators.wire.reports import Batch
+from tests.support.producer import make_plan
+
+# GRR on 12 cells, OUE on 12 cells (four bits of padding), and a group of two views.
+PLAN = replace(
+    make_plan(),
+    groups=(
+        make_plan().groups[0],
+        Group({"name": "oue", "cells": 12}, (View((0, 1)),), (3,)),
+        make_plan().groups[2],
+    ),
+)
+N = 1
+
+
+def good(group: int) -> dict[str, Any]:
+    """Return a report, as the document it is on the wire."""
+    mechanism, views = PLAN.mechanisms[group], len(PLAN.groups[group].views)
+    columns = mechanism.perturb(np.arange(N) % mechanism.cells, SeededRandomness(group))
+    view = np.arange(N) % views if views > 1 else None
+    body: dict[str, Any] = orjson.loads(encode_report(PLAN, group, Batch(0, N, view, columns)))
+    return body
+
+
+def packed(rows: int, last: int = 0) -> str:
+    return base64.b64encode(bytes([1, last] * rows)).decode()
+
+
+BAD = [
+    (1, {"columns": {"b": packed(N)[:-1] + "*"}}, Reason.MALFORMED),
+    (1, {"columns": {"b": packed(N) + "="}}, Reason.MALFORMED),
+    (1, {"columns": {"b": packed(N) + "===="}}, Reason.MALFORMED),
+    (1, {"columns": {"b": packed(N) + "\n"}}, Reason.MALFORMED),
+    (1, {"columns": {"b": [1, 0, 1]}}, Reason.MALFORMED),
+    (1, {"columns": {"b": None}}, Reason.MALFORMED),
+    (1, {"columns": {"b": packed(N + 1)}}, Reason.LENGTH_MISMATCH),
+    (1, {"columns": {"b": ""}}, Reason.LENGTH_MISMATCH),
+    (1, {"columns": {"b": packed(N, 0x10)}}, Reason.OUT_OF_RANGE),
+    (0, {"view": [0]}, Reason.MALFORMED),
+    (2, {"view": None}, Reason.MALFORMED),
+    (2, {"view": [0, 1]}, Reason.LENGTH_MISMATCH),
+    (2, {"view": [2]}, Reason.OUT_OF_RANGE),
+    (2, {"view": [-1]}, Reason.OUT_OF_RANGE),
+    (2, {"view": [True]}, Reason.MALFORMED),
+    (0, {"columns": {"v": [True]}}, Reason.MALFORMED),
+    (0, {"columns": {"v": [1 << 63]}}, Reason.OUT_OF_RANGE),
+    (0, {"columns": {"v": [-1]}}, Reason.OUT_OF_RANGE),
+    (0, {"columns": {"v": [0], "w": [0]}}, Reason.MALFORMED),
+    (0, {"n": True}, Reason.MALFORMED),
+    (0, {"n": -1}, Reason.OUT_OF_RANGE),
+    (0, {"n": 2}, Reason.OUT_OF_RANGE),
+    (0, {"n": 0}, Reason.OUT_OF_RANGE),
+    (0, {"columns": {"v": []}}, Reason.LENGTH_MISMATCH),
+    (0, {"period": 0.0}, Reason.MALFORMED),
+    (0, {"group": "0"}, Reason.MALFORMED),
+    (0, {"group": 3}, Reason.WRONG_GROUP),
+    (0, {"period": -1}, Reason.LATE),
+    (0, {"period": 1 << 40}, Reason.AFTER_END),
+    (0, {"v": 1.0}, Reason.UNKNOWN_VERSION),
+]
+
+
+@pytest.mark.parametrize("group", range(3))
+def test_what_is_sent_is_read(group: int) -> None:
+    body = good(group)
+    found, report = decode_report(PLAN, orjson.dumps(body))
+    assert found == group
+    assert orjson.loads(encode_report(PLAN, group, report)) == body
+
+
+@pytest.mark.parametrize(("group", "change", "reason"), BAD)
+def test_every_fault_has_its_reason(group: int, change: dict[str, Any], reason: Reason) -> None:
+    assert good(1)["columns"]["b"] != packed(N)
+    decode_report(PLAN, orjson.dumps(good(1) | {"columns": {"b": packed(N, 0x0F)}}))
+    with pytest.raises(Rejection) as verdict:
+        decode_report(PLAN, orjson.dumps(good(group) | change))
+    assert verdict.value.reason is reason
+
+
+def test_bits_that_no_byte_uses_must_be_zero() -> None:
+    text, other = packed(1), packed(1)[:-2] + "B="
+    assert text == "AQA="
+    decode_report(PLAN, orjson.dumps(good(1) | {"columns": {"b": text}}))
+    assert base64.b64decode(other) == base64.b64decode(text)
+    with pytest.raises(Rejection, match="canonical"):
+        decode_report(PLAN, orjson.dumps(good(1) | {"columns": {"b": other}}))
+
+
+def verdict(value: bytes) -> Batch | Reason:
+    """Decode a value; check that the result is a report within its ranges or a rejection."""
+    try:
+        group, batch = decode_report(PLAN, value)
+    except Rejection as rejection:
+        return rejection.reason
+    mechanism, views = PLAN.mechanisms[group], len(PLAN.groups[group].views)
+    assert batch.n == 1
+    assert (batch.view is not None) == (views > 1)
+    if batch.view is not None:
+        assert batch.view.shape == (batch.n,)
+        assert 0 <= batch.view.min() <= batch.view.max() < views
+    counts = mechanism.tally(batch.columns, batch.view, views)
+    assert counts.shape == (views, mechanism.width)
+    assert 0 <= counts.min() <= counts.max() <= batch.n
+    return batch
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 63), (1 << 64) - 1)
+    | st.integers(-2, 13)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=12)
+    | st.sampled_from(["1.0", "1.9", PLAN.digest, packed(N), packed(1)]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)
+groups = st.integers(0, 2)
+
+
+@given(value=st.binary())
+@settings(max_examples=300, deadline=None)
+def test_any_bytes(value: bytes) -> None:
+    assert isinstance(verdict(value), Reason)
+
+
+@pytest.mark.slow
+@given(value=json_values)
+@settings(max_examples=300, deadline=None)
+def test_any_json(value: Any) -> None:
+    assert isinstance(verdict(orjson.dumps(value)), Reason)
+
+
+@pytest.mark.slow
+@given(
+    sent=groups,
+    changes=st.dictionaries(st.sampled_from(sorted(good(2))) | st.text(max_size=4), json_values),
+    columns=st.none() | st.dictionaries(st.sampled_from(["v", "b", "x"]), json_values),
+)
+@settings(max_examples=300, deadline=None)
+def test_any_field_may_be_anything(
+    sent: int, changes: dict[str, Any], columns: dict[str, Any] | None
+) -> None:
+    body = good(sent) | changes
+    if columns is not None:
+        body["columns"] = columns
+    verdict(orjson.dumps(body))
+
+
+@given(group=groups, data=st.data())
+@settings(max_examples=400, deadline=None)
+def test_any_damage(group: int, data: st.DataObject) -> None:
+    """Check reports with bytes that are cut off, changed or repeated."""
+    value = bytearray(orjson.dumps(good(group)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(value) - 1))
+        match data.draw(st.sampled_from(["cut", "change", "repeat"])):
+            case "cut":
+                del value[place + 1 :]
+            case "change":
+                value[place] = data.draw(st.integers(0, 255))
+            case _:
+                value[place:place] = value[place : place + data.draw(st.integers(1, 40))]
+    verdict(bytes(value))
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"v":'])
+def test_deep_nesting(opening: bytes) -> None:
+    assert verdict(opening * 50_000) is Reason.UNDECODABLE
