@@ -18,7 +18,6 @@ from prometheus_client import CollectorRegistry
 
 from benchmarks.attacks.attack import Attack, Verdict, body, in_process, make_plan, names_of
 from calmstream.broker.transport import Partition, Record
-from calmstream.common.errors import Rejection
 from calmstream.common.http.server import ThreadServer
 from calmstream.common.settings import load
 from calmstream.connect import SecurityConfig
@@ -26,11 +25,12 @@ from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.runtime.health import health_app
 from calmstream.consumer.subscribe.subscribe import subscribe
-from calmstream.consumer.tally.folding.admission import AdmissionControl
+from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.batch import MAX_BATCH_REPORTS
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.estimators.wire.state import WindowCount
+from tests.support.tally import fold_one
 
 IDLE_SECONDS = 14.0
 """Longer than the time after which the health server closes an idle connection."""
@@ -94,13 +94,10 @@ def large_batch() -> Verdict:
     value = body(plan, [0] * MAX_BATCH_REPORTS)
     where = Partition(names_of(plan).reports(0), 0)
     record = Record(where, 0, time.time_ns() // 1_000_000, True, secrets.token_bytes(16), value)
-    admission = AdmissionControl(plan, 0)
-    admission.advance(record.timestamp)
-    try:
-        batch = admission.admit(record)
-    except Rejection as rejection:
-        return Verdict(True, str(rejection))
-    return Verdict(False, f"{batch.n if batch else 0:,} reports are counted")
+    outcome = fold_one(PartitionFold.start(plan, 0, "attack"), record)
+    if outcome.rejection is not None:
+        return Verdict(True, str(outcome.rejection))
+    return Verdict(False, f"{outcome.reports:,} reports are counted")
 
 
 def suspicion() -> Verdict:

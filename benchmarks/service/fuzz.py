@@ -27,6 +27,7 @@ from calmstream.broker.transport import Chunk, Partition, Record
 from calmstream.consumer.tally.folding.fold import Outcome, PartitionFold
 from tests.support.attacks.fuzzing import messages, plan_of
 from tests.support.attacks.typed_mutants import cases, paths, random_mutant, verdict
+from tests.support.tally import fold_one
 
 CHUNK = 200
 """Number of messages that are folded at once."""
@@ -102,7 +103,7 @@ def main() -> int:
         stamp = plan.start * 1000 + 500 + number * 30_000 // args.messages
         one = Record(Partition("fuzz", 0), number, stamp, True, key, value)
         try:
-            outcome = folds[group].fold(one)
+            outcome = fold_one(folds[group], one)
         except BaseException:
             print(f"message {number} of group {group}: key {key!r}, value {value!r}")
             raise

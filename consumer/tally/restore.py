@@ -15,13 +15,12 @@ import orjson
 import structlog
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Chunk, Partition, Reader, Record, TopicInfo, Topics
+from calmstream.broker.transport import Partition, Reader, Record, TopicInfo, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, ForeignRecord
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
 from calmstream.consumer.runtime.read_topics import read_span_chunks, read_whole
 from calmstream.consumer.tally.folding.admission import AdmissionControl
-from calmstream.consumer.tally.folding.chunk_admission import replay_chunk
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.state import PartitionState, decode_state, partition_key
@@ -179,7 +178,7 @@ class Restorer:
             patience_seconds=self._patience,
             keep_alive=self._keep_alive,
         ):
-            _replay(admissions[chunk.partition], chunk, spans[chunk.partition][1])
+            admissions[chunk.partition].replay(chunk)
         return admissions
 
 
@@ -218,20 +217,6 @@ def check_log(
             f"{state.next_offset}: the broker lost records; restore its log, or count what is left "
             "into a new output namespace"
         )
-
-
-def _replay(admission: AdmissionControl, chunk: Chunk, next_offset: int) -> None:
-    """Apply records that were folded below ``next_offset`` again, to find their ids.
-
-    Earlier releases read a damaged record batch up to its first bad record. So ``next_offset`` can
-    lie within a batch that this release reads as one undecodable record. The ids of the records
-    before the bad one are lost. Their time is known, because all records of a batch have the same
-    append time.
-    """
-    if chunk.damage is not None and chunk.offset[0] >= next_offset:
-        admission.advance(int(chunk.timestamp[0]))
-    else:
-        replay_chunk(admission, chunk)
 
 
 def _next_offset(_partition: Partition, value: bytes) -> int:

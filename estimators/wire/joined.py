@@ -139,6 +139,12 @@ class Decoded:
     joined: list[Joined]
 
 
+def refused(rejection: Rejection) -> Decoded:
+    """Return what a record holds that is refused whatever it holds."""
+    none = np.zeros(1, np.int64)
+    return Decoded(none, none, np.zeros(1, np.bool_), {0: rejection}, [])
+
+
 def decode_all(plan: Plan, group: int, values: Values) -> Decoded:
     """Decode records of the topic of a group; depends on the plan and each record alone.
 

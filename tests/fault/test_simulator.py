@@ -8,7 +8,6 @@ import pytest
 import structlog
 
 from calmstream.common.errors import PlanError
-from calmstream.consumer.tally.folding import chunk_admission, fold
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.wire import joined
@@ -35,12 +34,9 @@ def _quiet() -> None:
     ],
 )
 def test_nothing_is_lost_or_doubled(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # In every other part polls are larger, and all that can be folded at once is, also a single
-    # record.
+    # In every other part polls are larger, and all batches are joined, also a single one.
     large = part % 2 == 1
     if large:
-        monkeypatch.setattr(fold, "MIN_RECORDS", 1)
-        monkeypatch.setattr(chunk_admission, "MIN_RECORDS", 1)
         monkeypatch.setattr(joined, "_MIN_JOINED", 1)
     for seed in range(part, SEQUENCES, PARTS):
         operations = generate(seed)

@@ -19,7 +19,7 @@ from calmstream.estimators.wire.batch import MAX_BATCH_REPORTS, Batch, decode_ba
 from calmstream.estimators.wire.report import decode_report
 from calmstream.producer.device.report import Report
 from tests.support.attacks.fuzzing import changed, messages, plan_of
-from tests.support.tally import TOPIC_ID, at, record
+from tests.support.tally import TOPIC_ID, at, fold_one, record
 
 PLAN = plan_of()
 GROUPS = range(len(PLAN.groups))
@@ -183,7 +183,7 @@ def test_a_fold_survives_everything_and_counts_only_what_is_accepted() -> None:
         accepted = 0
         stream = itertools.islice(messages(PLAN, group, seed=99), 400)
         for offset, (key, value) in enumerate(stream):
-            accepted += fold.fold(record(offset, at(0.5 + offset / 20), key, value)).reports
+            accepted += fold_one(fold, record(offset, at(0.5 + offset / 20), key, value)).reports
         state = fold.state()
         counts = [state.total, *state.open.values()]
         assert sum(count.tally.reports for count in counts) == accepted > 0

@@ -19,7 +19,6 @@ from calmstream.broker.records import Chunk, in_chunks
 from calmstream.broker.transport import Damage, Partition, Record
 from calmstream.common.errors import Reason
 from calmstream.consumer.tally.folding.admission import AdmissionControl
-from calmstream.consumer.tally.folding.chunk_admission import replay_chunk
 from calmstream.consumer.tally.folding.fold import Outcome, PartitionFold
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.limits import Limits
@@ -27,6 +26,7 @@ from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.batch import HEAD_BYTES, TICK, Batch, encode_batch, form_of
 from calmstream.estimators.wire.state import encode_closed, encode_state
 from tests.support.attacks.fuzzing import Message, messages, plan_of
+from tests.support.tally import fold_one
 
 WHERE = Partition("reports", 0)
 PLAN = plan_of()
@@ -126,7 +126,7 @@ def check(plan: Plan, group: int, seed: int, size: int) -> set[Reason | None]:
     verdicts: set[Reason | None] = set()
     for chunk in cut(records, dice):
         for record, outcome in zip(chunk.records(), folded(joined, chunk), strict=True):
-            expected = single.fold(record)
+            expected = fold_one(single, record)
             assert shown(outcome, plan) == shown(expected, plan), record.offset
             why = expected.rejection
             verdicts.add(None if why is None else why.reason)
@@ -147,7 +147,7 @@ def assert_restored_alike(
     control = AdmissionControl(plan, group, state.resume_clock)
     again = [r for r in records if state.resume_from <= r.offset < state.next_offset]
     for chunk in cut(again, dice):
-        replay_chunk(control, chunk)
+        control.replay(chunk)
     restored = PartitionFold(plan, group, control, state)
     assert restored.accepted_ids == fold.accepted_ids
     assert control.batches.resume_point() == (
@@ -200,7 +200,7 @@ def test_any_number_of_a_window_is_judged_alike(period: int) -> None:
         for i in range(12)
     ]
     single, joined = (PartitionFold.start(plan, group, "id") for _ in range(2))
-    expected = [shown(single.fold(record), plan) for record in records]
+    expected = [shown(fold_one(single, record), plan) for record in records]
     (chunk,) = in_chunks(records)
     assert [shown(outcome, plan) for outcome in folded(joined, chunk)] == expected
     assert all(reports == 0 for reports, *_ in expected)

@@ -16,7 +16,15 @@ from hypothesis import strategies as st
 from calmstream.broker.in_process import SendFault
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.wire.state import encode_closed, encode_state
-from tests.support.tally import TOPIC_ID, Reference, batch_id, fields_of, small_plan, state_of
+from tests.support.tally import (
+    TOPIC_ID,
+    Reference,
+    batch_id,
+    fields_of,
+    fold_one,
+    small_plan,
+    state_of,
+)
 from tests.support.tally_bench import Stage
 
 PLAN = small_plan(windows=4, grace=4, skew=3)
@@ -140,7 +148,7 @@ def check(drama: Drama) -> None:
     states = {0: encode_state(PLAN, fold.state())}
     closed = {}
     for r in drama.log:
-        closed |= {c.window: encode_closed(PLAN, c) for c in fold.fold(r).closed}
+        closed |= {c.window: encode_closed(PLAN, c) for c in fold_one(fold, r).closed}
         states[r.offset + 1] = encode_state(PLAN, fold.state())
     for state in drama.stage.states():
         assert encode_state(PLAN, state) == states[state.next_offset]
@@ -176,7 +184,7 @@ def test_the_state_after_the_faults_equals_the_slow_reference() -> None:
     from calmstream.estimators.wire.batch import TICK, decode_batch
 
     for r in drama.log:
-        fold.fold(r)
+        fold_one(fold, r)
         if r.value == TICK:
             events.append((r.offset, r.timestamp, None, None, [], None))
         elif r.value == b"{":

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calmstream.broker.records import in_chunks
 from calmstream.broker.transport import Record
 from calmstream.common.errors import Reason
 from calmstream.consumer.tally.folding.admission import AdmissionControl
@@ -33,6 +34,7 @@ from tests.support.tally import (
     batch_id,
     body,
     fields_of,
+    fold_one,
     plain,
     record,
     small_plan,
@@ -96,7 +98,7 @@ def restore(plan: Plan, state: PartitionState, records: list[Record]) -> Any:
     admission = AdmissionControl(plan, 0, state.resume_clock)
     for r in records:
         if state.resume_from <= r.offset < state.next_offset:
-            admission.replay(r)
+            admission.replay(*in_chunks([r]))
     return PartitionFold(plan, 0, admission, state)
 
 
@@ -108,7 +110,7 @@ def test_every_record_equals_the_reference(plan: Plan, log: Any) -> None:
     fold = PartitionFold.start(plan, 0, TOPIC_ID)
     closed = []
     for index, r in enumerate(records):
-        closed += fold.fold(r).closed
+        closed += fold_one(fold, r).closed
         reference = Reference(plan, events[: index + 1])
         assert fields_of(fold.state()) == state_of(reference)
         assert fold.accepted_ids == reference.ids
@@ -128,7 +130,7 @@ def test_a_restore_at_every_prefix_is_the_live_state(plan: Plan, log: Any) -> No
     live = PartitionFold.start(plan, 0, TOPIC_ID)
     for index in range(len(records) + 1):
         if index:
-            live.fold(records[index - 1])
+            fold_one(live, records[index - 1])
         state = decode_state(plan, 0, encode_state(plan, live.state()))
         restored = restore(plan, state, records)
         assert fields_of(restored.state()) == fields_of(live.state())
@@ -142,11 +144,11 @@ def test_a_restore_at_every_prefix_is_the_live_state(plan: Plan, log: Any) -> No
 def test_restored_in_the_middle_ends_as_if_never_stopped(plan: Plan, log: Any, cut: int) -> None:
     records, _ = build(plan, log)
     through = PartitionFold.start(plan, 0, TOPIC_ID)
-    expected = [through.fold(r) for r in records]
+    expected = [fold_one(through, r) for r in records]
     first = PartitionFold.start(plan, 0, TOPIC_ID)
-    outcomes = [first.fold(r) for r in records[:cut]]
+    outcomes = [fold_one(first, r) for r in records[:cut]]
     second = restore(plan, decode_state(plan, 0, encode_state(plan, first.state())), records)
-    outcomes += [second.fold(r) for r in records[cut:]]
+    outcomes += [fold_one(second, r) for r in records[cut:]]
     assert fields_of(second.state()) == fields_of(through.state())
     for got, want in zip(outcomes, expected, strict=True):
         assert (got.reports, got.tick) == (want.reports, want.tick)
@@ -163,15 +165,19 @@ def test_recounting_open_windows_from_resume_equals_the_stored_counts(log: Any) 
     records, _ = build(plan, log)
     fold = PartitionFold.start(plan, 0, TOPIC_ID)
     for r in records:
-        fold.fold(r)
+        fold_one(fold, r)
     state = fold.state()
     recount: Counter[tuple[int, int]] = Counter()
     admission = AdmissionControl(plan, 0, state.resume_clock)
     for r in records:
         if r.offset >= state.resume_from:
-            batch = admission.replay(r)
-            if batch is not None:
-                recount.update((batch.period, int(v)) for v in batch.columns["v"])
+            (chunk,) = in_chunks([r])
+            admission.advance(r.timestamp)
+            decisions = admission.admit(chunk)
+            if decisions.accepted[0]:
+                (joined,) = decisions.decoded.joined
+                window = int(joined.period[0])
+                recount.update((window, int(v)) for v in joined.columns["v"])
     for window, count in state.open.items():
         assert [recount[window, c] for c in range(4)] == count.tally.counts[0].tolist()
 
@@ -197,7 +203,7 @@ def test_a_unique_cell_counts_once_if_some_copy_was_admissible(
         starts, ends = at(period * 10 - plan.skew), at(period * 10 + 10 + plan.grace)
         if starts <= clock <= ends:
             admissible.add((period, number))
-        closed += fold.fold(records[-1]).closed
+        closed += fold_one(fold, records[-1]).closed
         if offset in cuts:
             fold = restore(plan, decode_state(plan, 0, encode_state(plan, fold.state())), records)
     got = {c.window: c.count for c in closed} | dict(fold.state().open)
@@ -217,11 +223,11 @@ def test_ticks_that_move_no_clock_change_nothing_but_offsets(log: Any, ticks: An
     ticked = PartitionFold.start(plan, 0, TOPIC_ID)
     offset = 0
     for index, r in enumerate(records):
-        plain_fold.fold(r)
-        ticked.fold(record(offset, r.timestamp, r.key, r.value))
+        fold_one(plain_fold, r)
+        fold_one(ticked, record(offset, r.timestamp, r.key, r.value))
         for _ in range(extra[index]):
             offset += 1
-            outcome = ticked.fold(tick(offset, r.timestamp))
+            outcome = fold_one(ticked, tick(offset, r.timestamp))
             assert outcome.tick
             assert not outcome.closed
         offset += 1
@@ -237,7 +243,7 @@ def test_closed_records_survive_the_wire(log: Any) -> None:
     records, _ = build(plan, log)
     fold = PartitionFold.start(plan, 0, TOPIC_ID)
     for r in [*records, tick(10_000, at(1000))]:
-        for closed in fold.fold(r).closed:
+        for closed in fold_one(fold, r).closed:
             again = decode_closed(plan, 0, encode_closed(plan, closed))
             assert (again.window, again.closed_at) == (closed.window, closed.closed_at)
             assert plain(again.count) == plain(closed.count)

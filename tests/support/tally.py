@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from calmstream.broker.names import TopicNames
+from calmstream.broker.records import in_chunks
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.errors import Reason
+from calmstream.consumer.tally.folding.fold import Outcome, PartitionFold
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.limits import Limits
@@ -110,6 +112,15 @@ def record(offset: int, timestamp: int, key: bytes | None, value: bytes | None) 
 def tick(offset: int, timestamp: int) -> Record:
     """Return a tick, a record without reports that only moves the time of a partition on."""
     return record(offset, timestamp, None, TICK)
+
+
+def fold_one(fold: PartitionFold, one: Record) -> Outcome:
+    """Fold a single record."""
+    (chunk,) = in_chunks([one])
+    result = fold.fold_chunk(chunk)
+    assert result.stop == 1
+    n = int(result.reports[0])
+    return result.special.get(0, Outcome(n, period=int(result.period[0]) if n else None))
 
 
 @dataclass

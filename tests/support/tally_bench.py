@@ -46,7 +46,7 @@ from calmstream.producer.simulation.fleet import Fleet
 from calmstream.producer.simulation.produce import Summary, produce
 from tests.support.producer import FakeClock
 from tests.support.publisher import AWAIT_SECONDS
-from tests.support.tally import at, batch_id, body, fields_of, names_of
+from tests.support.tally import at, batch_id, body, fields_of, fold_one, names_of
 
 DAY_MS = 86_400_000
 
@@ -223,7 +223,7 @@ class Stage:
         info = self.topics.describe([partition.topic])[partition.topic]
         fold = PartitionFold.start(self.plan, group, info.id)
         for r in self.broker.records(partition):
-            fold.fold(r)
+            fold_one(fold, r)
         return fold
 
 

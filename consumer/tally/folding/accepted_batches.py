@@ -22,14 +22,6 @@ class AcceptedBatches:
     def __len__(self) -> int:
         return sum(map(len, self._ids.values()))
 
-    def contains(self, period: int, batch_id: bytes) -> bool:
-        """Return whether a batch with this id was accepted into this window."""
-        return batch_id in self._ids.get(period, ())
-
-    def add(self, period: int, batch_id: bytes, offset: int, clock_before: int) -> None:
-        """Add an accepted batch."""
-        self._begin(period, offset, clock_before).add(batch_id)
-
     def known(self, period: int, ids: Ids, mixed: Words) -> NDArray[np.bool_]:
         """Return whether each of these ids, with its hash, was accepted into this window."""
         kept = self._ids.get(period)

@@ -1,18 +1,25 @@
-"""Admission: decides whether the batch of reports in a record is accepted or rejected.
+"""Admission: decides which records of a partition are accepted batches, and why others are not.
 
 A decision depends only on the plan, the record, the log's clock (the largest append time so far)
-and the ids of the batches that were accepted before. :class:`AdmissionControl` makes the decisions
-of one partition, in the order of its log. The counting of new records and the reading of old ids
-after a restart use the same class, so that their decisions are always the same.
+and the ids of the batches that were accepted before. The counting of new records and the reading of
+old ids after a restart use the same class, so that their decisions are always the same.
+
+What depends on a record alone is decided for many records together: whether it decodes, and whether
+its window is open at the log's clock, which is a running maximum. What depends on the records
+before it is decided in their order: duplicates and the plan's limits.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 
 from calmstream.broker.transport import Chunk, Record
 from calmstream.common.errors import FatalError, Reason, Rejection
 from calmstream.consumer.tally.folding.accepted_batches import AcceptedBatches
+from calmstream.consumer.tally.folding.batch_ids import Ids, hashes
 from calmstream.consumer.tally.folding.windows import (
     NEVER,
     check_period,
@@ -20,7 +27,8 @@ from calmstream.consumer.tally.folding.windows import (
     closes_after,
 )
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire.batch import TICK, Batch, decode_batch
+from calmstream.estimators.wire.batch import BATCH_ID_BYTES
+from calmstream.estimators.wire.joined import Decoded, Values, decode_all, refused
 
 MAX_AHEAD_MS = 3_600_000
 """Maximum time by which an append time may be ahead of the worker's clock: one hour. Clocks differ
@@ -28,6 +36,8 @@ by less, unless one of them is wrong. A wrong time would close windows too early
 
 DUPLICATE = "this batch id was accepted before in this window"
 """Detail of the rejection of a duplicate."""
+
+Integers = NDArray[np.int64]
 
 
 def check_append_time(record: Record, now_ms: int) -> None:
@@ -49,6 +59,23 @@ def possible_times(chunk: Chunk, now_ms: int) -> int:
     """Return how many records of a chunk pass :func:`check_append_time` before the first fails."""
     bad = np.flatnonzero(~chunk.append_time | (chunk.timestamp > now_ms + MAX_AHEAD_MS))
     return int(bad[0]) if len(bad) else len(chunk)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decisions:
+    """The decisions on n records.
+
+    Attributes:
+        decoded: what the records hold, with the rejections of those that cannot be decoded.
+        accepted: whether each record is an accepted batch, shape (n,).
+        rejections: of all rejected records, by their index.
+        clock: the log's clock after each record, shape (n,), milliseconds since the epoch.
+    """
+
+    decoded: Decoded
+    accepted: NDArray[np.bool_]
+    rejections: dict[int, Rejection]
+    clock: Integers
 
 
 class AdmissionControl:
@@ -75,11 +102,13 @@ class AdmissionControl:
         self._before = clock
         self._closes_after = closes_after(plan, self.closed_through + 1)
 
-    def advance(self, timestamp: int) -> range:
-        """Advance the log's clock to a record's time; return the windows that this closes.
+    @property
+    def next_close(self) -> int | None:
+        """The clock above which the next window closes, in milliseconds; None after the last."""
+        return None if self._closes_after == NEVER else self._closes_after
 
-        Called first for every record, also for a tick and for one that is then rejected.
-        """
+    def advance(self, timestamp: int) -> range:
+        """Advance the log's clock to a record's time; return the windows that this closes."""
         self._before = self.clock
         self.clock = max(self.clock, timestamp)
         first = self.closed_through + 1
@@ -91,67 +120,147 @@ class AdmissionControl:
             self.batches.forget(window)
         return range(first, self.closed_through + 1)
 
-    def closes(self, timestamp: int) -> bool:
-        """Return whether a record of this time would close windows."""
-        return timestamp > self._closes_after
+    def until_close(self, chunk: Chunk) -> int:
+        """Return how many records can be decided on together: those before a window closes.
 
-    def admit(self, record: Record) -> Batch | None:
-        """Return the accepted batch of a record, or None for a tick.
-
-        Call :meth:`advance` with the record's time first.
+        Call :meth:`advance` with the first record's time first; it is always one of them.
         """
-        if record.damage is not None:
-            raise Rejection(
-                Reason.UNDECODABLE,
-                f"{record.damage.records} records from offset {record.damage.first_offset} cannot "
-                f"be decoded: {record.damage.why}",
-            )
-        key, value = record.key, record.value
-        if key is None and value == TICK:
-            return None
-        batch = decode_batch(self.plan, self.group, key, value)
-        assert key is not None, "a decoded batch has an id"
-        check_period(self.plan, batch.period, self.clock, self.closed_through)
-        if self.batches.contains(batch.period, key):
-            raise Rejection(Reason.DUPLICATE, DUPLICATE)
-        self.check_limits(batch.n, self.batches.accepted(batch.period))
-        self.batches.add(batch.period, key, record.offset, self._before)
-        return batch
+        later = np.flatnonzero(chunk.timestamp > self._closes_after)
+        return int(later[0]) if len(later) else len(chunk)
 
-    def check_limits(self, n: int, accepted: int) -> None:
-        """Check the plan's limits on batches.
+    def admit(self, chunk: Chunk) -> Decisions:
+        """Decide on all records of a chunk, of which only the first may have closed windows.
 
-        This check is the last one, so that a copy of an accepted batch is rejected as a duplicate,
-        also when the limit is reached.
+        Call :meth:`advance` with the first record's time first.
         """
-        limits = self.plan.limits
-        if limits is None:
-            return
-        if n > limits.batch_reports:
-            raise Rejection(
-                Reason.OVER_LIMIT,
-                f"{n} reports; the plan allows {limits.batch_reports} in a batch",
-            )
-        if accepted >= limits.batches:
-            raise Rejection(
-                Reason.OVER_LIMIT,
-                f"the partition has accepted {limits.batches} batches of this window, the most "
-                "that the plan allows",
-            )
+        clock = np.maximum(np.maximum.accumulate(chunk.timestamp), self.clock)
+        if chunk.damage is None:
+            values = Values(chunk.data, chunk.key, chunk.value)
+            decoded = decode_all(self.plan, self.group, values)
+        else:
+            lost, first, why = chunk.damage.records, chunk.damage.first_offset, chunk.damage.why
+            detail = f"{lost} records from offset {first} cannot be decoded: {why}"
+            decoded = refused(Rejection(Reason.UNDECODABLE, detail))
+        rejections = dict(decoded.rejections)
+        accepted = decoded.reports > 0
+        self._check_periods(decoded.period, clock, accepted, rejections)
+        clock_before = np.concatenate([[self._before], clock[:-1]])
+        for period in sorted(set(decoded.period[accepted].tolist())):
+            chosen = np.flatnonzero(accepted & (decoded.period == period))
+            self._admit_period(chunk, period, chosen, decoded, clock_before, rejections)
+        for index in rejections:
+            accepted[index] = False
+        self.clock = int(clock[-1])
+        return Decisions(decoded, accepted, rejections, clock)
 
-    def replay(self, record: Record) -> Batch | None:
-        """Decide again on a record that was folded before, to find its id again.
+    def replay(self, chunk: Chunk) -> None:
+        """Decide again on records that were folded before, to find their ids again.
 
         A restart uses it for the records after the resume point of a checkpoint. If it begins with
         the log's clock at that point, every decision on open windows is the same as before.
         """
-        self.advance(record.timestamp)
-        try:
-            return self.admit(record)
-        except Rejection:
-            return None
+        at = 0
+        while at < len(chunk):
+            self.advance(int(chunk.timestamp[at]))
+            part = chunk.part(at, len(chunk))
+            until = self.until_close(part)
+            self.admit(part.part(0, until))
+            at += until
 
-    @property
-    def next_close(self) -> int | None:
-        """The clock above which the next window closes, in milliseconds; None after the last."""
-        return None if self._closes_after == NEVER else self._closes_after
+    def _check_periods(
+        self,
+        period: Integers,
+        clock: Integers,
+        accepted: NDArray[np.bool_],
+        rejections: dict[int, Rejection],
+    ) -> None:
+        """Reject batches of windows that are not open; remove them from ``accepted``."""
+        plan, closed = self.plan, self.closed_through
+        possible = (period > closed) & (period < plan.windows)
+        start = (plan.start + np.where(possible, period, 0) * plan.window) * 1000
+        wrong = accepted & ~(possible & (start <= clock + plan.skew * 1000))
+        for index in np.flatnonzero(wrong).tolist():
+            try:
+                check_period(plan, int(period[index]), int(clock[index]), closed)
+            except Rejection as rejection:
+                rejections[index] = rejection
+        accepted &= ~wrong
+
+    def _admit_period(
+        self,
+        chunk: Chunk,
+        period: int,
+        chosen: Integers,
+        decoded: Decoded,
+        clock_before: Integers,
+        rejections: dict[int, Rejection],
+    ) -> None:
+        """Decide on the batches of one open window, at the indices ``chosen``."""
+        values = Values(chunk.data, chunk.key, chunk.value)
+        ids = values.rows(chunk.key[chosen], BATCH_ID_BYTES).view(np.uint64)
+        mixed = hashes(ids)
+        new = ~self.batches.known(period, ids, mixed)
+        if not (new.all() and _different(ids) and self._within(period, decoded.reports[chosen])):
+            new = self._one_by_one(period, chosen, ids, new, decoded.reports, rejections)
+        if new.any():
+            first = chosen[new][0]
+            self.batches.add_all(
+                period, ids[new], mixed[new], int(chunk.offset[first]), int(clock_before[first])
+            )
+
+    def _within(self, period: int, reports: Integers) -> bool:
+        """Return whether these batches stay within the plan's limits, whatever their order."""
+        limits = self.plan.limits
+        assert limits is not None
+        return bool(
+            reports.max() <= limits.batch_reports
+            and self.batches.accepted(period) + len(reports) <= limits.batches
+        )
+
+    def _one_by_one(
+        self,
+        period: int,
+        chosen: Integers,
+        ids: Ids,
+        new: NDArray[np.bool_],
+        reports: Integers,
+        rejections: dict[int, Rejection],
+    ) -> NDArray[np.bool_]:
+        """Decide in order on batches of one window; return which of them are accepted.
+
+        The limits are checked last, so that a copy of an accepted batch is rejected as a duplicate,
+        also when a limit is reached.
+        """
+        before, seen = self.batches.accepted(period), set[bytes]()
+        accepted = np.zeros(len(chosen), np.bool_)
+        for i, index in enumerate(chosen.tolist()):
+            key = ids[i].tobytes()
+            if not new[i] or key in seen:
+                rejections[index] = Rejection(Reason.DUPLICATE, DUPLICATE)
+                continue
+            over = self._over(int(reports[index]), before + len(seen))
+            if over:
+                rejections[index] = Rejection(Reason.OVER_LIMIT, over)
+                continue
+            seen.add(key)
+            accepted[i] = True
+        return accepted
+
+    def _over(self, n: int, accepted: int) -> str:
+        """Return which limit of the plan a batch breaks, or nothing."""
+        limits = self.plan.limits
+        assert limits is not None
+        if n > limits.batch_reports:
+            return f"{n} reports; the plan allows {limits.batch_reports} in a batch"
+        if accepted >= limits.batches:
+            return (
+                f"the partition has accepted {limits.batches} batches of this window, the most "
+                "that the plan allows"
+            )
+        return ""
+
+
+def _different(ids: Ids) -> bool:
+    """Return whether even the first halves of all ids are different; those of random ids are."""
+    words = np.sort(ids[:, 0])
+    return not (words[1:] == words[:-1]).any()

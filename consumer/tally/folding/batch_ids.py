@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +35,6 @@ _BLOCK = 1 << 16
 _FEW = 16
 
 _TABLES = np.frombuffer(os.urandom(ID_BYTES * 256 * 8), np.uint64).reshape(ID_BYTES, 256)
-_ROWS: list[list[int]] = _TABLES.tolist()
 _OCTETS = np.arange(ID_BYTES)
 # Up to so many ids, a few operations on large arrays are faster than many on small ones.
 _FEW_HASHED = 256
@@ -59,17 +57,8 @@ def hashes(ids: Ids) -> Words:
     return mixed
 
 
-@lru_cache(maxsize=64)
-def _hash(batch_id: bytes) -> int:
-    """Return the hash of one id, as :func:`hashes` does; a new id is looked up, and then added."""
-    mixed = 0
-    for row, octet in zip(_ROWS, batch_id, strict=True):
-        mixed ^= row[octet]
-    return mixed
-
-
 class BatchIds:
-    """A set of ids of 16 bytes, for single ids and for arrays of them.
+    """A set of ids of 16 bytes, for arrays of them.
 
     The ids stand in the order in which they were added. A hash table with open addressing and
     linear probing has one entry of 32 bits for each id: its position plus 1 in the low bits, and in
@@ -88,10 +77,6 @@ class BatchIds:
         """Yield the ids in the order in which they were added; the set must not change."""
         for at in range(0, len(self._ids), ID_BYTES):
             yield bytes(self._ids[at : at + ID_BYTES])
-
-    def __contains__(self, batch_id: bytes) -> bool:
-        mixed = _hash(batch_id)
-        return self._find(batch_id, self._start(mixed), self._tag(mixed))
 
     def contains(self, ids: Ids, mixed: Words | None = None) -> NDArray[np.bool_]:
         """Return whether each id is in the set: shape (n,). Expected cost: O(n)."""
@@ -118,13 +103,6 @@ class BatchIds:
         kept = as_ids(self._ids)[(entries & self._position_mask).astype(np.int64) - 1]
         equal: NDArray[np.bool_] = (kept[:, 0] == ids[:, 0]) & (kept[:, 1] == ids[:, 1])
         return equal
-
-    def add(self, batch_id: bytes) -> None:
-        """Add an id that is not in the set."""
-        self._ids += batch_id
-        if not self._grown():
-            mixed = _hash(batch_id)
-            self._put(self._start(mixed), self._tag(mixed) | len(self))
 
     def add_all(self, ids: Ids, mixed: Words | None = None) -> None:
         """Add different ids that are not in the set. Amortised expected cost: O(n)."""
@@ -193,14 +171,8 @@ class BatchIds:
 
     # The high half of a hash gives the first slot, the low half the tag.
 
-    def _start(self, mixed: int) -> int:
-        return (mixed >> 32) * self._size >> 32
-
     def _starts(self, mixed: Words) -> _Indices:
         return ((mixed >> np.uint64(32)) * np.uint64(self._size) >> np.uint64(32)).astype(np.int64)
-
-    def _tag(self, mixed: int) -> int:
-        return mixed & int(self._tag_mask)
 
     def _tags(self, mixed: Words) -> NDArray[np.uint32]:
         return mixed.astype(np.uint32) & self._tag_mask

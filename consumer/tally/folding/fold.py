@@ -1,18 +1,17 @@
-"""Counts one input partition, record by record. The state of this counting is called a fold."""
+"""Counts one input partition. The state of this counting is called a fold."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.broker.transport import Chunk, Record
+from calmstream.broker.transport import Chunk
 from calmstream.common.errors import FatalError, Reason, Rejection
 from calmstream.consumer.tally.folding.admission import AdmissionControl
-from calmstream.consumer.tally.folding.chunk_admission import MIN_RECORDS, admit_chunk, until_close
 from calmstream.consumer.tally.folding.windows import window_of_clock
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
@@ -198,75 +197,34 @@ class PartitionFold:
         """The ids of the accepted batches of each open window; a copy."""
         return self._admission.batches.snapshot()
 
-    def fold(self, record: Record) -> Outcome:
-        """Apply the next record. Offsets must increase and may have gaps."""
-        self._require_new(record.offset)
-        windows = self._admission.advance(record.timestamp)
-        closed = tuple(self._close(window, record.offset) for window in windows)
-        self._next_offset = record.offset + 1
-        try:
-            batch = self._admission.admit(record)
-        except Rejection as rejection:
-            rejects = self._reject(rejection.reason, self.clock)
-            return Outcome(rejection=rejection, closed=closed, rejects=rejects)
-        if batch is None:
-            return Outcome(closed=closed)
-        self._window(batch.period).count(batch)
-        return Outcome(reports=batch.n, closed=closed, period=batch.period)
-
-    def _require_new(self, offset: int) -> None:
-        if offset < self._next_offset:
-            raise ValueError(f"offset {offset} is below {self._next_offset}")
-
     def fold_chunk(self, chunk: Chunk, first: int = 0) -> ChunkOutcome:
-        """Apply records of a chunk from index ``first`` on, with the results of :meth:`fold`.
+        """Apply records of a chunk from index ``first`` on. Offsets must increase, with any gaps.
 
         It stops before the next record that closes windows, so that the caller can write what
         results before it continues; at least one record is applied. The records' times must have
         been checked by :func:`.admission.check_append_time`.
         """
-        if len(chunk) - first < MIN_RECORDS:
-            return self._fold_few(chunk, first, len(chunk))
+        offset = int(chunk.offset[first])
+        if offset < self._next_offset:
+            raise ValueError(f"offset {offset} is below {self._next_offset}")
+        windows = self._admission.advance(int(chunk.timestamp[first]))
+        closed = tuple(self._close(window, offset) for window in windows)
         part = chunk.part(first, len(chunk))
-        until = until_close(self._admission, part)
-        if until < MIN_RECORDS:
-            return self._fold_few(chunk, first, first + max(until, 1))
-        part = part.part(0, until)
-        self._require_new(int(part.offset[0]))
+        part = part.part(0, self._admission.until_close(part))
         self._next_offset = int(part.offset[-1]) + 1
-        decisions = admit_chunk(self._admission, part)
+        decisions = self._admission.admit(part)
         for joined in decisions.decoded.joined:
             self._count_joined(joined.only(decisions.accepted[joined.record]))
+        reports = np.where(decisions.accepted, decisions.decoded.reports, 0)
+        period = np.where(decisions.accepted, decisions.decoded.period, 0)
         special = {
             first + index: self._rejected(rejection, int(decisions.clock[index]))
             for index, rejection in sorted(decisions.rejections.items())
         }
-        kept = decisions.accepted
-        return ChunkOutcome(
-            first + until,
-            np.where(kept, decisions.decoded.reports, 0),
-            np.where(kept, decisions.decoded.period, 0),
-            special,
-        )
-
-    def _fold_few(self, chunk: Chunk, first: int, stop: int) -> ChunkOutcome:
-        """Apply records below ``stop`` one by one, up to the next one that closes windows."""
-        outcomes: list[Outcome] = []
-        for record in chunk.part(first, stop).records():
-            if outcomes and self._admission.closes(record.timestamp):
-                break
-            outcomes.append(self.fold(record))
-        special = {
-            first + index: outcome
-            for index, outcome in enumerate(outcomes)
-            if outcome.closed or outcome.rejection is not None
-        }
-        return ChunkOutcome(
-            first + len(outcomes),
-            np.array([outcome.reports for outcome in outcomes], np.int64),
-            np.array([outcome.period or 0 for outcome in outcomes], np.int64),
-            special,
-        )
+        if closed:
+            own = Outcome(int(reports[0]), period=int(period[0]) if reports[0] else None)
+            special = {first: replace(special.pop(first, own), closed=closed), **special}
+        return ChunkOutcome(first + len(part), reports, period, special)
 
     def _count_joined(self, joined: Joined) -> None:
         for period in set(joined.period.tolist()):

@@ -37,7 +37,7 @@ from calmstream.estimators.wire.state import (
 from tests.brokers.segments import Stored
 from tests.support.service.admission_recount import Recount
 from tests.support.service.running import until
-from tests.support.tally import body, names_of, small_plan
+from tests.support.tally import body, fold_one, names_of, small_plan
 
 pytestmark = pytest.mark.kafka
 
@@ -198,7 +198,7 @@ def check(plan: Plan, broker: KafkaBroker, names: TopicNames, sent: int) -> None
         ]
         fold = PartitionFold.start(plan, group, infos[topic].id)
         for record in log:
-            outcome = fold.fold(record)
+            outcome = fold_one(fold, record)
             for window in outcome.closed:
                 expected[group, number, window.window] = encode_closed(plan, window)
             if outcome.rejection is not None:
