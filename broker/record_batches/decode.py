@@ -2,7 +2,6 @@
 
 Neighbouring uncompressed batches with the same leader epoch are decoded together in array
 operations, which is much faster than batch by batch. Such a sequence of batches is called a *run*.
-The records of a short run are decoded one by one if they are usual ones.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from calmstream.broker.record_batches.batch_header import (
     batch_headers,
 )
 from calmstream.broker.record_batches.codecs import MAX_BYTES, NotDecompressible, decompress
-from calmstream.broker.record_batches.few_records import MAX_RECORDS as FEW_RECORDS
-from calmstream.broker.record_batches.few_records import Row, read_few
 from calmstream.broker.record_batches.record_fields import Fields, Flags, read_fields, record_spans
 
 MAX_RECORDS = 1 << 16
@@ -220,12 +217,6 @@ class _Run:
         batches, sizes = self._batches, self._sizes
         if not batches:
             return
-        if len(self._starts) <= FEW_RECORDS:
-            rows = read_few(self._data, batches, sizes, self._starts, self._ends)
-            if rows is not None:
-                self._clear()
-                yield _few_columns(self._data, rows, batches[-1], self._from)
-                return
         table = _Table.decode(self._data, batches, sizes, self._starts, self._ends)
         self._clear()
         first = 0
@@ -236,23 +227,6 @@ class _Run:
             if i < len(batches):
                 yield _damaged(batches[i], self._data, _BAD_FIELD)
             first = i + 1
-
-
-def _few_columns(data: bytes, rows: list[Row], last: BatchHeader, from_offset: int) -> Columns:
-    """Return the records of a run that ends with the batch ``last``."""
-    rows = [row for row in rows if row.offset >= from_offset]
-    spans = np.array([row.spans for row in rows], np.int64).reshape(-1, 3, 2)
-    return Columns(
-        data,
-        np.array([row.offset for row in rows], np.int64),
-        np.array([row.timestamp for row in rows], np.int64),
-        np.ones(len(rows), np.bool_),
-        spans[:, 0],
-        spans[:, 1],
-        spans[:, 2],
-        next_offset=last.last_offset + 1,
-        leader_epoch=last.leader_epoch,
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

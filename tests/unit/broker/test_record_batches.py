@@ -22,12 +22,10 @@ from calmstream.broker.record_batches import (
     CorruptBatch,
     Damaged,
     as_chunk,
-    decode,
     decode_batches,
 )
 from calmstream.broker.record_batches.codecs import MAX_BYTES
 from calmstream.broker.record_batches.decode import MAX_RECORDS
-from calmstream.broker.record_batches.few_records import read_few
 from calmstream.broker.record_headers import MAX_HEADERS
 from calmstream.broker.transport import Partition, Record
 from tests.support.batch_reading import slow_reading
@@ -381,62 +379,6 @@ def test_the_columns_are_what_a_slow_reading_gives(attributes: int) -> None:
                 for delta, time, key, value, _ in expected
             ]
     assert min(verdicts.values()) > 500  # both kinds were tried
-
-
-def short_runs() -> Iterator[bytes]:
-    """Return runs of few records, most of them valid; the seed is fixed."""
-    random = np.random.default_rng(23)
-    for _ in range(800):
-        data, offset = b"", int(random.integers(0, 1 << 40))
-        for _ in range(int(random.integers(1, 5))):
-            size = int(random.integers(0, 9))
-            rows = [
-                Row(
-                    None if random.random() < 0.1 else random.bytes(int(random.integers(0, 99))),
-                    None if random.random() < 0.1 else random.bytes(16),
-                    headers=[(b"h", b"x")] if random.random() < 0.1 else [],
-                    time_delta=int(random.integers(-5, 1 << int(random.integers(1, 33)))),
-                )
-                for _ in range(size)
-            ]
-            plain = bytearray(encode_rows(rows))
-            if plain and random.random() < 0.1:
-                plain[int(random.integers(0, len(plain)))] = int(random.integers(0, 256))
-            gap = int(random.integers(0, 3))
-            data += frame(
-                bytes(plain),
-                size,
-                base_offset=offset,
-                last_delta=max(size - 1, 0) + gap,
-                max_time=int(random.integers(0, 1 << 50)),
-                attributes=APPEND_TIME if random.random() < 0.95 else 0,
-            )
-            offset += max(size, 1) + gap
-        yield data
-
-
-def shown(piece: Columns | Damaged) -> list[Any]:
-    """Return all fields of a piece as plain objects."""
-    fields = [getattr(piece, name) for name in piece.__slots__]
-    return [(f.dtype, f.tolist()) if isinstance(f, np.ndarray) else f for f in fields]
-
-
-def test_few_records_are_read_one_by_one_as_in_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    read_alone = 0
-
-    def counted(*given: Any) -> Any:
-        nonlocal read_alone
-        rows = read_few(*given)
-        read_alone += rows is not None
-        return rows
-
-    for data in short_runs():
-        start = int.from_bytes(data[:8]) + 3
-        monkeypatch.setattr(decode, "read_few", lambda *_: None)
-        expected = [shown(piece) for piece in decode_batches(data, start)]
-        monkeypatch.setattr(decode, "read_few", counted)
-        assert [shown(piece) for piece in decode_batches(data, start)] == expected
-    assert 200 < read_alone < 700  # both ways were tried
 
 
 @pytest.mark.parametrize(
