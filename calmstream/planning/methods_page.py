@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from rich.table import Table as Grid
 
+from calmstream.common.errors import PlanError
+from calmstream.estimators import methods
 from calmstream.terminal import Console
 
 LOCAL, EVALUATION, CENTRAL = "local", "evaluation only", "central"
@@ -330,8 +332,17 @@ local hashing.
 
 
 def method_note(name: str) -> MethodNote:
-    """Return the note of a method; every registered method has one."""
-    return _BY_NAME[name]
+    """Return the note of a method; of another package's it says what that method's class says.
+
+    Raises:
+        PlanError: the method's package cannot be used.
+    """
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    method = type(methods.get(name))
+    says = (method.__doc__ or "see its package").strip().partition("\n")[0]
+    model = EVALUATION if method.baseline else LOCAL
+    return MethodNote(name, model, says, "", "", f"package {method.__module__}", expected="")
 
 
 def page() -> str:
@@ -351,6 +362,13 @@ def grid() -> Grid:
         table.add_column(title)
     for n in NOTES:
         table.add_row(n.name, n.model, n.asks, _recovers(n), n.take)
+    for name in sorted(set(methods.names()) - set(_BY_NAME)):
+        try:
+            n = method_note(name)
+        except PlanError as error:
+            table.add_row(name, "", str(error), "", "")
+        else:
+            table.add_row(n.name, n.model, n.asks, _recovers(n), n.source)
     return table
 
 

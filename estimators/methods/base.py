@@ -1,9 +1,9 @@
 """The contract of every local method: a design of what is collected, and a recovery of tables.
 
 A view is what a device reports on, usually a few attributes. A group is a set of devices that
-choose among the same views and share a mechanism. A new method is a new file beside this one and
-one line in the registry; planning, devices, the stream, publishing and evaluation use only this
-protocol.
+choose among the same views and share a mechanism. A new method is a class and an entry point, here
+or in another package (`examples/one_way`); planning, devices, the stream, publishing and evaluation
+use only this protocol.
 """
 
 from __future__ import annotations

@@ -1,0 +1,115 @@
+"""A method in a package of its own: found by its entry point, used by every command."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.support.service.processes import Process, until
+
+ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "examples" / "one_way"
+TABLE = "colour,size\n" + "red,s\nred,m\nblue,m\ngreen,l\n" * 50
+PLAN = "plan t.csv --epsilon 2 --users 4000 --k 2 --name n --purpose p --owner o --window 60s"
+
+
+def installed(site: Path, name: str, points: dict[str, str]) -> None:
+    """Write what an installer writes about a package with entry points."""
+    about = site / f"{name}-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = [f"{key} = {value}" for key, value in points.items()]
+    (about / "entry_points.txt").write_text("\n".join(["[calmstream.methods]", *lines, ""]))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder of installed packages with the example."""
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
+    site = tmp_path / "site"
+    installed(site, "one_way", project["entry-points"]["calmstream.methods"])
+    shutil.copy(EXAMPLE / "one_way.py", site)
+    (tmp_path / "t.csv").write_text(TABLE)
+    return site
+
+
+def paths(site: Path) -> dict[str, str]:
+    return {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
+
+
+def run(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "calmstream", *words],
+        cwd=site.parent,
+        env=os.environ | paths(site) | {"COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+
+
+def test_it_is_planned_and_evaluated(site: Path) -> None:
+    planned = run(site, *PLAN.split(), "--method", "one-way", "--out", "plan.json")
+    assert planned.returncode == 0, planned.stderr
+    plan = json.loads((site.parent / "plan.json").read_text())
+    assert plan["method"]["name"] == "one-way"
+    assert [group["views"][0]["attributes"] for group in plan["groups"]] == [[0], [1]]
+    words = "evaluate t.csv --method one-way,uniform --epsilon 2 --k 1 --users 4000 --repeats 4"
+    measured = run(site, *words.split(), "--json")
+    assert measured.returncode == 0, measured.stderr
+    ours, even = (json.loads(line) for line in measured.stdout.splitlines())
+    assert ours["sse_mean"] < even["sse_mean"] / 5
+    assert 0.8 <= ours["coverage"] <= 1.0
+    assert "one-way" in run(site, "plan", "--methods").stdout
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_it_is_collected_over_kafka_and_published(site: Path, kafka_bootstrap: str) -> None:
+    times = ["--window", "10s", "--grace", "2s", "--lifetime", "10m"]
+    plan = [*PLAN.replace(" --window 60s", "").split(), *times, "--out", "plan.json"]
+    planned = run(site, *plan, "--method", "one-way")
+    assert planned.returncode == 0, planned.stderr
+    where = ["--plan", "plan.json", "--bootstrap", kafka_bootstrap]
+    where += ["--namespace", f"one-way-{secrets.token_hex(4)}"]
+    assert run(site, "topics", *where).returncode == 0
+    at = ["--plan", site.parent / "plan.json", *where[2:]]
+    worker = Process(site.parent / "worker.log", "consume", *at, settings=paths(site))
+    try:
+        sent = run(site, "produce", *where, "--records", "t.csv", "--windows", "1")
+        assert sent.returncode in {0, 3}, sent.stderr
+        asked = ["query", *where, "--attributes", "colour,size", "--format", "json"]
+        until("a final is there", lambda: run(site, *asked).returncode == 0, 180, 1.0)
+        shown = json.loads(run(site, *asked).stdout)
+    finally:
+        worker.kill()
+    assert "one-way" in (site.parent / "plan.json").read_text()
+    assert shown["reports"] > 0, worker.tail()
+
+
+def test_a_package_that_cannot_be_used_harms_no_other(site: Path) -> None:
+    (site / "broken.py").write_text("raise RuntimeError('half installed')")
+    installed(site, "broken", {"broken": "broken:Method", "twice": "broken:A"})
+    installed(site, "second", {"twice": "broken:B"})
+    for name, why in {
+        "broken": "'broken' of the package broken cannot be loaded: RuntimeError: half installed",
+        "twice": "'twice' is stated by broken and second; remove one",
+        "absent": "unknown method 'absent'",
+    }.items():
+        refused = run(site, *PLAN.split(), "--method", name)
+        assert refused.returncode == 2
+        assert why in refused.stderr
+        assert "Traceback" not in refused.stderr
+    shown = run(site, "plan", "--methods")
+    assert shown.returncode == 0, shown.stderr
+    assert "half installed" in shown.stdout
+    assert run(site, *PLAN.split(), "--method", "one-way").returncode == 0
