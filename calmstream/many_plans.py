@@ -248,6 +248,7 @@ class ManyPlans:
                 shared,
                 self._clock,
                 SinkMetrics(metrics),
+                check_seconds=self._scaled(config).topic_check_seconds,
                 retry_seconds=config.retry_seconds,
             )
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.topic_watch import TopicWatch
+from calmstream.broker.topic_watch import EVERY_SECONDS, TopicWatch
 from calmstream.broker.transport import Partition, Reader, Record, Topics
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import MissingTopic, RecoverableError
@@ -97,6 +97,7 @@ def watch_of_snapshots(
     topics: Topics,
     clock: Clock,
     *,
+    every_seconds: float = EVERY_SECONDS,
     retry_seconds: float | None = None,
 ) -> TopicWatch:
     """Return the watch of a reader of results, which may not read settings.
@@ -105,4 +106,12 @@ def watch_of_snapshots(
         RecoverableError: the broker does not answer.
     """
     found = topics.describe([names.snapshots], ())
-    return TopicWatch(plan, names, topics, found, clock, retry_seconds=retry_seconds)
+    return TopicWatch(
+        plan,
+        names,
+        topics,
+        found,
+        clock,
+        every_seconds=every_seconds,
+        retry_seconds=retry_seconds,
+    )

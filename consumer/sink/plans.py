@@ -82,6 +82,7 @@ class PlanSink:
         target: the common target.
         clock: measures pauses.
         metrics: the metrics of the plan.
+        check_seconds: time between two checks of the snapshots topic.
         retry_seconds: maximum time for which calls to the broker may fail. Calls to the target are
             repeated without limit.
     """
@@ -95,8 +96,10 @@ class PlanSink:
         clock: Clock,
         metrics: SinkMetrics,
         *,
+        check_seconds: float,
         retry_seconds: float,
     ) -> None:
+        self._check_seconds = check_seconds
         self._plan = plan
         self._broker = broker
         self._names = names
@@ -123,6 +126,7 @@ class PlanSink:
             self._names,
             topics,
             self._clock,
+            every_seconds=self._check_seconds,
             retry_seconds=self._retry_seconds,
         )
 

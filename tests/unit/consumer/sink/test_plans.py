@@ -6,12 +6,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 from prometheus_client import CollectorRegistry
 
 from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.topic_watch import TopicWatch
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import InvalidInput, RecoverableError
 from calmstream.common.settings import load
@@ -189,6 +191,23 @@ def test_all_plans_are_stored_in_one_target_and_a_missing_topic_concerns_one(
     until("three is out of quarantine", lambda: running.metric(QUARANTINED, THREE) == 0, 30)
     assert where.results() == topics.rows(ONE, TWO, THREE)
     assert not target.overlapped
+
+
+def test_all_plans_together_look_at_one_topic_a_second(
+    run: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = [replace(ONE, name=f"plan-{number}") for number in range(12)]
+    topics, every = Topics(*plans), list[float]()
+    real = module.watch_of_snapshots
+
+    def noted(*given: Any, every_seconds: float, **more: Any) -> TopicWatch:
+        every.append(every_seconds)
+        return real(*given, every_seconds=every_seconds, **more)
+
+    monkeypatch.setattr(module, "watch_of_snapshots", noted)
+    run(topics, *plans)
+    until("all have started", lambda: len(every) == len(plans), 30)
+    assert set(every) == {12.0}
 
 
 def test_a_plan_that_is_removed_and_put_back_loses_and_doubles_nothing(
