@@ -22,6 +22,7 @@ from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
 from calmstream.consumer.runtime.read_topics import read_span_chunks, read_whole
 from calmstream.consumer.tally.folding.admission import AdmissionControl
 from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.consumer.tally.monitoring.log_ends import lost_records
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.state import PartitionState, decode_state, partition_key
 
@@ -212,11 +213,7 @@ def check_log(
             "a new output namespace or make a new plan"
         )
     if log_end < state.next_offset:
-        raise FatalError(
-            f"{partition}: the log ends at {log_end}, but it was counted up to "
-            f"{state.next_offset}: the broker lost records; restore its log, or count what is left "
-            "into a new output namespace"
-        )
+        raise lost_records(partition, log_end, state.next_offset)
 
 
 def _next_offset(_partition: Partition, value: bytes) -> int:

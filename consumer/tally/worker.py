@@ -116,7 +116,8 @@ class TallyWorker:
         running.topic_watch.turn()
         self.health.watched(running.topic_watch)
         assigned = running.assigned
-        running.observers.ends.turn(assigned.folds.keys() | assigned.awaiting_restore)
+        counted = {partition: fold.next_offset for partition, fold in assigned.folds.items()}
+        running.observers.ends.turn(dict.fromkeys(assigned.awaiting_restore, 0) | counted)
         ticks = running.ticker.turn(assigned.folds, running.liveness.at_end)
         context.metrics.inc(m.TICKS, ticks)
         running.back_pressure.apply()

@@ -4,6 +4,9 @@ Fetches report the end of a log too, but not always. If the leader of a partitio
 partition was read to its end, fetches look as if no records had been sent; a request without an
 answer shows the failure. And if a member loses an idle partition and gets it back, fetches do not
 report its end again.
+
+If a replica without the newest records becomes the leader, fetches may look the same again; an end
+below what was counted shows that records were lost.
 """
 
 from __future__ import annotations
@@ -13,10 +16,22 @@ from collections.abc import Collection, Mapping
 
 from calmstream.broker.transport import Partition, Topics
 from calmstream.common.clock import Clock
-from calmstream.common.errors import CalmstreamError
+from calmstream.common.errors import CalmstreamError, FatalError
 
 _AGAIN_SECONDS = 10.0
 """Longest time until the next request after one that was not answered."""
+
+
+_TIMES = 2
+"""Answers that show an end below what was counted, until records count as lost."""
+
+
+def lost_records(partition: Partition, end: int, counted: int) -> FatalError:
+    """Return the error about a log that is shorter than what was counted of it."""
+    return FatalError(
+        f"{partition}: the log ends at {end}, but it was counted up to {counted}: the broker lost "
+        "records; restore its log, or count what is left into a new output namespace"
+    )
 
 
 class EndWatch:
@@ -40,14 +55,26 @@ class EndWatch:
         self._lock = threading.Lock()
         self._ends: dict[Partition, int] = {}
         self._unreachable: frozenset[Partition] = frozenset()
+        # How often in a row a log was too short, with its end and what was counted then.
+        self._short: dict[Partition, tuple[int, int, int]] = {}
 
-    def turn(self, partitions: Collection[Partition]) -> None:
-        """Begin a request if one is due. Called often, with the owned partitions; never blocks."""
+    def turn(self, counted: Mapping[Partition, int]) -> None:
+        """Begin a request if one is due. Called often; never blocks.
+
+        Args:
+            counted: of each owned partition the offset below which its records are counted.
+
+        Raises:
+            FatalError: a log ends below what was counted of it.
+        """
+        for partition, (times, end, offset) in list(self._short.items()):
+            if times >= _TIMES and partition in counted:
+                raise lost_records(partition, end, offset)
         now = self._clock.monotonic()
         if now >= self._next and (self._request is None or not self._request.is_alive()):
             self._next = now + self._every
             self._request = threading.Thread(
-                target=self._update, args=(frozenset(partitions),), name="ends", daemon=True
+                target=self._update, args=(dict(counted),), name="ends", daemon=True
             )
             self._request.start()
 
@@ -77,10 +104,12 @@ class EndWatch:
             self._unreachable |= frozenset(partitions)
             self._ends = {p: end for p, end in self._ends.items() if p not in self._unreachable}
 
-    def _update(self, partitions: frozenset[Partition]) -> None:
+    def _update(self, counted: dict[Partition, int]) -> None:
         """Request the ends of all partitions together and, if that fails, of each alone."""
+        partitions = frozenset(counted)
         ends = self._fetch_ends(partitions)
         if ends is not None:
+            self._judge(ends, counted)
             with self._lock:
                 self._ends, self._unreachable = _larger(self._ends, ends), frozenset()
             return
@@ -92,12 +121,20 @@ class EndWatch:
             self._unreachable &= partitions
         for partition in sorted(partitions):
             end = self._fetch_ends(frozenset((partition,)))
+            self._judge(end or {}, counted)
             with self._lock:
                 if end is None:
                     self._unreachable |= {partition}
                 else:
                     self._ends = _larger(self._ends, end)
                     self._unreachable -= {partition}
+
+    def _judge(self, ends: Mapping[Partition, int], counted: Mapping[Partition, int]) -> None:
+        """Note which logs end below what was counted when the request began."""
+        for partition, end in ends.items():
+            times = self._short.pop(partition, (0, 0, 0))[0]
+            if end < counted[partition]:
+                self._short[partition] = times + 1, end, counted[partition]
 
     def _fetch_ends(self, partitions: frozenset[Partition]) -> dict[Partition, int] | None:
         """Return the ends, or None if the broker does not answer."""

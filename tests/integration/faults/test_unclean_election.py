@@ -29,6 +29,7 @@ UNCLEAN = {
     "unclean.leader.election.enable": "true",
     "unclean.leader.election.interval.ms": "1000",  # a partition without a leader: 5 min by default
     "replica.lag.time.max.ms": "2000",
+    "offsets.topic.replication.factor": "3",  # the group outlives each broker
 }
 
 

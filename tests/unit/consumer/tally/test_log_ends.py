@@ -55,11 +55,11 @@ def test_ends_are_asked_for_after_the_interval_and_not_before() -> None:
     ends, clock = Ends(), ManualClock()
     watch = EndWatch(ends, clock, 10.0)  # type: ignore[arg-type]
     clock.advance(9)
-    watch.turn([ONE])
+    watch.turn({ONE: 0})
     assert ends.asked == 0
     assert watch.end(ONE) is None
     clock.advance(1)
-    watch.turn([ONE])
+    watch.turn({ONE: 0})
     soon("an answer", lambda: watch.end(ONE) == 7)
     assert watch.end(OTHER) is None
 
@@ -69,7 +69,7 @@ def test_the_interval_starts_again_at_every_request() -> None:
     watch = EndWatch(ends, clock, 10.0)  # type: ignore[arg-type]
     for seconds, asked in ((10, 1), (9, 1), (1, 2), (9, 2)):
         clock.advance(seconds)
-        watch.turn([ONE])
+        watch.turn({ONE: 0})
         soon("no request", lambda: not watch._request.is_alive())
         assert ends.asked == asked
 
@@ -79,14 +79,14 @@ def test_the_partition_that_does_not_answer_is_found_among_those_that_do() -> No
     ends.dead = {OTHER}
     watch = EndWatch(ends, clock, 1.0)  # type: ignore[arg-type]
     clock.advance(1)
-    watch.turn([ONE, OTHER])
+    watch.turn({ONE: 0, OTHER: 0})
     soon("the silent one", lambda: watch.unreachable(OTHER) and not watch.unreachable(ONE))
     assert watch.end(ONE) == 7
     ends.dead = set()
 
     def answered() -> bool:
         clock.advance(1)
-        watch.turn([ONE, OTHER])
+        watch.turn({ONE: 0, OTHER: 0})
         return not watch.unreachable(OTHER)
 
     soon("an answer", answered)
@@ -98,7 +98,7 @@ def test_a_question_that_hangs_holds_up_nothing_and_is_not_repeated_meanwhile() 
     watch = EndWatch(ends, clock, 1.0)  # type: ignore[arg-type]
     for _ in range(20):
         clock.advance(1)
-        watch.turn([ONE])
+        watch.turn({ONE: 0})
     soon("asked", lambda: ends.asked == 1)
     ends.hold.set()
     soon("an answer", lambda: watch.end(ONE) == 7)
@@ -111,7 +111,7 @@ def test_a_partition_marked_unreachable_is_reachable_only_after_the_next_answer(
 
     def asked() -> bool:
         clock.advance(1)
-        watch.turn([ONE, OTHER])
+        watch.turn({ONE: 0, OTHER: 0})
         return watch.reachable(OTHER)
 
     assert not watch.reachable(OTHER), "never asked"
@@ -119,7 +119,7 @@ def test_a_partition_marked_unreachable_is_reachable_only_after_the_next_answer(
     await_requests()
     ends.hold.clear()  # a question is under way, and not about the unreachable one
     clock.advance(1)
-    watch.turn([ONE])
+    watch.turn({ONE: 0})
     watch.mark_unreachable([OTHER])
     assert (watch.unreachable(OTHER), watch.end(OTHER)) == (True, None)
     ends.hold.set()
@@ -127,6 +127,18 @@ def test_a_partition_marked_unreachable_is_reachable_only_after_the_next_answer(
     assert watch.end(ONE) == 7
     assert not watch.reachable(OTHER), "nobody has asked it since"
     soon("an answer", asked)
+
+
+def test_a_log_that_ends_below_what_was_counted_is_an_error_at_the_second_answer() -> None:
+    ends, clock = Ends(), ManualClock()
+    watch = EndWatch(ends, clock, 1.0)  # type: ignore[arg-type]
+    for counted in (8, 7, 8, 8):  # the log ends at 7; one answer alone may be a late one
+        clock.advance(1)
+        watch.turn({ONE: counted, OTHER: 7})
+        soon("an answer", lambda: not watch._request.is_alive())
+    with pytest.raises(FatalError, match="ends at 7, but it was counted up to 8: the broker lost"):
+        watch.turn({ONE: 8, OTHER: 7})
+    watch.turn({OTHER: 7})
 
 
 def turns_with_answers(stage: Stage, turn: Callable[[], None], count: int) -> None:
@@ -162,4 +174,19 @@ def test_an_idle_worker_without_a_leader_reports_it_and_then_stops(
     assert worker.health.live() == Verdict(False, f"{stage.input()} stands still")
     with pytest.raises(FatalError, match="has not advanced for 20 s and is not at its end"):
         turns_with_answers(stage, worker.turn, 20)
+    worker.abandon()
+
+
+def test_a_worker_whose_log_lost_records_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = small_plan(windows=1, window=3600)
+    stage = Stage(plan, {"topic_check_seconds": 2.0})
+    worker = stage.worker()
+    for number in range(3):
+        stage.batch(0, [1], number=number)
+    stage.turns(worker, count=10, step=0.1)
+    assert sample(worker, "reports_accepted_total") == 3
+    lost = {stage.input(): 1}
+    monkeypatch.setattr(worker.running.clients.topics, "log_ends", lambda _: lost)
+    with pytest.raises(FatalError, match="ends at 1, but it was counted up to"):
+        turns_with_answers(stage, worker.turn, 10)
     worker.abandon()
