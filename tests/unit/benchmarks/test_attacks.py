@@ -16,7 +16,7 @@ def test_attacks_that_are_held() -> None:
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "2 of 2 held"
-    assert "over_limit: 65536 reports" in done.stdout
+    assert "over_limit: 65535 reports" in done.stdout
 
 
 def test_an_attack_without_a_verdict_counts_as_broken() -> None:
