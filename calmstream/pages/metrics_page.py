@@ -44,9 +44,6 @@ SECTIONS: tuple[tuple[str, str, tuple[MetricDefinition, ...]], ...] = (
     ),
 )
 
-ALL_METRICS = tuple(definition for _, _, part in SECTIONS for definition in part)
-"""All metrics of all processes."""
-
 _HEAD = """\
 # Metrics
 

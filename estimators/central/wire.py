@@ -139,25 +139,6 @@ def _check_room(plan: CentralPlan) -> None:
         )
 
 
-def encode_raw(
-    plan: CentralPlan, users: Sequence[object], columns: Sequence[Sequence[object]]
-) -> bytes:
-    """Return the body of one batch, with the records that have a user.
-
-    Raises:
-        InvalidInput: no record has one, or one batch cannot hold them all.
-    """
-    size = min(max(len(users), 1), MAX_BATCH_RECORDS)
-    bodies = list(encode_batches(plan, users, columns, size))
-    if len(bodies) != 1:
-        raise InvalidInput(
-            "no record has a user"
-            if not bodies
-            else "a batch of raw records is too large: send fewer at once"
-        )
-    return bodies[0][1]
-
-
 def _body(plan: CentralPlan, users: Sequence[str], columns: Sequence[Sequence[object]]) -> bytes:
     texts = ([value_text(value) or None for value in column] for column in columns)
     return orjson.dumps(

@@ -9,7 +9,6 @@ are linear transforms of each other: ``theta = Phi^T pi`` and ``pi = Phi theta /
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations
 
@@ -77,10 +76,3 @@ def interactions(attributes: int) -> list[tuple[int, ...]]:
     """Return all non-empty sets of positions below ``attributes``, small sets first."""
     sizes = range(1, attributes + 1)
     return [axes for size in sizes for axes in combinations(range(attributes), size)]
-
-
-def table_of(coefficients: Floats, shape: Sequence[int]) -> Floats:
-    """Return the table with these coefficients, which sums to 1: shape (cells,)."""
-    design = contrasts(tuple(shape))
-    table: Floats = (1.0 + design @ coefficients) / len(design)
-    return table

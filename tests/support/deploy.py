@@ -16,7 +16,7 @@ import orjson
 import pytest
 import yaml
 
-from calmstream.pages.metrics_page import ALL_METRICS
+from calmstream.pages.metrics_page import SECTIONS
 
 try:
     from yaml import CSafeLoader as SafeLoader  # ten times as fast, where libyaml exists
@@ -28,6 +28,7 @@ DEPLOY = ROOT / "deploy"
 RULES = DEPLOY / "prometheus" / "rules.yaml"
 HELM = DEPLOY / "helm"
 CHART = HELM / "calmstream"
+ALL_METRICS = tuple(metric for _, _, part in SECTIONS for metric in part)
 _METRIC = re.compile(r"\bcalmstream_[a-z0-9_]+")
 
 

@@ -81,8 +81,3 @@ def problem(
     return answer.problem(
         _KINDS, reason, detail, retry_after=retry_after, headers=headers, **members
     )
-
-
-def status_of(reason: Problem) -> int:
-    """Return the HTTP status of a problem."""
-    return _KINDS[reason].status

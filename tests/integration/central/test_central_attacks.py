@@ -27,7 +27,7 @@ from calmstream.consumer.central.metrics import CentralMetrics
 from calmstream.consumer.central.subscribe import CentralRelease, subscribe_releases
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.estimators.central.plan import CentralPlan
-from calmstream.estimators.central.wire import encode_raw
+from calmstream.estimators.central.wire import encode_batches
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.pages.central_watch import lines
 from calmstream.producer.central.submit import submit
@@ -294,7 +294,7 @@ def test_a_partition_that_never_rests_does_not_hold_up_an_idle_one(tmp_path: Pat
     bench = Bench(tmp_path)
     aggregator = bench.aggregator()
     sink = bench.broker.sink()
-    body = encode_raw(PLAN, ["u1"], [["F"], ["nurse"]])
+    ((_, body),) = encode_batches(PLAN, ["u1"], [["F"], ["nurse"]], 1)
     for _ in range(60):
         sink.send(bench.names.raw, bytes(16), body, partition=0).wait(1)
         aggregator.turn()
@@ -342,7 +342,8 @@ def test_a_backlog_is_held_one_window_at_a_time(tmp_path: Path) -> None:
     for window in range(6):
         for i in range(700):
             columns = [["F"] * 10, ["nurse"] * 10]
-            body = encode_raw(bench.plan, [f"{window} {i} {j}" for j in range(10)], columns)
+            users = [f"{window} {i} {j}" for j in range(10)]
+            ((_, body),) = encode_batches(bench.plan, users, columns, 10)
             sink.send(bench.names.raw, bytes(16), body, partition=0).wait(1)
         bench.clock.advance(60)
     aggregator = bench.aggregator()

@@ -9,8 +9,16 @@ from typing import Any
 
 import pytest
 
-from calmstream.pages.metrics_page import ALL_METRICS
-from tests.support.deploy import DEPLOY, alerts, load, metrics_in, panels, rules, sample_names
+from tests.support.deploy import (
+    ALL_METRICS,
+    DEPLOY,
+    alerts,
+    load,
+    metrics_in,
+    panels,
+    rules,
+    sample_names,
+)
 
 GRAFANA = DEPLOY / "grafana"
 FILES = sorted((GRAFANA / "dashboards").glob("*.json"))

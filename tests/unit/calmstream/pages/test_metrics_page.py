@@ -14,8 +14,9 @@ from calmstream.consumer.metrics.role import ROLE_METRICS
 from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.sink.metrics import sink_metrics
 from calmstream.estimators.central.plan import CentralPlan
-from calmstream.pages.metrics_page import ALL_METRICS, page
+from calmstream.pages.metrics_page import page
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
+from tests.support.deploy import ALL_METRICS
 from tests.support.tally import names_of, small_plan
 
 ROOT = Path(__file__).resolve().parents[4]

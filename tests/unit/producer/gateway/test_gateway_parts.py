@@ -18,7 +18,7 @@ from calmstream.producer.gateway.durable.entries import Entry, RowCodec
 from calmstream.producer.gateway.http.app_keys import read_app_keys
 from calmstream.producer.gateway.http.cors import Origins
 from calmstream.producer.gateway.http.plans import PlanDirectory
-from calmstream.producer.gateway.http.problems import Problem, problem, status_of
+from calmstream.producer.gateway.http.problems import Problem, problem
 from calmstream.producer.gateway.http.read_reports import read_reports
 from calmstream.producer.gateway.http.settings import GatewaySettings
 from tests.support.gateway.running import line
@@ -133,7 +133,7 @@ def test_every_setting_stands_on_the_page() -> None:
 
 def test_every_problem_has_its_status_on_the_page() -> None:
     listed = dict(re.findall(r"^\| `([a-z_]+)` \| (\d{3}) \|", PAGE, re.MULTILINE))
-    assert listed == {reason.value: str(status_of(reason)) for reason in Problem}
+    assert listed == {reason.value: str(problem(reason).status) for reason in Problem}
 
 
 def test_a_problem_is_a_document_of_the_standard() -> None:
