@@ -230,6 +230,12 @@ class GroupReader(Protocol):
         To read a chunk costs much less than to read its records one by one.
         """
 
+    def joined(self) -> bool:
+        """Return whether this is a member of its group and knows the group's coordinator.
+
+        While the coordinator does not answer, polls return nothing, though other brokers answer.
+        """
+
     def take_changes(self) -> Changes:
         """Return the assignment changes since the last call. Never blocks."""
 

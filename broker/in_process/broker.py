@@ -103,6 +103,12 @@ class InProcessBroker:
         with self._cluster.monitor:
             self._cluster.release(partition)
 
+    def set_coordinator_away(self, away: bool) -> None:
+        """Let the coordinator of all groups answer no more, or again; other requests succeed."""
+        with self._cluster.monitor:
+            self._cluster.coordinator_away = away
+            self._cluster.monitor.notify()
+
     def append_batch(self, partition: Partition, raw: bytes) -> int:
         """Append a record batch in Kafka's own encoding, damaged or not; return its first offset.
 

@@ -52,12 +52,14 @@ class Cluster:
         monitor: the lock, with a condition that is notified after every change.
         faults: the planned faults of sends.
         clock: returns milliseconds since the epoch, for append times.
+        coordinator_away: whether the coordinator of the consumer groups does not answer.
     """
 
     def __init__(self, clock: Callable[[], int], assignor: Assignor, session: float) -> None:
         self.monitor = Monitor()
         self.faults = Faults()
         self.clock = clock
+        self.coordinator_away = False
         self._assignor = assignor
         self._session = session
         self._topics: dict[str, _Topic] = {}

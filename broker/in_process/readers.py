@@ -42,7 +42,7 @@ class _ReaderBase:
                 if self.closed:
                     raise FatalError("the reader is closed")
                 changed = self._heartbeat()
-                records = self._cursor.fetch(max_records)
+                records = [] if self._waits() else self._cursor.fetch(max_records)
                 if records or changed or not self._monitor.wait(deadline):
                     return records
 
@@ -55,6 +55,10 @@ class _ReaderBase:
 
         A reader without a group has no membership.
         """
+        return False
+
+    def _waits(self) -> bool:
+        """Return whether polls wait for the coordinator of a group, under the lock."""
         return False
 
 
@@ -106,6 +110,11 @@ class InProcessGroupReader(_ReaderBase):
             if self._member is not None:
                 self._group.change_topics(self._member, wanted)
                 self._monitor.notify()
+
+    def joined(self) -> bool:
+        """Return whether this is a member of its group and knows the coordinator."""
+        with self._monitor:
+            return self._member is not None and not self._cluster.coordinator_away
 
     def take_changes(self) -> Changes:
         """Return the assignment changes since the last call."""
@@ -161,8 +170,11 @@ class InProcessGroupReader(_ReaderBase):
             self._member = None
             self._monitor.notify()
 
+    def _waits(self) -> bool:
+        return self._cluster.coordinator_away
+
     def _heartbeat(self) -> bool:
-        if not self._topics:
+        if not self._topics or self._waits():
             return False
         now, sizes = self._seconds(), self._cluster.sizes()
         previous = self._cursor.partitions()

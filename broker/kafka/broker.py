@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import closing
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient
@@ -99,35 +100,32 @@ class KafkaBroker:
 
     def topics(self) -> KafkaTopics:
         """Return a new administrator."""
+        topics = KafkaTopics(self._admin(), self._limits.request_seconds)
+        self._open.add(topics, topics.close)
+        return topics
+
+    def grant(self, principal: str, wanted: Collection[Permission]) -> None:
+        """Grant permissions to a principal; see `grant`."""
+        with closing(self._admin()) as admin:
+            grant(admin, principal, wanted)
+
+    def limit_rate(self, principal: str, bytes_per_second: float) -> None:
+        """Limit what a principal sends; see `limit_rate`."""
+        with closing(self._admin()) as admin:
+            limit_rate(admin, principal, bytes_per_second)
+
+    def close(self) -> None:
+        """Close all clients that this connection created, the newest first."""
+        self._open.close()
+
+    def _admin(self) -> KafkaAdminClient:
         admin = self._reach(
             lambda settings: KafkaAdminClient(
                 **settings, max_in_flight_requests_per_connection=_ADMIN_REQUESTS
             )
         )
         repair_admin(admin)
-        topics = KafkaTopics(admin, self._limits.request_seconds)
-        self._open.add(topics, topics.close)
-        return topics
-
-    def grant(self, principal: str, wanted: Collection[Permission]) -> None:
-        """Grant permissions to a principal; see `grant`."""
-        admin = self._reach(lambda settings: KafkaAdminClient(**settings))
-        try:
-            grant(admin, principal, wanted)
-        finally:
-            admin.close()
-
-    def limit_rate(self, principal: str, bytes_per_second: float) -> None:
-        """Limit what a principal sends; see `limit_rate`."""
-        admin = self._reach(lambda settings: KafkaAdminClient(**settings))
-        try:
-            limit_rate(admin, principal, bytes_per_second)
-        finally:
-            admin.close()
-
-    def close(self) -> None:
-        """Close all clients that this connection created, the newest first."""
-        self._open.close()
+        return admin
 
     def _reach(self, make: Callable[[dict[str, Any]], _Client]) -> _Client:
         """Create a client, which contacts the cluster at once, and translate its errors."""

@@ -8,7 +8,6 @@ the poll the caller takes the changes, and seeks and resumes the new partitions.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,8 +20,7 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 
 from calmstream.broker.kafka.assignor import QuickCooperativeAssignor
 from calmstream.broker.kafka.client_repairs import repair_member
-from calmstream.broker.kafka.client_repairs.missing_calls import partition_state
-from calmstream.broker.kafka.client_repairs.second_joins import topics_known
+from calmstream.broker.kafka.client_repairs.missing_calls import is_joined, partition_state
 from calmstream.broker.kafka.client_repairs.stale_claims import forget_lost_partitions
 from calmstream.broker.kafka.limits import Limits, milliseconds
 from calmstream.broker.kafka.readers import DEFAULT_MAX_RECORDS, ConsumerBase, new_consumer
@@ -39,8 +37,6 @@ _ASSIGNORS: Mapping[str, type] = {
 # The response to a heartbeat informs a member of a rebalance. The interval between two heartbeats
 # therefore bounds the time until a rebalance begins.
 _MAX_HEARTBEAT_SECONDS = 1.0
-# Maximum wait for the metadata of new topics before the member joins for them.
-_METADATA_SECONDS = 5.0
 
 
 def new_member(
@@ -77,10 +73,6 @@ class KafkaGroupReader(ConsumerBase):
         self._existing = existing
         self._notes = _Notes(consumer)
         self._topics: set[str] = set()
-        self._new: set[str] = set()
-        # None, or the time at which the topics are subscribed although the client does not know
-        # their partitions yet.
-        self._subscribe_by: float | None = None
         # The error after another client took this static membership ("fenced" this one). Every
         # later poll raises it.
         self._fenced: CalmstreamError | None = None
@@ -93,21 +85,19 @@ class KafkaGroupReader(ConsumerBase):
         missing = sorted(new.difference(self._existing(sorted(new)))) if new else []
         if missing:
             raise concerning(MissingTopic(f"topic {missing[0]} does not exist"), missing)
-        first, self._topics, self._new = not self._topics, wanted, self._new | new
-        if first:
-            self._subscribe()
-        elif self._subscribe_by is None:
-            self._subscribe_by = time.monotonic() + _METADATA_SECONDS
+        self._topics = wanted
+        with translated("subscribing"):
+            self._consumer.subscribe(sorted(wanted), listener=self._notes)
 
     def poll_chunks(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Chunk]:
         """Return records of partitions that are not paused; also drives the membership."""
         if self._fenced is not None:
             raise self._fenced
-        if self._subscribe_by is not None:
-            known = topics_known(self._consumer, self._new & self._topics)
-            if known or time.monotonic() >= self._subscribe_by:
-                self._subscribe()
         return super().poll_chunks(timeout, max_records)
+
+    def joined(self) -> bool:
+        """Return whether this is a member of its group and knows the coordinator."""
+        return is_joined(self._consumer)
 
     def take_changes(self) -> Changes:
         """Return the assignment changes since the last call."""
@@ -166,11 +156,6 @@ class KafkaGroupReader(ConsumerBase):
     def close(self, timeout: float) -> None:
         """Leave the group; a static member keeps its place until its session ends."""
         self._close(timeout)
-
-    def _subscribe(self) -> None:
-        self._subscribe_by, self._new = None, set()
-        with translated("subscribing"):
-            self._consumer.subscribe(sorted(self._topics), listener=self._notes)
 
     def _committed(self, _offsets: object, response: object) -> None:
         if isinstance(response, BaseException):

@@ -11,8 +11,7 @@ from kafka import errors as kafka_errors
 
 from calmstream.broker.failed_delivery import FailedDelivery
 from calmstream.broker.kafka.client_repairs import RepairedProducer
-from calmstream.broker.kafka.client_repairs.first_sends import announce_topics, fast_metadata
-from calmstream.broker.kafka.client_repairs.missing_calls import force_close
+from calmstream.broker.kafka.client_repairs.missing_calls import announce_topics, force_close
 from calmstream.broker.kafka.limits import Limits, milliseconds
 from calmstream.broker.kafka.translate import translate, translated
 from calmstream.broker.transport import Headers
@@ -63,9 +62,6 @@ class KafkaSink:
         self._find = find
         self._existing: set[str] = set()
         self._prepared: set[str] = set()
-        # The request for a new topic's metadata changes a setting of the producer for its duration,
-        # so only one thread may make it at a time.
-        self._metadata_lock = threading.Lock()
         self._buffer_changed = threading.Condition()
         self._buffered_bytes = 0
         self.closed = False
@@ -145,8 +141,7 @@ class KafkaSink:
         if topic in self._prepared:
             return
         self._check_exist([topic])
-        with self._metadata_lock, fast_metadata(self._producer):
-            self._producer.partitions_for(topic)
+        self._producer.partitions_for(topic)
         self._prepared.add(topic)
 
     def _check_exist(self, topics: Collection[str]) -> None:

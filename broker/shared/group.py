@@ -78,6 +78,10 @@ class GroupShare:
             self._group.check_fresh()
             return self.queue.take(max_records, self.paused)
 
+    def joined(self) -> bool:
+        """Return whether the common member is in its group and knows the coordinator."""
+        return self._group.joined
+
     def take_changes(self) -> Changes:
         """Return the assignment changes since the last call."""
         with self._lock:
@@ -214,6 +218,12 @@ class SharedGroup:
     def polled_at(self) -> float:
         """Monotonic time of the last successful poll in seconds."""
         return self._polled_at
+
+    @property
+    def joined(self) -> bool:
+        """Whether there is a member that is in its group and knows the coordinator."""
+        member = self._member
+        return member is not None and member.joined()
 
     @property
     def idle(self) -> bool:

@@ -87,6 +87,10 @@ class PlanPublisher:
         """Return the health of the publisher."""
         return self._publisher.health.readiness()
 
+    def silent_seconds(self) -> float:
+        """Return the age of the last answer from a broker while requests fail; 0 otherwise."""
+        return self._publisher.health.silent_seconds
+
     def over(self) -> bool:
         """Return whether every final and total is published, and early sets could be deleted."""
         cleaned = all_windows_closed_at(self._plan) + 2000 * self._config.clean_seconds

@@ -14,7 +14,13 @@ from calmstream.common.errors import BrokerUnreachable, FatalError, RecoverableE
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.consumer.metrics.registry import Metrics, plan_label
 from calmstream.consumer.plans.lanes import Lanes
-from calmstream.consumer.plans.served_plan import IDLE_SECONDS, PlanWorker, ServedPlan, State
+from calmstream.consumer.plans.served_plan import (
+    IDLE_SECONDS,
+    PlanWorker,
+    ServedPlan,
+    State,
+    described,
+)
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.consumer.tally.waiting import StopRequested
@@ -98,7 +104,10 @@ class PlansRole:
 
     Attributes:
         health: the health of the role, with that of each plan.
+        fault: always empty: what is wrong with the topics of a plan concerns that plan.
     """
+
+    fault = ""
 
     def __init__(
         self,
@@ -125,13 +134,20 @@ class PlansRole:
         self._entries: dict[str, _Entry] = {}
         self._woken: set[str] = set()
         self._report_at = self._news_at = self._polled_at = clock.monotonic()
+        self._unfinished: dict[str, str] = {}
+        self._silent_seconds = 0.0
         self._lock = threading.Lock()
         self._log = structlog.get_logger("calmstream.plans").bind(role=kind.role)
+        self.health.watched(self)
 
     @property
     def states(self) -> dict[str, State]:
         """What each plan does, by digest."""
         return {digest: entry.served.state for digest, entry in self._entries.items()}
+
+    def silent_seconds(self) -> float:
+        """Return the age of the last answer that any plan got from a broker; 0 while all do."""
+        return self._silent_seconds
 
     def wake(self, digest: str) -> None:
         """Let a plan take a turn soon; may be called from any thread."""
@@ -161,8 +177,14 @@ class PlansRole:
         self._report()
 
     def finish(self) -> None:
-        """Let every worker write what it must and end, within ``stop_seconds``."""
+        """Let every worker write what it must and end, within ``stop_seconds``.
+
+        Raises:
+            FatalError: names the workers that did not, with the reasons. What they have not
+                written is counted again by whoever takes the plans up.
+        """
         self.health.not_ready("draining")
+        self._unfinished.clear()
         deadline = self._clock.monotonic() + self._stop_seconds
         for entry in self._entries.values():
             entry.served.leave()
@@ -172,9 +194,11 @@ class PlansRole:
             self._poll()
             self._forget_gone(put_back=False)
             self.health.turned()
-        if self._entries:
-            left = [plan_label(entry.served.plan) for entry in self._entries.values()]
-            self._log.warning("stopped without a last checkpoint", plans=left)
+        for entry in self._entries.values():
+            self._note_unfinished(entry.served.plan, f"not done within {self._stop_seconds:g} s")
+        if self._unfinished:
+            each = "; ".join(f"plan {plan}: {why}" for plan, why in self._unfinished.items())
+            raise FatalError(f"stopped, but not all workers could finish: {each}")
         self._log.info("stopped")
 
     # The steps of a round
@@ -227,6 +251,13 @@ class PlansRole:
                 "may own the partitions, so nothing more is written; start again"
             ) from error
         entry.served.quarantine(error)
+        if entry.served.state is State.GONE:
+            self._note_unfinished(entry.served.plan, described(error))
+
+    def _note_unfinished(self, plan: Plan, reason: str) -> None:
+        """Note that the worker of a plan that leaves has not written what it should."""
+        self._unfinished[plan_label(plan)] = reason
+        self._log.error("a worker could not finish", plan=plan_label(plan), reason=reason)
 
     def _note_fault(self, plan: Plan, reason: str, pause: float) -> None:
         entry = self._entries[plan.digest]
@@ -289,12 +320,16 @@ class PlansRole:
         self._report_at = now + _REPORT_SECONDS
         starting = 0
         verdicts = {}
+        silences = []
         for entry in self._entries.values():
             served = entry.served
+            if served.state is State.WORKING:
+                silences.append(served.silent_seconds())
             starting += served.state is State.WAITING
             verdicts[plan_label(served.plan)] = served.verdict()
             if not entry.given_back:
                 entry.metrics.set(self._kind.quarantined, served.state is State.QUARANTINED)
+        self._silent_seconds = min(silences, default=0.0)
         self.health.note_plans(verdicts)
         if starting:
             self.health.not_ready(f"starting {starting} of {len(verdicts)} plans")

@@ -43,6 +43,9 @@ class PlanWorker(Protocol):
     def verdict(self) -> Verdict:
         """Return whether the worker works, and at what."""
 
+    def silent_seconds(self) -> float:
+        """Return the age of the last answer from a broker while requests fail; 0 otherwise."""
+
     def over(self) -> bool:
         """Return whether the plan needs no worker any more."""
 
@@ -155,7 +158,7 @@ class ServedPlan:
             return
         if self.state is State.WORKING and now - self._working_since > STEADY_SECONDS:
             self._pause = FIRST_PAUSE
-        self.reason = _described(error)
+        self.reason = described(error)
         self._on_fault(self.plan, self.reason, self._pause)
         self.state, self._due_at = State.QUARANTINED, now + self._pause
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
@@ -174,6 +177,11 @@ class ServedPlan:
         if self.state is State.WORKING and worker is not None:
             return worker.verdict()
         return Verdict(self.state is State.OVER, self.state.value)
+
+    def silent_seconds(self) -> float:
+        """Return the age of the worker's last answer from a broker while requests fail, or 0."""
+        worker = self._worker
+        return worker.silent_seconds() if worker is not None else 0.0
 
     def _call(self) -> Callable[[], bool] | None:
         if self.state is State.LEAVING:
@@ -208,7 +216,8 @@ class ServedPlan:
             self._due_at = now if more or self._woken else now + self._idle_seconds
 
 
-def _described(error: BaseException) -> str:
+def described(error: BaseException) -> str:
+    """Return what has happened, in one line."""
     if isinstance(error, CalmstreamError):
         return str(error)
     first = next(iter(str(error).splitlines()), "")

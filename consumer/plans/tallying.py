@@ -83,6 +83,10 @@ class PlanTally:
         live = self._worker.health.live()
         return live if not live.well else self._worker.health.readiness()
 
+    def silent_seconds(self) -> float:
+        """Return the age of the last answer from a broker while requests fail; 0 otherwise."""
+        return self._worker.health.silent_seconds
+
     def over(self) -> bool:
         """Return whether the state has all records of all partitions, and all windows closed."""
         return self._over

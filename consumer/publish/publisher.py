@@ -15,6 +15,7 @@ from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.estimate_job import EstimateRunner
 from calmstream.consumer.publish.session import PublishingSession
+from calmstream.consumer.runtime.belonging import Belonging
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.estimators.plan import Plan
@@ -75,6 +76,7 @@ class Publisher:
         self._estimates = estimates
         self._lead = Partition(names.state, 0)
         self._member = broker.group_reader(f"{names.output_prefix}.publisher")
+        self._belonging = Belonging(clock)
         self._prepared = False
         self._topics: Topics | None = None
         self._session: PublishingSession | None = None
@@ -138,10 +140,8 @@ class Publisher:
             self._busy = self._session.step(0.0 if self._busy else self._config.poll_seconds)
         self.health.turned()
         self.health.watched(self._watch)
-        if self.ready:
-            self.health.ready()
-        else:
-            self.health.not_ready("reading the state, snapshots and counts topics")
+        reading = "" if self.ready else "reading the state, snapshots and counts topics"
+        self.health.not_ready(self._belonging.missing(self._member.joined()) or reading)
 
     def close(self) -> None:
         """Leave the group and close the clients. Idempotent."""

@@ -88,7 +88,7 @@ class RoleHealth:
             self._not_ready = ""
 
     def not_ready(self, why: str) -> None:
-        """Note why the role cannot work now, in words such as "starting" or "restoring"."""
+        """Note why the role cannot work now, in words such as "starting"; empty if it can."""
         with self._lock:
             self._not_ready = why
 
@@ -128,7 +128,7 @@ class RoleHealth:
         with self._lock:
             silent = self._silent()
             away = f"no broker has answered for {silent:.0f} s" if silent > AWAY_SECONDS else ""
-            why = self._not_ready or self._fault or away
+            why = away or self._not_ready or self._fault
             return Verdict(not why, why or "ready")
 
 

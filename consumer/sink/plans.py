@@ -163,9 +163,13 @@ class PlanSink:
                 client.close()
 
     def verdict(self) -> Verdict:
-        """Return whether the target takes the sets."""
-        away = self._pause > 0
-        return Verdict(not away, "the target does not answer" if away else "ready")
+        """Return whether the target takes the sets, and all is right with the topic."""
+        wrong = "the target does not answer" if self._pause > 0 else self._watch.fault
+        return Verdict(not wrong, wrong or "ready")
+
+    def silent_seconds(self) -> float:
+        """Return the age of the last answer from a broker while requests fail; 0 otherwise."""
+        return self._watch.silent_seconds()
 
     def over(self) -> bool:
         """Return False: a replay may still publish."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError
 from calmstream.consumer.metrics import tally as m
+from calmstream.consumer.runtime.belonging import Belonging
 from calmstream.consumer.tally.assignment import AssignedPartitions
 from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.membership import Membership
@@ -17,10 +18,6 @@ from calmstream.consumer.tally.monitoring.foreign_alarm import ForeignRecordAlar
 from calmstream.consumer.tally.monitoring.gauges import Gauges
 from calmstream.consumer.tally.monitoring.log_ends import EndWatch
 from calmstream.consumer.tally.monitoring.progress import Progress
-
-_JOIN_SECONDS = 10.0
-"""After this time a worker without partitions counts as ready. Before, it may still be joining its
-group; the client does not show the difference."""
 
 _OBSERVE_SECONDS = 1.0
 """Time between two observations."""
@@ -67,11 +64,8 @@ class Liveness:
         self._alarm = observers.alarm
         self._progress = observers.progress
         self._gauges = observers.gauges
-        self._joined_at = self._observe_at = context.clock.monotonic()
-
-    def joined(self) -> None:
-        """Note that the worker has asked to join its group."""
-        self._joined_at = self._observe_at = self._context.clock.monotonic()
+        self._belonging = Belonging(context.clock)
+        self._observe_at = context.clock.monotonic()
 
     def turn(self) -> None:
         """Note that the loop has run; observe the partitions if a second has passed."""
@@ -81,10 +75,7 @@ class Liveness:
             self._observe_at = now + _OBSERVE_SECONDS
             self._observe(now)
         health.turned()
-        if self._assigned.folds or now - self._joined_at >= _JOIN_SECONDS:
-            health.ready()
-        else:
-            health.not_ready("joining")
+        health.not_ready(self._belonging.missing(self._membership.joined()))
 
     def at_end(self, partition: Partition) -> bool:
         """Return whether a partition is active and was read to the last end that is known."""

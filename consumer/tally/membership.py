@@ -138,6 +138,10 @@ class Membership:
             change = self._reader.pause if blocked else self._reader.resume
             change(self._active)
 
+    def joined(self) -> bool:
+        """Return whether the worker is in its group and the group's coordinator is known."""
+        return self._reader.joined()
+
     def is_active(self, partition: Partition) -> bool:
         """Return whether a partition is active.
 

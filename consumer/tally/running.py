@@ -119,7 +119,6 @@ def start_worker(context: WorkerContext, broker: Broker, stop: threading.Event) 
         retries.call(
             "joining the group", lambda: clients.membership.join(context.names.all_reports)
         )
-        running.liveness.joined()
         undo.pop_all()
     return running
 

@@ -65,7 +65,9 @@ def test_a_lone_member_gets_all_partitions_paused(bench: Bench) -> None:
     reader = bench.broker.group_reader(bench.name("g"))
     reader.subscribe([topic])
     assert reader.assignment() == frozenset()
+    assert not reader.joined()
     until(lambda: reader.poll(0.1) or reader.assignment())
+    assert reader.joined()
     added = _all(topic, 3)
     assert reader.assignment() == added
     assert reader.take_changes() == Changes(added=added)

@@ -20,12 +20,10 @@ from calmstream.broker.kafka.client_repairs.expired_batches import request_new_i
 from calmstream.broker.kafka.client_repairs.finished_joins import keep_finished_joins
 from calmstream.broker.kafka.client_repairs.hanging_nodes import avoid_hanging_nodes
 from calmstream.broker.kafka.client_repairs.parked_records import return_parked_records
-from calmstream.broker.kafka.client_repairs.partition_walks import look_at_changes_only
 from calmstream.broker.kafka.client_repairs.producer_ids import retry_id_requests
 from calmstream.broker.kafka.client_repairs.reads_during_joins import read_during_joins
 from calmstream.broker.kafka.client_repairs.refused_ids import keep_error_types
 from calmstream.broker.kafka.client_repairs.refused_records import survive_refused_records
-from calmstream.broker.kafka.client_repairs.second_joins import remember_assigned_metadata
 from calmstream.broker.kafka.client_repairs.stopped_refreshes import (
     copy_group_topics,
     keep_refreshing,
@@ -45,7 +43,6 @@ def repair_consumer(consumer: KafkaConsumer) -> None:
     keep_refreshing(consumer)
     copy_group_topics(consumer)
     use_own_decoder(consumer)
-    look_at_changes_only(consumer)
     return_parked_records(consumer)
 
 
@@ -53,7 +50,6 @@ def repair_member(consumer: KafkaConsumer) -> None:
     """Apply the further repairs that a consumer in a group needs."""
     keep_finished_joins(consumer)
     complete_begun_joins(consumer)
-    remember_assigned_metadata(consumer)
     read_during_joins(consumer)
 
 

@@ -1,4 +1,4 @@
-"""Check that a partition whose broker hangs does not delay the other partition."""
+"""Check what a worker does while one of two brokers hangs or is gone."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 # second ends long after the thaw, on a slow machine too.
 WINDOW, GRACE, AGE = 600, 1, 555
 STALL_SECONDS = 90.0
+OFFSETS_TOPIC = "__consumer_offsets"
 
 
 @pytest.fixture
@@ -72,6 +73,15 @@ def lead(bootstrap: str, leaders: dict[Partition, int], everything_else: int) ->
         wanted = dict.fromkeys(led(admin), everything_else) | leaders
         admin.alter_partition_reassignments({TopicPartition(*p): [n] for p, n in wanted.items()})
         until("every partition has its leader", lambda: led(admin) == wanted, 60)
+    finally:
+        admin.close()
+
+
+def led_by(bootstrap: str) -> dict[Partition, int]:
+    """Return the leader of every partition, by a client of its own."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        return led(admin)
     finally:
         admin.close()
 
@@ -213,3 +223,34 @@ def exact(scene: Scene) -> None:
     stored, _ = stored_counts(scene.bootstrap, stage.names.state)
     assert sum(expected.values()) == 115
     assert stored == expected
+
+
+@pytest.mark.timeout(600)
+def test_a_worker_whose_coordinator_is_gone_says_so_while_other_brokers_answer(
+    pair: tuple[NativeKafka, NativeKafka],
+) -> None:
+    first, second = pair
+    stage = Stage(first.bootstrap, limits={"request_seconds": 4.0})
+    try:
+        offsets = {p: second.node for p in led_by(first.bootstrap) if p.topic == OFFSETS_TOPIC}
+        lead(first.bootstrap, offsets, everything_else=first.node)
+        running = stage.worker(stall_seconds=500.0)
+        health = running.worker.health
+        stage.send(20)
+        until("counted", lambda: stage.accepted() == 20, 60)
+        until("ready", lambda: health.readiness().well, 60)
+
+        second.kill()
+        stage.send(10)
+        said = "outside its consumer group"
+        seconds = until("it is said", lambda: said in health.readiness().detail, 120)
+        print(f"said after {seconds:.1f} s")  # noqa: T201 - for -s
+        assert health.silent_seconds == 0, "the other broker answers"
+        assert stage.accepted() in (20, 30)
+
+        second.start()
+        until("ready again", lambda: health.readiness().well, 120)
+        until("counted", lambda: stage.accepted() == 30, 60)
+        running.end()
+    finally:
+        stage.close()

@@ -115,3 +115,51 @@ def test_a_stalled_partition_does_not_delay_the_others(
     assert worker.health.live().well
     assert [c.window for c in stage.closed(1)] == [0, 1, 2, 3]
     worker.finish()
+
+
+def test_a_worker_whose_coordinator_is_away_is_not_ready() -> None:
+    stage = Stage(small_plan())
+    worker = stage.worker()
+    seconds(stage, worker, 2)
+    assert worker.health.readiness().well
+    stage.broker.set_coordinator_away(True)
+    stage.batch(0, [1])
+    seconds(stage, worker, 10)
+    assert worker.health.readiness().well, "coordinators move within seconds"
+    seconds(stage, worker, 20)
+    verdict = worker.health.readiness()
+    assert not verdict.well
+    assert "outside its consumer group for" in verdict.detail
+    assert sample(worker, "reports_accepted_total") == 0
+    stage.broker.set_coordinator_away(False)
+    seconds(stage, worker, 3)
+    assert worker.health.readiness().well
+    assert sample(worker, "reports_accepted_total") == 1
+    worker.finish()
+
+
+def test_a_worker_that_never_joined_its_group_is_not_ready() -> None:
+    stage = Stage(small_plan())
+    stage.broker.set_coordinator_away(True)
+    worker = stage.worker()
+    seconds(stage, worker, 12)
+    assert worker.health.readiness() == Verdict(False, "joining")
+    seconds(stage, worker, 20)
+    assert "is the group's coordinator up?" in worker.health.readiness().detail
+    worker.abandon()
+
+
+def test_a_publisher_whose_coordinator_is_away_is_not_ready() -> None:
+    stage = Stage(small_plan())
+    stage.broker.set_coordinator_away(True)
+    publisher = stage.publisher()
+    publisher.turn()
+    assert publisher.health.readiness() == Verdict(False, "joining")
+    stage.clock.advance(30.0)
+    publisher.turn()
+    assert "is the group's coordinator up?" in publisher.health.readiness().detail
+    stage.broker.set_coordinator_away(False)
+    for _ in range(5):
+        publisher.turn()
+    assert publisher.health.readiness().well
+    publisher.close()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from kafka import errors as kafka_errors
@@ -21,7 +20,6 @@ from kafka.protocol.producer import InitProducerIdResponse
 from calmstream.broker.kafka.client_repairs import RepairedProducer
 from calmstream.broker.kafka.client_repairs.busy_waiting import pause_while_connecting
 from calmstream.broker.kafka.client_repairs.expired_batches import request_new_id_after_expiry
-from calmstream.broker.kafka.client_repairs.first_sends import fast_metadata
 from calmstream.broker.kafka.client_repairs.producer_ids import retry_id_requests
 from calmstream.broker.kafka.client_repairs.refused_ids import keep_error_types
 from calmstream.broker.kafka.client_repairs.refused_records import survive_refused_records
@@ -215,35 +213,3 @@ def test_the_pause_is_in_milliseconds_and_never_zero(seconds: float, millisecond
     )
     pause_while_connecting(client)
     assert client.connection_delay(2) == milliseconds
-
-
-def waits(metadata: ClusterMetadata) -> float:
-    """Return the milliseconds until the next request, just after one that found no topic."""
-    now = 1000.0
-    metadata._last_refresh_ms = now * 1000
-    metadata.request_update()
-    with patch("kafka.cluster.time", SimpleNamespace(monotonic=lambda: now)):
-        return float(metadata.ttl())
-
-
-def test_without_the_repair_the_client_pauses_before_it_asks_for_a_new_topic_again() -> None:
-    assert waits(ClusterMetadata()) > 50, "the fault is gone: delete first_sends.py"
-
-
-def test_a_new_topic_is_asked_for_in_short_intervals_only_while_it_is_awaited() -> None:
-    producer = SimpleNamespace(_metadata=ClusterMetadata())
-    with fast_metadata(producer):
-        assert waits(producer._metadata) <= 10
-    assert producer._metadata.config["retry_backoff_ms"] == 100
-
-
-def fail_while_waiting(producer: Any) -> None:
-    with fast_metadata(producer):
-        raise TimeoutError
-
-
-def test_the_interval_is_restored_after_an_error() -> None:
-    producer = SimpleNamespace(_metadata=ClusterMetadata())
-    with pytest.raises(TimeoutError):
-        fail_while_waiting(producer)
-    assert producer._metadata.config["retry_backoff_ms"] == 100

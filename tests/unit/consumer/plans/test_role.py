@@ -36,6 +36,7 @@ class Worker:
         self.calls: list[str] = []
         self.fault: BaseException | None = None
         self.is_over = False
+        self.silent = 0.0
 
     def _call(self, name: str) -> None:
         self.calls.append(name)
@@ -60,6 +61,9 @@ class Worker:
 
     def verdict(self) -> Verdict:
         return Verdict(True, "counting")
+
+    def silent_seconds(self) -> float:
+        return self.silent
 
     def over(self) -> bool:
         return self.is_over
@@ -242,9 +246,35 @@ def test_a_stop_lets_every_worker_finish_and_names_those_that_did_not() -> None:
     setting.turns()
     setting.worker(TWO).fault = FatalError("stopped without a last checkpoint")
     stop.set()
-    setting.role.run(stop)
-    assert {worker.calls[-1] for worker in setting.made} == {"finish"}
+    with pytest.raises(FatalError) as raised:
+        setting.role.run(stop)
+    assert {"finish"} == {worker.calls[-1] for worker in setting.made if worker.plan is ONE}
+    assert setting.worker(TWO).calls[-1] == "finish"
+    assert f"plan {plan_label(TWO)}: stopped without a last checkpoint" in str(raised.value)
+    assert plan_label(ONE) not in str(raised.value)
     assert setting.role.states == {}
+
+
+def test_a_stop_names_a_worker_that_is_not_done_in_time() -> None:
+    setting = Setting()
+    setting.turns()
+    setting.role._stop_seconds = 0.0
+    with pytest.raises(FatalError, match=f"plan {plan_label(ONE)}: not done within 0 s"):
+        setting.role.finish()
+
+
+def test_the_role_knows_the_age_of_the_last_answer_that_any_plan_got() -> None:
+    setting = Setting()
+    setting.turns()
+    setting.worker(ONE).silent = 40.0
+    setting.turns()
+    assert setting.role.health.silent_seconds == 0, "a broker has answered the other plan"
+    assert setting.role.health.readiness().well
+    setting.worker(TWO).silent = 30.0
+    setting.turns()
+    assert setting.role.health.silent_seconds == 30
+    verdict = setting.role.health.readiness()
+    assert verdict == Verdict(False, "no broker has answered for 30 s")
 
 
 def test_no_plan_at_all_is_no_fault() -> None:

@@ -27,6 +27,9 @@ class Worker:
     def verdict(self) -> Verdict:
         return Verdict(True, "ready")
 
+    def silent_seconds(self) -> float:
+        return 0.0
+
     def over(self) -> bool:
         return False
 

@@ -46,6 +46,9 @@ class ScriptedReader:
             raise step
         return in_chunks(list(step()) if callable(step) else step)  # type: ignore[call-overload]
 
+    def joined(self) -> bool:
+        return True
+
     def take_changes(self) -> Any:
         changes, self.changes = self.changes, Changes()
         self.owned = (self.owned - changes.gone) | changes.added
