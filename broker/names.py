@@ -200,9 +200,6 @@ class CentralNames:
     def verify(self, found: Mapping[str, TopicInfo]) -> None:
         """Check that both topics exist with the partitions and settings that correctness needs.
 
-        Args:
-            found: the descriptions of the existing topics, by name.
-
         Raises:
             FatalError: the first difference between the expected and the existing topics.
         """
@@ -221,10 +218,6 @@ def shared_group(namespace: str, role: Literal["tally", "publisher"]) -> str:
     """Return the consumer group of all processes that serve many plans in a role.
 
     No plan has it as the beginning of its names: in those, a hyphen and a digest follow the name.
-
-    Args:
-        namespace: of the state topics; the plans' output namespace.
-        role: what the processes do.
     """
     return f"{namespace}.plans.{role}"
 
@@ -245,14 +238,7 @@ def _verify(
     checked: Sequence[str],
     command: str,
 ) -> None:
-    """Compare partition counts and settings of existing topics with what is expected.
-
-    Args:
-        specs: the expected topics.
-        found: the descriptions of the existing topics, by name.
-        checked: names of the settings to compare.
-        command: the command that creates missing topics, for the message.
-    """
+    """Compare partition counts and settings of existing topics with what is expected."""
     for spec in specs:
         info = found.get(spec.name)
         if info is None:

@@ -22,9 +22,6 @@ def read_headers(data: bytes) -> Headers:
     In names that are not UTF-8, bad bytes become replacement characters. A null value becomes an
     empty one.
 
-    Args:
-        data: the section: the number of headers, then the headers.
-
     Returns:
         The headers; none if there are more than ``MAX_HEADERS`` or the section is damaged.
     """

@@ -24,11 +24,8 @@ class TopicWatch:
     """Checks the topics of one plan regularly, on a thread of its own.
 
     Args:
-        plan: the plan.
-        names: names of the plan's topics.
         topics: an administrator that is safe for use from several threads; the caller closes it.
         found: the descriptions of the topics that this role uses, when it started.
-        clock: measures the interval.
         every_seconds: time between two checks. A fault is found after at most this time and the
             duration of one request.
         retry_seconds: longest time without an answer; None means that the caller looks at

@@ -275,12 +275,7 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
 
 
 def add_plans(parser: argparse.ArgumentParser, *, watched: bool = True) -> None:
-    """Add ``--plan`` or ``--plans``, and whose plans a folder may have.
-
-    Args:
-        parser: gets the options.
-        watched: whether the command follows changes of the folder.
-    """
+    """Add ``--plan`` or ``--plans``, and whose plans a folder may have."""
     follows = (
         "; it is watched: a plan is taken up when its file appears and given back when it goes"
     )

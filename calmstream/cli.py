@@ -64,12 +64,7 @@ SERVICE = frozenset(
 
 
 class MissingExtra(InvalidInput):
-    """Something needs a module of the service, which was not installed with calmstream.
-
-    Args:
-        what: what the user wanted to run, such as ``calmstream plan``.
-        module: the missing module.
-    """
+    """Something needs a module of the service, which was not installed with calmstream."""
 
     def __init__(self, what: str, module: str) -> None:
         super().__init__(

@@ -70,10 +70,6 @@ class SecurityConfig(Settings):
 def kafka(bootstrap: str, **limits: Any) -> KafkaBroker:
     """Connect to ``HOST:PORT[,HOST:PORT]`` with the security of ``CALMSTREAM_*`` variables.
 
-    Args:
-        bootstrap: addresses of brokers.
-        **limits: fields of `Limits` that differ from the defaults.
-
     Raises:
         RecoverableError: no broker answers.
         InvalidInput: settings are not valid.
@@ -85,10 +81,6 @@ class LazyKafka:
     """A connection to Kafka that is made when it is first needed, and tried again after a failure.
 
     It is a `Broker`. Safe for use from several threads.
-
-    Args:
-        bootstrap: as for :func:`kafka`.
-        **limits: as for :func:`kafka`.
     """
 
     def __init__(self, bootstrap: str, **limits: Any) -> None:

@@ -24,12 +24,6 @@ STOP_SECONDS = 20.0
 def local_results(plan: Plan, broker: Broker, namespace: str, port: int) -> Iterator[str]:
     """Serve the results of a plan on the loopback address; yield the address of the page.
 
-    Args:
-        plan: the plan.
-        broker: the broker, which stays open.
-        namespace: of the plan's topics.
-        port: 0 for any free one.
-
     Raises:
         FatalError: the port cannot be used.
     """

@@ -34,11 +34,6 @@ Part = Callable[[threading.Event], None]
 class LocalService:
     """A tally worker, a publisher and further parts, each on a thread of its own.
 
-    Args:
-        plan: the plan.
-        broker: the broker, which the caller closes.
-        namespace: of the plan's topics.
-
     Attributes:
         names: names of the topics.
         failure: the error of the first part that failed; None if none has.
@@ -55,9 +50,6 @@ class LocalService:
 
     def start(self, *more: Part) -> None:
         """Create the topics and start all parts. The first part that fails stops the others.
-
-        Args:
-            *more: parts beside the tally worker and the publisher.
 
         Raises:
             FatalError: a topic exists with other settings.

@@ -78,14 +78,7 @@ class Namespaces:
 def plans_in(
     folder: Path, *, roots: Sequence[str], allow_unsigned: bool, publishes: bool
 ) -> WatchedFolder[Plan]:
-    """Return a folder of plans, not read yet.
-
-    Args:
-        folder: its path.
-        roots: trusted root keys.
-        allow_unsigned: whether plans without signature are used.
-        publishes: whether plans are refused that no table answers.
-    """
+    """Return a folder of plans, not read yet."""
 
     def read(document: bytes) -> Plan:
         plan = read_any_plan(document, roots, allow_unsigned=allow_unsigned).plan
@@ -114,9 +107,6 @@ def _folder_of(args: argparse.Namespace, *, publishes: bool) -> WatchedFolder[Pl
 def listed_plans(args: argparse.Namespace) -> tuple[list[Plan], dict[str, str]]:
     """Return the plans of ``--plan`` or ``--plans`` by name, and why files are not among them.
 
-    Args:
-        args: has the options of `add_plans`.
-
     Raises:
         InvalidInput: the file or the folder cannot be read.
     """
@@ -133,12 +123,6 @@ def read_folder(
 ) -> PlanFolder:
     """Return the folder of ``--plans``, which is watched.
 
-    Args:
-        args: of the command, with ``plans``, ``roots`` and ``allow_unsigned``.
-        clock: the clock of its health.
-        registry: registers its metrics.
-        publishes: whether plans are refused that no table answers.
-
     Raises:
         InvalidInput: the folder cannot be read.
     """
@@ -149,14 +133,7 @@ class ManyPlans:
     """Makes the roles of a process with many plans.
 
     Args:
-        folder: the plans.
-        broker: the connection.
-        clock: the clock of all workers.
-        registry: the registry of the process.
-        where: namespaces.
         create_topics: whether the missing topics of a plan are created when it is taken up.
-        lanes: makes the lanes of a role; None means threads.
-        estimates: where estimates run; None means on a pool of threads.
     """
 
     def __init__(

@@ -33,11 +33,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clocks.
-
-    Args:
-        stop: when this event is set, a sleep ends at once.
-    """
+    """The machine's clocks."""
 
     def __init__(self, stop: threading.Event | None = None) -> None:
         self._stop = threading.Event() if stop is None else stop

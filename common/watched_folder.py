@@ -70,10 +70,6 @@ class WatchedFolder(Generic[T]):
     that is being written takes nothing away.
 
     Args:
-        folder: holds the files.
-        read: makes a document from bytes; raises CalmstreamError for others.
-        identify: states the identity of a document.
-        max_bytes: maximum size of a file.
         unique_names: whether a second document with a name in use is refused. The document that is
             in use stays; among new ones the first file by name wins.
 

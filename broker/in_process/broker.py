@@ -25,7 +25,6 @@ class InProcessBroker:
     Args:
         clock: returns the broker's time in milliseconds, for append times, retention and
             tombstones. It may jump forward or back.
-        assignor: how groups share partitions: ``round-robin`` or ``range``.
         session_seconds: a group member that has not polled for this long loses its partitions when
             another member polls.
         seconds: returns a monotonic time in seconds; used for group sessions only.

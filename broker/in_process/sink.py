@@ -12,12 +12,7 @@ from calmstream.common.errors import CalmstreamError, FatalError, RecoverableErr
 
 
 class InProcessDelivery:
-    """The result of one send; see `Delivery`.
-
-    Args:
-        topic: name of the topic, for error messages.
-        monitor: the broker's lock, on which :meth:`wait` waits.
-    """
+    """The result of one send; see `Delivery`."""
 
     def __init__(self, topic: str, monitor: Monitor) -> None:
         self._topic = topic

@@ -59,12 +59,7 @@ def new_member(
 
 
 class KafkaGroupReader(ConsumerBase):
-    """A member of a group; see `GroupReader`.
-
-    Args:
-        consumer: a consumer in a group, from :func:`new_member`.
-        existing: returns those of the named topics that exist.
-    """
+    """A member of a group; see `GroupReader`."""
 
     def __init__(
         self, consumer: KafkaConsumer, existing: Callable[[Collection[str]], Collection[str]]

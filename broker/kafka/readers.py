@@ -105,7 +105,6 @@ class KafkaReader(ConsumerBase):
     """Reads partitions that its caller chooses; see `Reader`.
 
     Args:
-        consumer: a consumer without a group, from :func:`new_consumer`.
         partitions: returns the number of partitions of a topic, or None if it does not exist.
     """
 

@@ -19,12 +19,7 @@ from calmstream.common.errors import CalmstreamError, FatalError, MissingTopic, 
 
 
 class KafkaDelivery:
-    """The result of a send that the Kafka client accepted; see `Delivery`.
-
-    Args:
-        future: the client's object for the pending send.
-        doing: what is being done, for error messages.
-    """
+    """The result of a send that the Kafka client accepted; see `Delivery`."""
 
     def __init__(self, future: Any, doing: str) -> None:
         self._future = future
@@ -45,8 +40,6 @@ class KafkaSink:
 
     Args:
         settings: keyword arguments of the client that describe how to reach the cluster.
-        limits: times and sizes.
-        find: returns those of the named topics that exist.
 
     Attributes:
         closed: whether it is closed.

@@ -23,10 +23,6 @@ _DELETION_CHECK_SECONDS = 0.05
 class KafkaTopics:
     """Administers topics; see `Topics`. Safe for several threads.
 
-    Args:
-        admin: the client's administrator.
-        request_seconds: maximum duration of one call.
-
     Attributes:
         closed: whether it is closed.
     """

@@ -168,12 +168,7 @@ def _decompressed(batch: BatchHeader, data: bytes, from_offset: int) -> Columns 
 
 
 class _Run:
-    """Collects neighbouring batches of one buffer, to decode them together.
-
-    Args:
-        data: the buffer.
-        from_offset: records below this offset are left out.
-    """
+    """Collects neighbouring batches of one buffer, to decode them together."""
 
     def __init__(self, data: bytes, from_offset: int) -> None:
         self._data = data

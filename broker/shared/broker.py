@@ -15,9 +15,6 @@ class SharedBroker:
     """Clients for many plans: one membership, one reader, one sink, one administrator.
 
     Args:
-        broker: the connection, which somebody else closes.
-        group: name of the common consumer group.
-        clock: measures times.
         member: name of a static membership of the group; None for a dynamic one.
 
     Attributes:

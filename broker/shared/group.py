@@ -189,7 +189,6 @@ class SharedGroup:
 
     Args:
         connect: makes a member of the group; called when there is a topic to read.
-        clock: measures the time since the last poll.
         poll_records: maximum number of records of one poll, the same as of a worker's poll. A plan
             with as many waiting records is not read further.
 

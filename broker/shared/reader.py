@@ -106,10 +106,6 @@ class ReaderShare:
 class SharedReader:
     """The common reader. Safe for use from several threads.
 
-    Args:
-        connect: makes the reader; called when a share first polls.
-        clock: measures for how long a share has not polled.
-
     Attributes:
         lock: guards the shares.
     """

@@ -17,12 +17,7 @@ flight alone."""
 
 
 class SinkShare:
-    """A plan's part of a shared sink; see `Sink`.
-
-    Args:
-        sink: the common sink, which somebody else closes.
-        share_bytes: maximum size of the records in flight.
-    """
+    """A plan's part of a shared sink; see `Sink`."""
 
     def __init__(self, sink: Sink, share_bytes: int = SHARE_BYTES) -> None:
         self._sink = sink

@@ -41,9 +41,7 @@ class RangeQuestions:
     """Random ranges over targets, the same for all methods.
 
     Args:
-        domain: the attributes.
         targets: sets of attributes; each range is about one of them, in turn.
-        count: number of ranges, at least 1.
         generator: draws for each attribute of a range one of its intervals of codes, uniformly.
     """
 

@@ -54,17 +54,9 @@ class Aggregator:
     window.
 
     Args:
-        plan: the central plan.
-        broker: the connection to the broker; it stays open.
-        names: names of the plan's topics.
         account: the budget account; every release is paid from it before its noise is drawn.
         clock: used for ticks and health only. The log's time decides to which window a record
             belongs.
-        randomness: the random source: the operating system's, except in tests.
-        metrics: the aggregator's metrics, none of which depends on records.
-        software: version of the software, which manifests state.
-        raw_memory_bytes: memory reserved for raw records, see `AggregatorConfig`.
-        poll_seconds: maximum time for which one poll waits for records.
 
     Attributes:
         health: the aggregator's health, which the web server reports.

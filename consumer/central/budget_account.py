@@ -27,12 +27,7 @@ MAX_BYTES = 64 << 20
 
 
 class BudgetAccount:
-    """The account of one plan. Methods block for the disk and until the lock is free.
-
-    Args:
-        path: the account's file.
-        plan: digest of the plan to which the account must belong.
-    """
+    """The account of one plan. Methods block for the disk and until the lock is free."""
 
     def __init__(self, path: Path, plan: str) -> None:
         self._path = real_path(path)

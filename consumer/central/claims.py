@@ -52,11 +52,6 @@ class Claims:
     then release the window only if :meth:`held` returns a nonce.
 
     Args:
-        plan: the central plan.
-        broker: the connection to the broker; it stays open.
-        names: names of the plan's topics.
-        sink: sends the claims; it stays open.
-        randomness: the source of nonces.
         alive: called after every poll, several times a second, while the topic is read.
     """
 

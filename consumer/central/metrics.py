@@ -56,12 +56,7 @@ CENTRAL_METRICS = (RELEASES, REFUSED, SPENT, SKIPPED)
 
 
 class CentralMetrics:
-    """The registered metrics of an aggregator; every series starts at 0.
-
-    Args:
-        registry: the registry of the process.
-        plan: the central plan, whose name is a label.
-    """
+    """The registered metrics of an aggregator; every series starts at 0."""
 
     def __init__(self, registry: CollectorRegistry, plan: CentralPlan) -> None:
         labels = {"plan": [plan_name(plan.name, plan.digest)]}

@@ -61,19 +61,7 @@ def hide_error_texts(doing: str) -> Iterator[None]:
 
 
 class Publication:
-    """Releases the windows of a plan, one at a time.
-
-    Args:
-        plan: the central plan.
-        names: names of the plan's topics.
-        account: the budget account.
-        claims: the claims of this process.
-        sink: sends records to the releases topic.
-        randomness: the random source: the operating system's, except in tests.
-        metrics: the aggregator's metrics, none of which depends on records.
-        software: version of the software, which manifests state.
-        alive: called at least every few seconds, also during computations.
-    """
+    """Releases the windows of a plan, one at a time."""
 
     def __init__(
         self,

@@ -38,8 +38,6 @@ class RawWindows:
     private, too.
 
     Args:
-        plan: the central plan.
-        wanted: returns whether a window may still be released.
         key: secret random key of the hash of user ids, 16 bytes.
     """
 

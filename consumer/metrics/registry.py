@@ -55,8 +55,6 @@ class Metrics:
     Several plans of a process have one of these each, with the same definitions.
 
     Args:
-        registry: the registry of the process.
-        definitions: the metrics to register, unless another plan has registered them.
         labels: the known values of each label; every combination exists from the start, as 0.
     """
 

@@ -315,16 +315,7 @@ class _Recount:
 
 
 class _Publication:
-    """The sets and counts of a replay.
-
-    Args:
-        plan: the plan.
-        target: names of the topics that are written.
-        recount: the counts.
-        windows: numbers of the windows to publish, ascending.
-        whole: whether running totals are known.
-        test_changes: whether finals are tested for changes.
-    """
+    """The sets and counts of a replay."""
 
     def __init__(
         self,

@@ -54,14 +54,6 @@ class FinalsWaiter:
     process as a tally worker and a publisher, and waits for their work. Tests of change are not
     needed: it waits a limited time for those of the last window.
 
-    Args:
-        plan: the plan to retire.
-        broker: the connection to the broker.
-        names: names of the plan's topics.
-        clock: measures the deadline.
-        through: number of the last window to wait for.
-        tests_seconds: maximum wait for tests of change, after everything else.
-
     Attributes:
         health: the role's health, which the web server reports.
         found: number of windows whose final and total are complete.

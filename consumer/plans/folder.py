@@ -26,11 +26,6 @@ class PlanFolder:
     A role of the service: see `Role`. Each file that is refused has
     one log line.
 
-    Args:
-        folder: the folder.
-        clock: the clock of the health.
-        registry: registers the metrics.
-
     Raises:
         InvalidInput: the folder cannot be read.
     """

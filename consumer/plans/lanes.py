@@ -73,11 +73,6 @@ class ThreadLanes:
 
     So a plan whose topics do not answer holds up nobody. Calls wait for acknowledgements most of
     the time, so there are more threads than processors.
-
-    Args:
-        clock: measures how long calls take.
-        quick: number of quick calls at a time.
-        most: number of threads; above it, calls wait.
     """
 
     def __init__(self, clock: Clock, *, quick: int = 16, most: int = 48) -> None:

@@ -20,17 +20,7 @@ from calmstream.estimators.plan import Plan
 
 
 class PlanPublisher:
-    """A publisher among those of other plans: a ``PlanWorker`` of ``served_plan``.
-
-    Args:
-        plan: the plan to publish.
-        broker: the plan's shares of the common clients.
-        names: names of the plan's topics.
-        clock: measures intervals.
-        config: settings of the publisher.
-        metrics: the publisher's metrics.
-        estimates: where estimates run.
-    """
+    """A publisher among those of other plans: a ``PlanWorker`` of ``served_plan``."""
 
     def __init__(
         self,

@@ -93,11 +93,6 @@ class PlansRole:
     :meth:`run` does everything. Tests in virtual time call :meth:`turn` and :meth:`finish`.
 
     Args:
-        kind: what the role does with each plan.
-        plans: returns the plans to serve at present, by digest.
-        shared: the clients that the workers share; this object closes them.
-        clock: measures waits.
-        lanes: where the turns of the workers run.
         session_seconds: after this time without a poll, other processes may own the partitions.
         retry_seconds: time for which a failing poll is repeated before the process ends.
         stop_seconds: maximum time in which the workers finish when the process is stopped.

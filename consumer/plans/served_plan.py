@@ -65,9 +65,7 @@ class ServedPlan:
     """A plan and its worker. One thread calls all methods; the worker's calls run on the lanes.
 
     Args:
-        plan: the plan.
         make: makes a worker; called for every attempt. The event it gets ends long waits.
-        clock: measures pauses.
         on_fault: called when the plan is put into quarantine, with the reason.
 
     Attributes:

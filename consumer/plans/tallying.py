@@ -26,17 +26,7 @@ _LOOK_SECONDS = 60.0
 
 
 class PlanTally:
-    """A tally worker among those of other plans: a ``PlanWorker`` of ``served_plan``.
-
-    Args:
-        plan: the plan to count.
-        broker: the plan's shares of the common clients.
-        names: names of the plan's topics.
-        clock: the worker's clock.
-        config: settings of the worker.
-        metrics: the worker's metrics.
-        stop: ends waits for the broker.
-    """
+    """A tally worker among those of other plans: a ``PlanWorker`` of ``served_plan``."""
 
     def __init__(
         self,

@@ -25,11 +25,7 @@ class TestsJob:
     The thread uses only the plan and the given records, so that a job can simply be dropped.
 
     Args:
-        plan: the plan.
-        window: number of the window.
-        own: its records of counts, by group.
         previous: those of the window before; None where they are not kept.
-        start: runs a function on another thread.
 
     Attributes:
         window: number of the window.
@@ -65,16 +61,7 @@ class TestsJob:
 
 
 class ChangeTests:
-    """Tests the finals that have no tests, one at a time, in the order of windows.
-
-    Args:
-        plan: the plan to publish.
-        names: names of the plan's topics.
-        follower: keeps what was read from the topics.
-        writer: writes the records of tests.
-        measures: logs errors.
-        start: runs a function on another thread.
-    """
+    """Tests the finals that have no tests, one at a time, in the order of windows."""
 
     def __init__(
         self,

@@ -23,11 +23,7 @@ class Cleaner:
     """Writes tombstones from time to time.
 
     Args:
-        names: names of the plan's topics.
-        follower: keeps what was read from both topics.
         topics: the administrator, which fetches the log starts of the reports topics.
-        writer: writes the tombstones.
-        clock: measures the interval.
         config: states the interval and the maximum number of deletions at once.
         counts: the counts topic that is read; None where there was none.
     """

@@ -25,9 +25,6 @@ class Completeness:
     """Follows what was read of both topics, in any order. Not safe for use from several threads.
 
     Holds the revisions of counts and finals that wait for each other, and window numbers.
-
-    Args:
-        plan: whose sets.
     """
 
     def __init__(self, plan: Plan) -> None:

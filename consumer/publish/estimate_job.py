@@ -42,13 +42,6 @@ class EstimateJob:
     The thread uses only the plan and the counts, and does not keep the process alive. So a job that
     is not needed any more can simply be dropped.
 
-    Args:
-        plan: states the method and the marginals to publish.
-        merged: the counts of the window.
-        clock: measures the duration.
-        counts: whether the counts are kept in the counts topic.
-        start: runs a function on another thread.
-
     Attributes:
         merged: the counts of the window.
         seconds: duration of the estimate; 0 until it is done.

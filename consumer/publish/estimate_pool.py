@@ -44,7 +44,6 @@ class EstimatePool:
     were started; each plan has those of one window at a time.
 
     Args:
-        clock: measures durations.
         threads: maximum number of threads for estimates, at least 2; they start when they are
             needed.
 

@@ -21,16 +21,9 @@ class TopicFollower:
     """Reads the topics from their starts, and keeps what the publisher needs.
 
     Args:
-        plan: the plan to publish.
-        names: names of the plan's topics.
-        reader: a reader that only this object uses.
-        topics: the administrator, which fetches log starts and ends.
         foreign: counts the records that are skipped because calmstream did not write them.
-        tests: whether finals are tested for changes.
-        found: called with each final and total that was assembled.
         completed: called with each final and total that is complete, before the counts of its
             window are forgotten. A final can be complete later than assembled: with its counts.
-        changed: called with each record of tests of change.
 
     Attributes:
         merger: the counts from the state topic.

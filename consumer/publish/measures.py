@@ -26,14 +26,7 @@ _PUBLISHED: dict[Kind, MetricDefinition] = {
 
 
 class Measures:
-    """Sets the metrics from the moment when a publisher becomes active until it is not any more.
-
-    Args:
-        plan: the plan to publish.
-        metrics: the metrics, from `publisher_metrics`.
-        clock: states the time of the last set.
-        log: the log; its lines name the plan.
-    """
+    """Sets the metrics from the moment when a publisher becomes active until it is not any more."""
 
     def __init__(
         self, plan: Plan, metrics: Metrics, clock: Clock, log: FilteringBoundLogger

@@ -63,9 +63,6 @@ class StateMerger:
     input partition, and the closed records of windows that are not settled. Of settled windows it
     keeps only the offsets at which they were closed. Internally, input partitions have consecutive
     numbers, called slots: first all partitions of group 0, then of group 1, and so on.
-
-    Args:
-        plan: the plan whose state is read.
     """
 
     def __init__(self, plan: Plan) -> None:

@@ -40,15 +40,6 @@ class Publisher:
     A publisher has its own clients and its own thread, so that it never delays the polls of a tally
     worker. Only the properties are safe for use from several threads.
 
-    Args:
-        plan: the plan to publish.
-        broker: the connection to the broker, which creates the clients.
-        names: names of the plan's topics.
-        clock: measures intervals; it never influences the content of a set.
-        config: settings of the publisher.
-        metrics: the metrics, from `publisher_metrics`.
-        estimates: where estimates run; None means on threads of their own.
-
     Attributes:
         health: the publisher's health, which the web server reports.
     """

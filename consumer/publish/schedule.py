@@ -35,16 +35,7 @@ class _Sent(NamedTuple):
 
 
 class Schedule:
-    """Compares what was read with what was written, to find the next set. It never changes content.
-
-    Args:
-        plan: the plan to publish.
-        follower: keeps what was read from the state and snapshots topics.
-        clock: measures intervals.
-        config: settings of the publisher.
-        measures: sets the metric of waiting windows.
-        log: the log; its lines name the plan.
-    """
+    """Compares what was read with what was written, to find the next set. Changes no content."""
 
     def __init__(
         self,

@@ -37,13 +37,7 @@ class PublishingSession:
     """The work of an active publisher. Not safe for use from several threads.
 
     Args:
-        plan: the plan to publish.
         broker: the connection to the broker, which creates the session's own clients.
-        names: names of the plan's topics.
-        clock: measures intervals; it never influences the content of a set.
-        config: settings of the publisher.
-        metrics: the metrics, from `publisher_metrics`.
-        estimates: where estimates run; None means on threads of their own.
 
     Attributes:
         follower: keeps what was read from the topics.

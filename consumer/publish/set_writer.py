@@ -13,14 +13,7 @@ KeyedRecord = tuple[bytes, bytes | None]
 
 
 class SetWriter:
-    """Writes records and waits for their acknowledgements.
-
-    Args:
-        sink: sends the records; the caller closes it.
-        snapshots: name of the snapshots topic.
-        clock: measures the wait.
-        send_seconds: maximum wait for the acknowledgements of one call.
-    """
+    """Writes records and waits for their acknowledgements."""
 
     def __init__(self, sink: Sink, snapshots: str, clock: Clock, send_seconds: float) -> None:
         self._sink = sink

@@ -17,10 +17,6 @@ class UntestedCounts:
     Tests are made in the order of windows. So a window at or before the newest tested one is never
     tested again. Not safe for use from several threads.
 
-    Args:
-        plan: whose counts.
-        on: whether finals are tested; if not, nothing is kept.
-
     Attributes:
         through: newest window with tests, or without them for good; -1 for none.
     """

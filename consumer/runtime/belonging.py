@@ -7,11 +7,7 @@ from calmstream.consumer.runtime.health import AWAY_SECONDS
 
 
 class Belonging:
-    """Turns what a group reader knows of its membership into a reason not to be ready.
-
-    Args:
-        clock: measures how long the role has been outside its group.
-    """
+    """Turns what a group reader knows of its membership into a reason not to be ready."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -32,8 +32,6 @@ class EndCheck:
 
     Args:
         reader: a reader that is assigned to the partitions and has their positions.
-        topics: the administrator, which fetches log ends.
-        partitions: the partitions to check.
     """
 
     def __init__(self, reader: Reader, topics: Topics, partitions: Collection[Partition]) -> None:
@@ -83,10 +81,6 @@ class Continuation:
 
     Args:
         reader: a reader that only one object uses at a time; every reading assigns it anew.
-        topics: the administrator, which fetches log ends.
-        partition: the partition.
-        clock: measures the time without progress.
-        patience_seconds: maximum time without progress.
 
     Attributes:
         position: the next offset to read; set it before the first reading.
@@ -175,14 +169,7 @@ def _records_before(chunk: Chunk, end: int) -> int:
 
 
 class _Polls:
-    """Polls a reader, and raises an error if its positions do not advance for too long.
-
-    Args:
-        reader: the reader, assigned and with positions.
-        budget: maximum time without progress.
-        seconds: the same time, for the error message.
-        keep_alive: called before every poll.
-    """
+    """Polls a reader, and raises an error if its positions do not advance for too long."""
 
     def __init__(
         self, reader: Reader, budget: RetryBudget, seconds: float, keep_alive: Callable[[], None]

@@ -16,10 +16,6 @@ class RetryBudget:
 
     The time begins with the first failure after a success, not with the last success. So an
     operation that is not attempted for an hour and then fails once has failed for 0 seconds.
-
-    Args:
-        clock: source of monotonic time.
-        seconds: the maximum time.
     """
 
     def __init__(self, clock: Clock, seconds: float) -> None:

@@ -20,12 +20,6 @@ _BACKOFF_SECONDS = 0.5
 class TopicRecords:
     """Reads a topic from its start; repeats calls that fail.
 
-    Args:
-        reader: a reader that only this object uses.
-        topics: the administrator, which fetches log starts and ends.
-        topic: name of the topic.
-        create: the command that creates it, for the error message.
-
     Attributes:
         answered: monotonic time of the last answer from a broker; None before the first.
     """

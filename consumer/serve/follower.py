@@ -44,14 +44,7 @@ class Follower:
     """Reads the snapshots topic from its start and keeps reading.
 
     Args:
-        plan: the plan.
-        broker: hands out the clients.
-        names: names of the plan's topics.
-        results: receives what was published.
-        clock: measures pauses, and says whether the plan is over.
         announce: called for every complete set after it was noted, on the follower's thread.
-        before_final: called before a final is noted.
-        retry_seconds: pause after a failure.
 
     Attributes:
         trouble: why the topic cannot be read now; None while it can.

@@ -21,13 +21,6 @@ _BATCH_SECONDS = 2.0
 class SetBatch:
     """Makes sets of the records of a snapshots topic, and keeps them until they are stored.
 
-    Args:
-        plan: the plan.
-        names: names of the plan's topics.
-        clock: measures how long the oldest set waits.
-        warn: writes a message to the log.
-        rows: number of cells that make the batch full.
-
     Attributes:
         sets: the sets, in the order of their arrival.
     """

@@ -49,13 +49,6 @@ class SinkFollower:
     by their revision and left alone, so no position has to be kept.
 
     Args:
-        plan: the plan.
-        broker: the connection to the broker.
-        names: names of the plan's topics.
-        target: where sets are stored.
-        clock: measures failures and pauses.
-        metrics: the sink's metrics.
-        once: whether to end at the end of the topic.
         retry_seconds: maximum time for which calls to the broker may fail; with ``once`` also calls
             to the target. Otherwise these are repeated without limit.
         batch_rows: number of cells that are stored without waiting for the end of the topic.

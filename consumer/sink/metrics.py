@@ -59,11 +59,7 @@ SINK_METRICS = (SETS, ROWS, FAILURES, WAITING, FINALS)
 
 
 class SinkMetrics:
-    """The metrics of the sink of one plan.
-
-    Args:
-        metrics: has :data:`SINK_METRICS` registered for the plan.
-    """
+    """The metrics of the sink of one plan."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics

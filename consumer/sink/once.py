@@ -17,9 +17,7 @@ class OnceForEach:
     """A role that lets a sink run to the end of the topic of each plan, and then ends.
 
     Args:
-        plans: the plans.
         follower: makes the sink of a plan, which ends at the end of its topic.
-        clock: the clock of the health.
 
     Attributes:
         health: the role's health.

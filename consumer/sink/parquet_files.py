@@ -41,9 +41,6 @@ class ParquetTarget:
 
     A crash between two renames leaves the earlier sets of a call stored. The next call stores the
     others.
-
-    Args:
-        directory: the directory; it is created if it does not exist.
     """
 
     def __init__(self, directory: Path) -> None:

@@ -31,11 +31,7 @@ _LONGEST_PAUSE_SECONDS = 30.0
 
 
 class SharedTarget:
-    """A target that the sinks of many plans use from several threads, one after another.
-
-    Args:
-        target: the target.
-    """
+    """A target that the sinks of many plans use from several threads, one after another."""
 
     def __init__(self, target: Target) -> None:
         self.name = target.name
@@ -76,13 +72,6 @@ class PlanSink:
     It begins with the oldest snapshot, as `SinkFollower` does.
 
     Args:
-        plan: the plan.
-        broker: the plan's shares of the common clients.
-        names: names of the plan's topics.
-        target: the common target.
-        clock: measures pauses.
-        metrics: the metrics of the plan.
-        check_seconds: time between two checks of the snapshots topic.
         retry_seconds: maximum time for which calls to the broker may fail. Calls to the target are
             repeated without limit.
     """
@@ -200,12 +189,7 @@ class PlanSink:
 
 
 class PlansSink:
-    """A role that opens the common target, and lets the sinks of all plans work.
-
-    Args:
-        plans: runs the sinks.
-        target: their target.
-    """
+    """A role that opens the common target, and lets the sinks of all plans work."""
 
     def __init__(self, plans: Role, target: SharedTarget) -> None:
         self.name = plans.name

@@ -42,15 +42,6 @@ class AssignmentHandler:
     """Carries out assignment changes.
 
     Args:
-        context: plan, settings and instruments of the worker.
-        assigned: the owned partitions; only this class changes them.
-        membership: the membership of the consumer group.
-        checkpointer: writes the last checkpoint of revoked partitions.
-        restorer: reads the checkpoints that earlier owners wrote.
-        topics: the administrator; finds out which partitions do not answer.
-        ends: receives log ends and unreachable partitions.
-        retries: repeats calls that concern the state topic.
-        keep_alive: called between two requests to the broker.
         drop: functions that forget partitions that the worker does not own any more; each is
             called with these partitions.
     """

@@ -34,17 +34,7 @@ not enough, because the records of one poll can cause many writes."""
 
 
 class RecordCounter:
-    """Folds polled records of the assigned partitions.
-
-    Args:
-        context: plan, settings and instruments of the worker.
-        assigned: the owned partitions with their folds.
-        checkpointer: writes the counts of closed windows.
-        dead_letters: writes rejected records.
-        outbox: holds the unacknowledged writes of both.
-        alarm: counts foreign records.
-        keep_alive: called while folding waits for acknowledgements.
-    """
+    """Folds polled records of the assigned partitions."""
 
     def __init__(
         self,
@@ -119,8 +109,6 @@ class BackPressure:
 
     Args:
         context: plan, settings and instruments of the worker; its settings contain the limit.
-        outbox: holds the unacknowledged writes.
-        membership: the membership whose reading is paused and resumed.
     """
 
     def __init__(self, context: WorkerContext, outbox: Outbox, membership: Membership) -> None:

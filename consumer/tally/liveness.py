@@ -41,14 +41,7 @@ class Observers:
 
 
 class Liveness:
-    """Observes the assigned partitions once a second.
-
-    Args:
-        context: plan, settings and instruments of the worker.
-        assigned: the owned partitions.
-        membership: states the positions and the ends that fetches have reported.
-        observers: the objects that keep the observations.
-    """
+    """Observes the assigned partitions once a second."""
 
     def __init__(
         self,

@@ -48,9 +48,6 @@ class Membership:
     new partitions, :meth:`activate` them.
 
     Args:
-        reader: a member of the consumer group; :meth:`join` subscribes it.
-        clock: measures the session time and the retry time.
-        config: settings of the worker.
         partitions: number of partitions of each topic that are counted; others are ignored.
     """
 

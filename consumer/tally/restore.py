@@ -43,12 +43,8 @@ class Restorer:
     """Creates folds (the state of counting a partition) from checkpoints.
 
     Args:
-        plan: the plan whose reports are counted.
-        names: names of the plan's topics.
         reader: a reader without a consumer group; one restore at a time uses it.
         topics: the administrator, which fetches log starts, log ends and topic ids.
-        clock: measures the time without progress.
-        patience_seconds: maximum time for which reading makes no progress.
         keep_alive: called at every poll; keeps the group membership alive. It may raise an error to
             end the restore.
     """

@@ -36,13 +36,8 @@ class TallyWorker:
     number of times, then :meth:`finish`, or :meth:`abandon` to simulate a crash.
 
     Args:
-        plan: the plan whose reports are counted.
-        broker: the connection to the broker.
-        names: names of the plan's topics.
         clock: the worker's clock, for time limits and ticks. Which reports count depends on the
             broker's append times only, never on this clock.
-        config: settings of the worker.
-        metrics: the worker's metrics, from `tally_metrics`.
 
     Attributes:
         health: the worker's health, which the web server reports.

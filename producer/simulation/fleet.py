@@ -65,8 +65,6 @@ class Fleet:
     """n devices under one lineage: a series of plans that share the memory of devices.
 
     Args:
-        lineage: lineage of every plan under which these devices report.
-        secrets: the devices' secrets, shape (n, 16), uint8.
         accounts: what the devices have spent under each plan, by the plan's digest.
         path: file to which every change is written; None keeps the fleet in memory only.
     """

@@ -35,7 +35,6 @@ class Population:
     """A population in which device i holds row i of a table.
 
     Args:
-        plan: the plan to report under.
         codes: each device's record as codes of the plan's domain, shape (n, d), uint16.
         fleet: the devices' secrets and ledgers; None means new devices, so that each run has
             *other* devices.

@@ -38,12 +38,7 @@ class _Opener(KafkaNetSocket):  # type: ignore[misc]  # the client has no types
 
 
 class _Tls(KafkaSSLTransport):  # type: ignore[misc]  # the client has no types
-    """A connection with TLS whose handshake ends in time.
-
-    Args:
-        timeout_at: monotonic time in seconds; None means no limit.
-        others: as for the client's own class.
-    """
+    """A connection with TLS whose handshake ends in time."""
 
     def __init__(self, timeout_at: float | None, *others: Any, **settings: Any) -> None:
         super().__init__(*others, **settings)

@@ -40,7 +40,6 @@ class NodeChoice:
     Args:
         manager: the connection manager of one client. It calls the methods of this class on the
             client's own thread.
-        now: returns monotonic time in seconds.
     """
 
     def __init__(self, manager: Any, now: Callable[[], float] = time.monotonic) -> None:

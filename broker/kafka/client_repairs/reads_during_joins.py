@@ -22,12 +22,7 @@ _LOOK_MS = 50.0
 
 
 class JoinWatch:
-    """Decides whether a poll waits for a join or reads meanwhile.
-
-    Args:
-        consumer: a consumer in a group with a cooperative assignor.
-        now: returns monotonic time in seconds.
-    """
+    """Decides whether a poll waits for a join or reads meanwhile."""
 
     def __init__(self, consumer: KafkaConsumer, now: Callable[[], float] = time.monotonic) -> None:
         self._coordinator = consumer._coordinator

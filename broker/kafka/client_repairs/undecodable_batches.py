@@ -31,9 +31,6 @@ class Portion:
     """Chunks that the client passes on. Its length is the number of their records.
 
     The client compares the length with the number of records that a poll may return.
-
-    Args:
-        chunks: consecutive records of one partition.
     """
 
     def __init__(self, chunks: list[Chunk]) -> None:
@@ -54,10 +51,7 @@ class FetchedRecords:
     client's other options.
 
     Args:
-        fetch_offset: first offset that the client requested.
-        tp: topic and partition.
         records: the client's own object for the response; only its bytes are used.
-        on_drain: called once, when every record was taken or dropped.
 
     Attributes:
         topic_partition: topic and partition.

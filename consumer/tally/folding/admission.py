@@ -81,11 +81,6 @@ class Decisions:
 class AdmissionControl:
     """Decides on the records of one input partition, in the order of its log.
 
-    Args:
-        plan: the plan whose reports are counted.
-        group: index of the group of devices whose topic is read.
-        clock: the log's clock before the first record, in milliseconds.
-
     Attributes:
         plan, group: as given.
         clock: the log's clock: the largest append time so far, milliseconds since the epoch.

@@ -68,8 +68,6 @@ class Accumulator:
     """The counts of one group of devices, which are changed in place and copied when returned.
 
     Args:
-        plan: states the mechanism and the views of the group.
-        group: index of the group.
         count: the counts at the beginning, which are copied; None means zero.
     """
 
@@ -129,10 +127,7 @@ class PartitionFold:
     Cost of a batch: decoding and the mechanism's ``tally``; when a window closes also O(counters).
 
     Args:
-        plan: the plan whose reports are counted.
-        group: index of the group of devices whose topic is read.
         admission: decides on the records; it contains the log's clock and the accepted ids.
-        state: the checkpoint from which the counting continues.
 
     Attributes:
         group: index of the group of devices.

@@ -30,9 +30,6 @@ class ForeignRecordAlarm:
 
     Cost: O(1) for each record; memory for ``poison_records`` flags.
 
-    Args:
-        config: settings of the worker, which state the limits.
-
     Attributes:
         exceeded: whether the limit is exceeded at present.
     """

@@ -15,12 +15,7 @@ _PARTITION_GAUGES = (m.LAG_RECORDS, m.LAG_SECONDS, m.PARTITION_CLOCK, m.CLOSED_T
 
 
 class Gauges:
-    """Sets the gauges of each owned partition: lag, clock and closed windows.
-
-    Args:
-        metrics: the worker's metrics.
-        clock: the worker's clock, to compute the lag in seconds.
-    """
+    """Sets the gauges of each owned partition: lag, clock and closed windows."""
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics

@@ -30,11 +30,7 @@ class Checkpointer:
     """Writes to the state topic through an outbox.
 
     Args:
-        plan: the plan whose reports are counted.
-        names: names of the plan's topics.
         outbox: the outbox, also used for dead letters; a checkpoint waits for all its writes.
-        clock: measures durations.
-        metrics: the worker's metrics.
     """
 
     def __init__(

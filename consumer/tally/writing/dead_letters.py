@@ -31,15 +31,7 @@ dead letters for the same records.
 
 
 class DeadLetters:
-    """Writes dead letters through an outbox.
-
-    Args:
-        plan: the plan whose reports are counted.
-        names: names of the plan's topics.
-        outbox: keeps dead letters until they are acknowledged.
-        on_acknowledged: called for each acknowledged dead letter.
-        on_omitted: called for each rejected record without a dead letter.
-    """
+    """Writes dead letters through an outbox."""
 
     def __init__(
         self,

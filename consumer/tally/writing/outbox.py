@@ -67,11 +67,8 @@ class Outbox:
     different keys, and the order of dead letters has no meaning.
 
     Args:
-        sink: sends the records.
-        clock: measures the time of each write.
         guard: called before every send; raises an error if this worker must not write any more.
         retry_seconds: maximum time from the first attempt of a write to its acknowledgement.
-        retried: called at every repetition.
     """
 
     def __init__(

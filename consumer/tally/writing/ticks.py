@@ -24,10 +24,7 @@ class Ticker:
     too early or not needed changes no counts.
 
     Args:
-        sink: sends the ticks.
-        clock: the worker's clock.
         guard: called before every send; raises an error if this worker must not write any more.
-        every_seconds: minimum time between two ticks of a partition.
         stall_seconds: maximum time without an acknowledged tick of a partition. It is the same as
             for a partition that does not advance, because the cause is often the same.
     """

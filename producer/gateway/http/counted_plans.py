@@ -19,12 +19,6 @@ _FIRST_SECONDS = 0.5
 class CountedPlans:
     """Compares the reports topics of all offered plans with the plans, in one request.
 
-    Args:
-        connect: makes an administrator; called again until it succeeds.
-        names: gives the topics of a plan.
-        plans: gives the offered plans by digest.
-        clock: monotonic time.
-
     Attributes:
         refused: why reports of a plan are not accepted, by digest.
     """
