@@ -31,7 +31,7 @@ from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.mechanisms.registry import MECHANISMS, standard
+from calmstream.estimators.mechanisms.registry import names, standard
 from calmstream.estimators.methods.base import Follows, Method, Model, Piloted, ReadsReports
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
@@ -201,7 +201,7 @@ def of_mechanism(name: str, cells: int, epsilon: str) -> Iterator[tuple[str, str
 
 def cases() -> Iterator[tuple[str, MakeCases]]:
     """Yield the name of a method or mechanism and a function that computes some of its cases."""
-    for name in sorted(MECHANISMS):
+    for name in names():
         for cells in MECHANISM_CELLS:
             for epsilon in ("0.5", "2"):
                 yield name, partial(of_mechanism, name, cells, epsilon)

@@ -1,10 +1,12 @@
-"""The contract of every local mechanism, and the types that mechanisms share.
+"""The base of every local mechanism, and the types that mechanisms share.
 
 A local mechanism (frequency oracle) turns a device's true input into a random report, from many of
 which the frequencies of inputs can be estimated. It is one immutable object with its parameters.
 Devices call ``perturb``; the service calls ``tally``, ``estimate`` and ``covariance``; tests call
 ``channel``. All of them use the same object, so both sides always agree on the parameters. All
-facts about a mechanism that other packages need are members of this protocol.
+facts about a mechanism that other packages need are members of `Mechanism`.
+
+A package of its own adds a mechanism by an entry point of the group ``calmstream.mechanisms``.
 
 A batch of n perturbed reports is a mapping from column name to an array with first axis n. The
 mechanism declares its columns. The wire format encodes, decodes and range-checks them by that
@@ -13,15 +15,17 @@ declaration alone, so a mechanism has no wire code.
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.mechanisms.covariance import Covariance
+from calmstream.estimators.mechanisms.covariance import Covariance, spread_evenly, sum_out
 from calmstream.estimators.randomness import SeededRandomness
 
 if TYPE_CHECKING:
@@ -37,8 +41,6 @@ __all__ = [
     "Mechanism",
     "ReportWork",
     "Reports",
-    "draw_by_report",
-    "draw_one_by_one",
     "require_enumerable",
 ]
 
@@ -108,74 +110,41 @@ class ReportWork:
         return cls(size, random_bytes, hashes, comparisons)
 
 
-class Mechanism(Protocol):
+@dataclass(frozen=True)
+class Mechanism(ABC):
     """An epsilon-locally-differentially-private channel on ``cells`` inputs.
 
-    Implementations are frozen dataclasses built by ``Mechanism(epsilon, cells, **parameters)``,
-    their fields being exactly epsilon, cells and the parameters;
-    ``epsilon`` is the decimal string of the plan and is the whole loss of one report.
+    A mechanism is a frozen dataclass, built by ``Kind(epsilon, cells, **parameters)``; its fields
+    are exactly these. It states eight members: the name, :attr:`columns`, :attr:`width`,
+    :meth:`perturb`, :meth:`tally`, :meth:`estimate`, :meth:`covariance` and :meth:`channel`. All
+    others follow from them; a mechanism overrides those for which it knows something better.
+
+    Attributes:
+        name: registry name, by which plans name the mechanism.
+        fixed_total: whether the entries of :meth:`estimate` add up to exactly 1 whatever was
+            reported.
+        epsilon: decimal string of the plan, the whole loss of one report; the realised one is never
+            larger.
+        cells: number of inputs L; an input is an integer in [0, L).
     """
 
     name: ClassVar[str]
-    """Registry name, by which plans name the mechanism."""
+    fixed_total: ClassVar[bool] = False
 
-    fixed_total: ClassVar[bool]
-    """Whether the entries of :meth:`estimate` add up to exactly 1 whatever was reported."""
-
-    @classmethod
-    def standard(cls, epsilon: str, cells: int) -> Self:
-        """Return the mechanism with its recommended parameters.
-
-        Raises:
-            PlanError: epsilon or cells out of range.
-        """
+    epsilon: str
+    cells: int
 
     @property
-    def epsilon(self) -> str:
-        """The stated loss; the realised one is never larger."""
-
-    @property
-    def cells(self) -> int:
-        """Number of inputs L; an input is an integer in [0, L)."""
-
-    @property
-    def width(self) -> int:
-        """Number of integer counters that one view needs."""
-
-    @property
-    def largest_count(self) -> int:
-        """Maximum that one report adds to one counter, at least 1; it limits the size of states."""
-
-    @property
+    @abstractmethod
     def columns(self) -> tuple[Column, ...]:
         """The columns of a report."""
 
     @property
-    def counts_joint(self) -> bool:
-        """Whether the counters determine all L frequencies.
+    @abstractmethod
+    def width(self) -> int:
+        """Number of integer counters that one view needs."""
 
-        False for a mechanism of whole records that counts smaller tables only: :meth:`estimate`
-        and :meth:`covariance` do not apply then.
-        """
-
-    @property
-    def drawn_cells(self) -> int:
-        """Size of the largest histogram that :meth:`draw_tally_of` builds."""
-
-    @property
-    def report_work(self) -> ReportWork:
-        """Upper bounds of the cost of a device's first report, computed in O(parameters)."""
-
-    def check(self) -> None:
-        """Make the checks that cost more than O(parameters); called once, when a plan is read.
-
-        Raises:
-            PlanError: the mechanism cannot report.
-        """
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the JSON-ready parameters beyond epsilon and cells; most mechanisms have none."""
-
+    @abstractmethod
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         """Perturb one input per device.
 
@@ -187,6 +156,7 @@ class Mechanism(Protocol):
             The columns, each with first axis n. Implementations do not loop over reports.
         """
 
+    @abstractmethod
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         """Count a batch.
 
@@ -200,21 +170,14 @@ class Mechanism(Protocol):
             counts reports per view itself.
         """
 
+    @abstractmethod
     def estimate(self, counts: Counts, n: int) -> Floats:
         """Return unbiased frequencies of the L inputs among the n reports: shape (L,), float64.
 
         They are not normalised and may be negative. They are all zero if n is 0.
         """
 
-    def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
-        """Return the variance of each entry of :meth:`estimate`, given the data: shape (L,).
-
-        Args:
-            n: number of reports, at least 1.
-            frequencies: true (or estimated, clipped to [0, 1]) frequencies, shape (L,); None for
-                the average over cells, 1 / L each.
-        """
-
+    @abstractmethod
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
         """Return the covariance of :meth:`estimate`, with the sampling of n devices out of many.
 
@@ -228,12 +191,85 @@ class Mechanism(Protocol):
             frequencies: shape (L,), non-negative, sum 1.
         """
 
-    def holds(self, axes: Sequence[int]) -> bool:
+    @abstractmethod
+    def channel(self) -> Channel:
+        """Return the exact transition matrix of this code: shape (cells, outputs), rows sum to 1.
+
+        Outputs are in increasing order of their code. The code reads the columns of the report as
+        digits of one number, the first column as the most significant one; bits form an integer,
+        lowest bit first. Codes that no report can have are left out.
+
+        Raises:
+            ValueError: more than 2^12 outputs; :meth:`worst_ratio` still holds then.
+        """
+
+    # What follows from these
+
+    @classmethod
+    def standard(cls, epsilon: str, cells: int) -> Self:
+        """Return the mechanism with its recommended parameters; here it has none.
+
+        Raises:
+            PlanError: epsilon or cells out of range.
+        """
+        return cls(epsilon, cells)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the JSON-ready parameters beyond epsilon and cells."""
+        names = [field.name for field in fields(self) if field.name not in ("epsilon", "cells")]
+        return {name: _json_ready(getattr(self, name)) for name in names}
+
+    @property
+    def largest_count(self) -> int:
+        """Maximum that one report adds to one counter, at least 1; it limits the size of states."""
+        return 1
+
+    @property
+    def counts_joint(self) -> bool:
+        """Whether the counters determine all L frequencies.
+
+        False for a mechanism of whole records that counts smaller tables only: :meth:`estimate`
+        and :meth:`covariance` do not apply then.
+        """
+        return True
+
+    @property
+    def report_work(self) -> ReportWork:
+        """Upper bounds of the cost of a device's first report, computed in O(parameters).
+
+        Here: 16 random bytes for each integer and each bit of the report.
+        """
+        drawn = sum(1 if column.kind == "int" else column.bound for column in self.columns)
+        return ReportWork.of(self.columns, 16 * drawn)
+
+    def check(self) -> None:  # noqa: B027 - a mechanism may leave nothing open
+        """Make the checks that cost more than O(parameters); called once, when a plan is read.
+
+        Raises:
+            PlanError: the mechanism cannot report.
+        """
+
+    def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
+        """Return the variance of each entry of :meth:`estimate`, given the data: shape (L,).
+
+        Args:
+            n: number of reports, at least 1.
+            frequencies: true (or estimated, clipped to [0, 1]) frequencies, shape (L,); None for
+                the average over cells, 1 / L each.
+        """
+        f = np.full(self.cells, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
+        whole = self.covariance(n, f)
+        sampled = f * (1 - f) / n
+        variance: Floats = whole.diagonal - np.square(whole.factors).sum(axis=1) - sampled
+        return variance
+
+    def holds(self, axes: Sequence[int]) -> bool:  # noqa: ARG002
         """Return whether the counters hold the table over some of the attributes of a view.
 
         Args:
             axes: ascending positions among the attributes of the view, at least one.
         """
+        return True
 
     def table(self, counts: Counts, n: int, shape: Sequence[int], axes: Sequence[int]) -> Floats:
         """Return the estimated table over some of the attributes of a view: shape (its cells,).
@@ -250,6 +286,7 @@ class Mechanism(Protocol):
         Raises:
             KeyError: the counters do not hold this table.
         """
+        return sum_out(self.estimate(counts, n), shape, axes)
 
     def table_covariance(
         self, n: int, expected: Floats, shape: Sequence[int], axes: Sequence[int]
@@ -257,7 +294,8 @@ class Mechanism(Protocol):
         """Return the exact covariance of :meth:`table` for n devices that are drawn independently.
 
         Public parameters such as hash functions count as given. (For local hashing, whose seeds are
-        drawn with each report, the hash counts as ideal.)
+        drawn with each report, the hash counts as ideal.) Here: for a covariance that is exact and
+        depends on the frequencies by their sums only.
 
         Args:
             n: number of reports, at least 1.
@@ -269,36 +307,50 @@ class Mechanism(Protocol):
         Returns:
             Shape (cells, cells).
         """
+        whole = self.covariance(n, spread_evenly(expected, shape, axes))
+        return whole.summed(shape, axes)
 
-    def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int]) -> float:
+    def rarest(
+        self,
+        expected: Floats,  # noqa: ARG002
+        shape: Sequence[int],  # noqa: ARG002
+        axes: Sequence[int],  # noqa: ARG002
+    ) -> float:
         """Return the smallest probability of a counted event or of its complement, 0 to 1/2.
 
         An event is what a counter of the table counts. The number of reports times this shows
-        whether the table is nearly normally distributed.
+        whether the table is nearly normally distributed. Here 0: nothing is known of it.
 
         Args:
             expected: as for :meth:`table_covariance`.
             shape: as for :meth:`table`.
             axes: as for :meth:`table`.
         """
+        return 0.0
 
-    def influence(self, weights: Floats, times: Floats) -> float:
+    def influence(self, weights: Floats, times: Floats) -> float:  # noqa: ARG002
         """Return the maximum that one report can add to a weighted sum of the estimates, times n.
 
         An estimate is the mean over reports y of a(y), the estimate from y alone. The result is the
         largest ``sum_j times_j · weights_j · a_j(y)`` over all possible reports, or an upper bound
-        of it if the mechanism says so.
+        of it if the mechanism says so. Here infinity: no bound is known.
 
         Args:
             weights: shape (m,), the different weights of cells.
             times: shape (m,), number of cells that have each weight; they sum to L.
         """
+        return math.inf
+
+    @property
+    def drawn_cells(self) -> int:
+        """Size of the largest histogram that :meth:`draw_tally_of` builds."""
+        return self.cells
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw a tally from its exact distribution, given how many devices hold each input.
 
-        The distribution is that of perturbing and tallying every device; most mechanisms take time
-        that does not depend on n. For simulation only.
+        The distribution is that of perturbing and tallying every device, which is done here; most
+        mechanisms take time that does not depend on n. For simulation only.
 
         Args:
             histogram: shape (L,), true counts.
@@ -307,6 +359,8 @@ class Mechanism(Protocol):
         Returns:
             Shape (width,), int64.
         """
+        drawn: Counts = draw_by_report(self, histogram[None], generator)[0]
+        return drawn
 
     def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
         """Draw one tally per histogram as :meth:`draw_tally` does, if possible all at once.
@@ -318,6 +372,10 @@ class Mechanism(Protocol):
         Returns:
             Shape (draws, width), int64.
         """
+        drawn = np.empty((len(histograms), self.width), np.int64)
+        for row, histogram in zip(drawn, histograms, strict=True):
+            row[:] = self.draw_tally(histogram, generator)
+        return drawn
 
     def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
         """Draw a tally as :meth:`draw_tally` does, given the devices' inputs.
@@ -329,55 +387,21 @@ class Mechanism(Protocol):
         Returns:
             Shape (width,), int64. Memory: O(:attr:`drawn_cells`).
         """
-
-    def channel(self) -> Channel:
-        """Return the exact transition matrix of this code: shape (cells, outputs), rows sum to 1.
-
-        Outputs are in increasing order of their code. The code reads the columns of the report as
-        digits of one number, the first column as the most significant one; bits form an integer,
-        lowest bit first. Codes that no report can have are left out.
-
-        Raises:
-            ValueError: more than 2^12 outputs; :meth:`worst_ratio` still holds then.
-        """
+        return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
 
     def worst_ratio(self) -> Fraction:
         """Return the exact largest P(y|x) / P(y|x') over all outputs y and inputs x and x'."""
+        outputs = zip(*self.channel(), strict=True)
+        return max((max(row) / min(row) for row in outputs), default=Fraction(1))
 
 
-class DrawsTallies(Protocol):
-    """The part of a mechanism that :func:`draw_one_by_one` needs."""
-
-    @property
-    def width(self) -> int:
-        """Number of counters."""
-
-    def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw one tally."""
-
-
-class PerturbsReports(Protocol):
-    """The part of a mechanism that :func:`draw_by_report` needs."""
-
-    def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """Perturb reports."""
-
-    def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Count the reports of every view."""
-
-
-def draw_one_by_one(
-    mechanism: DrawsTallies, histograms: Counts, generator: np.random.Generator
-) -> Counts:
-    """Draw tallies in a loop, for mechanisms that cannot draw many at once."""
-    drawn = np.empty((len(histograms), mechanism.width), np.int64)
-    for row, histogram in zip(drawn, histograms, strict=True):
-        row[:] = mechanism.draw_tally(histogram, generator)
-    return drawn
+def _json_ready(value: object) -> object:
+    """Return a parameter as in a plan's document: tuples are lists there."""
+    return [_json_ready(one) for one in value] if isinstance(value, tuple) else value
 
 
 def draw_by_report(
-    mechanism: PerturbsReports, histograms: Counts, generator: np.random.Generator
+    mechanism: Mechanism, histograms: Counts, generator: np.random.Generator
 ) -> Counts:
     """Draw tallies, (draws, width), by perturbing every report; cost that of all reports."""
     draws, cells = histograms.shape

@@ -10,7 +10,6 @@ batches add up.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -23,8 +22,8 @@ import numpy as np
 from calmstream.estimators.draws import coins_bytes
 from calmstream.estimators.mechanisms.base import (
     Column,
+    Mechanism,
     ReportWork,
-    draw_one_by_one,
     require_enumerable,
 )
 from calmstream.estimators.mechanisms.bits import random_rows, row_bytes
@@ -56,7 +55,7 @@ BITS, HASHES = 64, 5
 
 
 @dataclass(frozen=True)
-class BloomRR:
+class BloomRR(Mechanism):
     """Bloom filters with bitwise randomised response.
 
     An axis is an attribute of the record. A value of axis i sets the bits of its filter (see
@@ -82,10 +81,7 @@ class BloomRR:
     """
 
     name: ClassVar[str] = "bloom-rr"
-    fixed_total: ClassVar[bool] = False
 
-    epsilon: str
-    cells: int
     axes: tuple[int, ...]
     bits: int
     hashes: int
@@ -104,15 +100,6 @@ class BloomRR:
     def standard(cls, epsilon: str, cells: int) -> Self:
         """Return the mechanism for one attribute, with the filters of LoPub's experiments."""
         return cls(epsilon, cells, (cells,), BITS, HASHES, ((0,),))
-
-    def parameters(self) -> dict[str, Any]:
-        """Return axes, bits, hashes and tables."""
-        return {
-            "axes": list(self.axes),
-            "bits": self.bits,
-            "hashes": self.hashes,
-            "tables": [list(table) for table in self.tables],
-        }
 
     def check(self) -> None:
         """Compare the filters of every axis; the constructor leaves this out because of its cost.
@@ -375,23 +362,6 @@ class BloomRR:
     ) -> float:
         """Return a lower bound: the probability that a bit is flipped."""
         return float(self.q)
-
-    def influence(self, weights: Floats, times: Floats) -> float:  # noqa: ARG002 - no bound is known
-        """Return infinity, because no bound is known."""
-        return math.inf
-
-    @property
-    def drawn_cells(self) -> int:
-        """The number of values of a record."""
-        return self.cells
-
-    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
-        """Draw tallies one by one."""
-        return draw_one_by_one(self, histograms, generator)
-
-    def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
-        """Draw a tally of devices with these inputs."""
-        return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw the ones of every device's filters, because their products depend on each other."""

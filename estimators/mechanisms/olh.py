@@ -53,7 +53,6 @@ class OLH(SupportOracle):
     """
 
     name: ClassVar[str] = "olh"
-    fixed_total: ClassVar[bool] = False
 
     buckets: int
     seed_bits: int
@@ -67,10 +66,6 @@ class OLH(SupportOracle):
     def standard(cls, epsilon: str, cells: int) -> Self:
         """Return the mechanism with the number of buckets that minimises the variance."""
         return cls(epsilon, cells, (exp_weight(epsilon) + OTHER // 2) // OTHER + 1, SEED_BITS)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the number of buckets and the bits of a seed."""
-        return {"buckets": self.buckets, "seed_bits": self.seed_bits}
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -7,7 +7,6 @@ that of RR-Joint, and with other blocks that of RR-Clusters.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,8 +20,8 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.draws import RESPONSE_BYTES, respond
 from calmstream.estimators.mechanisms.base import (
     Column,
+    Mechanism,
     ReportWork,
-    draw_one_by_one,
     require_enumerable,
 )
 from calmstream.estimators.mechanisms.covariance import balanced_noise
@@ -56,7 +55,7 @@ MAX_DRAWN_CELLS = 1 << 24
 
 
 @dataclass(frozen=True)
-class ProductGRR:
+class ProductGRR(Mechanism):
     """GRR block by block; each block spends a part of epsilon in proportion to its attributes.
 
     A block of c of the d attributes spends c · epsilon / d. Its true cell has the weight
@@ -78,10 +77,7 @@ class ProductGRR:
 
     name: ClassVar[str] = "product-grr"
     fixed_total: ClassVar[bool] = True
-    largest_count: ClassVar[int] = 1
 
-    epsilon: str
-    cells: int
     axes: tuple[int, ...]
     blocks: tuple[tuple[int, ...], ...]
     tables: tuple[tuple[int, ...], ...]
@@ -107,14 +103,6 @@ class ProductGRR:
     def standard(cls, epsilon: str, cells: int) -> Self:
         """Return the mechanism with one axis, one block and one table."""
         return cls(epsilon, cells, (cells,), ((0,),), ((0,),))
-
-    def parameters(self) -> dict[str, Any]:
-        """Return axes, blocks and tables."""
-        return {
-            "axes": list(self.axes),
-            "blocks": [list(block) for block in self.blocks],
-            "tables": [list(table) for table in self.tables],
-        }
 
     @cached_property
     def layout(self) -> JointTables:
@@ -264,10 +252,6 @@ class ProductGRR:
         """Number of cells of the largest part; a drawn tally needs a histogram of that size."""
         return max(prod(self.axes[i] for i in part) for part in self.parts)
 
-    def influence(self, weights: Floats, times: Floats) -> float:  # noqa: ARG002 - no bound is known
-        """Return infinity, because no bound is known."""
-        return math.inf
-
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw from the exact distribution in O(blocks · cells), part by part.
 
@@ -283,10 +267,6 @@ class ProductGRR:
         return self._draw(
             lambda part: cube.sum(axis=tuple(i for i in axes if i not in part)), generator
         )
-
-    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
-        """Draw tallies one by one."""
-        return draw_one_by_one(self, histograms, generator)
 
     def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
         """Draw a tally of devices with these inputs; a record can have any number of values.

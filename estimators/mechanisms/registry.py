@@ -1,51 +1,24 @@
-"""The list of mechanisms: finds and builds a mechanism by the name that it has in a plan."""
+"""Finds and builds a mechanism by the name that it has in a plan; see :mod:`..plugins`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators import plugins
 
 if TYPE_CHECKING:
     from calmstream.estimators.mechanisms.base import Mechanism
 
-_PLACES = {
-    "grr": "grr:GRR",
-    "oue": "oue:OUE",
-    "sue": "sue:SUE",
-    "olh": "olh:OLH",
-    "hadamard-coefficient": "coefficient:HadamardCoefficient",
-    "hadamard-response": "response:HadamardResponse",
-    "subset-selection": "subset:SubsetSelection",
-    "hadamard-sketch": "sketch:HadamardSketch",
-    "product-grr": "product_grr:ProductGRR",
-    "bloom-rr": "bloom_rr:BloomRR",
-}
-"""File and class of each mechanism."""
+GROUP = "calmstream.mechanisms"
+"""The group of entry points."""
 
 
-class _Mechanisms(Mapping[str, "type[Mechanism]"]):
-    """Imports a mechanism when it is first named: a device loads only those of its plans."""
-
-    def __getitem__(self, name: str) -> type[Mechanism]:
-        file, _, kind = _PLACES[name].partition(":")
-        return cast(
-            "type[Mechanism]",
-            getattr(import_module(f"calmstream.estimators.mechanisms.{file}"), kind),
-        )
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_PLACES)
-
-    def __len__(self) -> int:
-        return len(_PLACES)
-
-
-MECHANISMS: Mapping[str, type[Mechanism]] = _Mechanisms()
-"""Every mechanism that a plan can name."""
+def names() -> list[str]:
+    """Return the names of the mechanisms that installed packages state, ascending."""
+    return sorted(plugins.found(GROUP))
 
 
 def spec(mechanism: Mechanism) -> dict[str, Any]:
@@ -78,15 +51,16 @@ def build(document: Mapping[str, Any], epsilon: str) -> Mechanism:
     parameters = dict(document)
     name = parameters.pop("name", None)
     kind = _kind(name)
-    required = {field.name for field in fields(kind)} - {"epsilon"}  # type: ignore[arg-type]
+    required = {field.name for field in fields(kind)} - {"epsilon"}
     for field in sorted(map(str, set(parameters) - required)):
         raise PlanError(f"mechanism {name!r} has no field {field!r}")
     for field in sorted(required - set(parameters)):
         raise PlanError(f"mechanism {name!r} needs the field {field!r}")
-    return kind(epsilon=epsilon, **parameters)  # type: ignore[call-arg]
+    return kind(epsilon=epsilon, **parameters)
 
 
 def _kind(name: object) -> type[Mechanism]:
-    if not isinstance(name, str) or name not in MECHANISMS:
-        raise PlanError(f"unknown mechanism {name!r}; there are {', '.join(sorted(MECHANISMS))}")
-    return MECHANISMS[name]
+    """Import a mechanism when it is first named: a device loads only those of its plans."""
+    if not isinstance(name, str) or name not in plugins.found(GROUP):
+        raise PlanError(f"unknown mechanism {name!r}; there are {', '.join(names())}")
+    return cast("type[Mechanism]", plugins.load(GROUP, name))

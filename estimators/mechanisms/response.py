@@ -44,7 +44,6 @@ class HadamardResponse(SupportOracle):
     """
 
     name: ClassVar[str] = "hadamard-response"
-    fixed_total: ClassVar[bool] = False
 
     @property
     def rows(self) -> int:

@@ -6,7 +6,6 @@ bucket of its cell. The counters need little memory, however many cells there ar
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -18,12 +17,12 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.draws import coins_bytes
 from calmstream.estimators.mechanisms.base import (
     Column,
+    Mechanism,
     ReportWork,
-    draw_one_by_one,
     require_enumerable,
 )
 from calmstream.estimators.mechanisms.coefficient import flip
-from calmstream.estimators.mechanisms.covariance import independent_noise, sum_out, summed_into
+from calmstream.estimators.mechanisms.covariance import independent_noise, summed_into
 from calmstream.estimators.mechanisms.hashing import buckets, mix
 from calmstream.estimators.mechanisms.response import count_signs, draw_signs
 from calmstream.estimators.mechanisms.support import MAX_CELLS, OTHER, require_integer
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class HadamardSketch:
+class HadamardSketch(Mechanism):
     """A uniform hash h_j, a uniform row a, and the sign chi_a(h_j(cell)) by randomised response.
 
     The sign chi_a(bucket) is -1 if the binary numbers a and bucket have an odd number of common
@@ -62,12 +61,7 @@ class HadamardSketch:
     """
 
     name: ClassVar[str] = "hadamard-sketch"
-    fixed_total: ClassVar[bool] = False
-    largest_count: ClassVar[int] = 1
-    counts_joint: ClassVar[bool] = True
 
-    epsilon: str
-    cells: int
     hashes: int
     buckets: int
     seed: int
@@ -85,10 +79,6 @@ class HadamardSketch:
     def standard(cls, epsilon: str, cells: int) -> Self:
         """Return the sketch with five hashes into 256 buckets, as in Cormode et al."""
         return cls(epsilon, cells, hashes=5, buckets=256, seed=0)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return hashes, buckets and seed."""
-        return {"hashes": self.hashes, "buckets": self.buckets, "seed": self.seed}
 
     @property
     def width(self) -> int:
@@ -130,9 +120,6 @@ class HadamardSketch:
         """The cost of a hash, a row and a coin; only the bucket of the own cell is computed."""
         draws = uniform_bytes(self.hashes, 1) + uniform_bytes(self.buckets, 1) + coins_bytes(1)
         return ReportWork.of(self.columns, draws, hashes=1)
-
-    def check(self) -> None:
-        """Do nothing: the constructor has checked everything."""
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         """Return hashes, rows and signs; columns ``h`` and ``r`` are int64, ``s`` is uint8."""
@@ -186,14 +173,6 @@ class HadamardSketch:
         """Return a covariance that neglects the common noise of cells with the same bucket."""
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
-    def holds(self, axes: Sequence[int]) -> bool:  # noqa: ARG002
-        """Return True: the counters hold the whole table."""
-        return True
-
-    def table(self, counts: Counts, n: int, shape: Sequence[int], axes: Sequence[int]) -> Floats:
-        """Return the sums of the estimates over the other axes."""
-        return sum_out(self.estimate(counts, n), shape, axes)
-
     def table_covariance(
         self, n: int, expected: Floats, shape: Sequence[int], axes: Sequence[int]
     ) -> Floats:
@@ -222,23 +201,6 @@ class HadamardSketch:
     ) -> float:
         """Return a lower bound: the probability of the wrong sign."""
         return float(1 - self.p)
-
-    def influence(self, weights: Floats, times: Floats) -> float:  # noqa: ARG002 - no bound is known
-        """Return infinity, because no bound is known."""
-        return math.inf
-
-    @property
-    def drawn_cells(self) -> int:
-        """The number of cells."""
-        return self.cells
-
-    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
-        """Draw tallies one by one."""
-        return draw_one_by_one(self, histograms, generator)
-
-    def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
-        """Draw a tally of devices with these inputs."""
-        return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw from the exact distribution, given the hashes, in O(L g + g w^2)."""

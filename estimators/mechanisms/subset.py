@@ -90,10 +90,6 @@ class SubsetSelection(SupportOracle):
                 best = other
         return best
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the size of a set."""
-        return {"size": self.size}
-
     @property
     def columns(self) -> tuple[Column, ...]:
         """One column, the set."""

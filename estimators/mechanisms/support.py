@@ -7,25 +7,23 @@ is and which cells it supports.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.mechanisms.base import draw_one_by_one
-from calmstream.estimators.mechanisms.covariance import spread_evenly, sum_out
+from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.mechanisms.covariance import spread_evenly
 from calmstream.estimators.randomness import WEIGHT_BITS, exp_weight
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from fractions import Fraction
 
-    from numpy.typing import NDArray
-
-    from calmstream.estimators.mechanisms.base import Counts, Covariance, Floats
+    from calmstream.estimators.mechanisms.base import Counts, Floats
 
 MAX_CELLS = 1 << 24
 """Maximum number of inputs: more than any table that can be published, and few enough that sums of
@@ -36,7 +34,7 @@ OTHER = 1 << WEIGHT_BITS
 
 
 @dataclass(frozen=True)
-class SupportOracle(ABC):
+class SupportOracle(Mechanism):
     """The base class of pure protocols; `Mechanism` has the rest.
 
     Attributes:
@@ -44,23 +42,11 @@ class SupportOracle(ABC):
         cells: number of inputs L, 2 to :attr:`max_cells`.
     """
 
-    name: ClassVar[str]
-    fixed_total: ClassVar[bool]
-    largest_count: ClassVar[int] = 1
-    counts_joint: ClassVar[bool] = True
     max_cells: ClassVar[int] = MAX_CELLS
-
-    epsilon: str
-    cells: int
 
     def __post_init__(self) -> None:
         exp_weight(self.epsilon)
         require_integer(f"{self.name}.cells", self.cells, 2, self.max_cells)
-
-    @classmethod
-    def standard(cls, epsilon: str, cells: int) -> Self:
-        """Return the mechanism with its recommended parameters."""
-        return cls(epsilon, cells)
 
     @cached_property
     def weight(self) -> int:
@@ -81,18 +67,6 @@ class SupportOracle(ABC):
     def width(self) -> int:
         """One support counter per cell."""
         return self.cells
-
-    @property
-    def drawn_cells(self) -> int:
-        """The number of cells."""
-        return self.cells
-
-    def check(self) -> None:  # noqa: B027 - a mechanism may leave nothing open
-        """Do nothing: the constructor has checked everything."""
-
-    def parameters(self) -> dict[str, Any]:
-        """Return no parameters: there are none beyond epsilon and cells."""
-        return {}
 
     def supports(self, counts: Counts, n: int) -> Counts:  # noqa: ARG002 - overridden with it
         """Return the number of reports that support each cell: shape (L,), here the counts."""
@@ -133,42 +107,11 @@ class SupportOracle(ABC):
         variance: Floats = (noise + np.asarray(f) * slope) / n
         return variance
 
-    def holds(self, axes: Sequence[int]) -> bool:  # noqa: ARG002
-        """Return True: the counters hold the whole table."""
-        return True
-
-    def table(self, counts: Counts, n: int, shape: Sequence[int], axes: Sequence[int]) -> Floats:
-        """Return the sums of the estimates over the other axes."""
-        return sum_out(self.estimate(counts, n), shape, axes)
-
-    def table_covariance(
-        self, n: int, expected: Floats, shape: Sequence[int], axes: Sequence[int]
-    ) -> Floats:
-        """Return the exact covariance, which depends on the frequencies by their sums only."""
-        whole = self.covariance(n, spread_evenly(expected, shape, axes))
-        return whole.summed(shape, axes)
-
     def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int]) -> float:
         """Return the smallest probability that a report supports a cell, or does not."""
         q, gap = self._rates
         rate = q + gap * spread_evenly(expected, shape, axes)
         return max(float(np.minimum(rate, 1.0 - rate).min()), 0.0)
-
-    @abstractmethod
-    def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Return the covariance; it depends on the dependence between the supports of cells."""
-
-    @abstractmethod
-    def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw a tally, given the number of devices that hold each cell."""
-
-    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
-        """Draw tallies one by one."""
-        return draw_one_by_one(self, histograms, generator)
-
-    def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
-        """Draw a tally of devices with these inputs."""
-        return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
 
 
 def one_cell_influence(weights: Floats, times: Floats, q: float, gap: float) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from itertools import combinations, product
 from math import gcd, lcm
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from calmstream.estimators.mechanisms.adaptive import best_oracle
 from calmstream.estimators.methods.base import Answers, Design
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from calmstream.estimators.domain import Attributes, Domain
-    from calmstream.estimators.mechanisms.base import Mechanism
     from calmstream.estimators.plan import Plan
     from calmstream.estimators.plan.request import Request
     from calmstream.estimators.tally import Tally
@@ -109,8 +108,7 @@ class Characters:
         views = generators(domain, k)
         shares = weights(request, [len(v.attributes) for v in views])
         moduli = {v.modulus for v in views}
-        # Every concrete support oracle is a mechanism; their common base alone is not.
-        oracles = {m: cast("Mechanism", best_oracle(request.epsilon, m)) for m in moduli}
+        oracles = {m: best_oracle(request.epsilon, m) for m in moduli}
         assigned = [Assigned(v, oracles[v.modulus], s) for v, s in zip(views, shares, strict=True)]
         groups = pack(assigned, request.max_groups, separate=False)
         listed = ", ".join(f"{oracles[m].name.upper()} on Z_{m}" for m in sorted(oracles))

@@ -1,7 +1,7 @@
 """A method for calmstream in a package of its own: every device reports one attribute.
 
 `pip install ./examples/one_way`; then `calmstream plan --method one-way` and all that follows know
-it. The contract is `calmstream.estimators.methods.base.Method`.
+it. The contract is `calmstream.estimators.methods.base.Method`. Its mechanism is in `one_cell`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import numpy as np
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import Marginal
-from calmstream.estimators.mechanisms.adaptive import best_oracle
-from calmstream.estimators.mechanisms.registry import spec
+from calmstream.estimators.mechanisms.registry import spec, standard
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.request import Request
@@ -35,7 +34,7 @@ class OneWay:
         if request.parameters:
             raise PlanError("method one-way has no parameters")
         groups = tuple(
-            Group(spec(best_oracle(request.epsilon, labels)), (View((place,)),), (1,))
+            Group(spec(standard("one-cell", request.epsilon, labels)), (View((place,)),), (1,))
             for place, labels in enumerate(request.domain.cardinalities)
         )
         return Design(groups, {}, ("one attribute a device",), {})

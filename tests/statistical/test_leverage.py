@@ -16,7 +16,7 @@ import pytest
 from calmstream.estimators import methods
 from calmstream.estimators.analysis.leverage import FORGED_SHARE, leverages
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.mechanisms.registry import MECHANISMS, standard
+from calmstream.estimators.mechanisms.registry import names, standard
 from calmstream.estimators.methods.base import LinearAnswers, Model
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
@@ -82,7 +82,7 @@ def test_cells_that_are_weighted_alike_are_counted_together() -> None:
 
 
 def test_every_mechanism_states_its_influence() -> None:
-    for name in MECHANISMS:
+    for name in names():
         mechanism = standard(name, "1", 2 if name == "hadamard-coefficient" else 4)
         assert mechanism.influence(np.array([1.0, 0.0]), np.array([1.0, 3.0])) > 0
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, compress
 from math import comb, exp, sqrt
-from typing import cast
 
 import numpy as np
 
@@ -95,7 +94,7 @@ def oracle(epsilon: str, cells: int) -> tuple[Mechanism, float]:
 
     The precision (inverse variance) is that of one report.
     """
-    mechanism = cast("Mechanism", best_oracle(epsilon, cells))
+    mechanism = best_oracle(epsilon, cells)
     return mechanism, 1.0 / (cells * cell_variance(mechanism))
 
 

@@ -1,4 +1,4 @@
-"""A method in a package of its own: found by its entry point, used by every command."""
+"""A method and its mechanism in a package of their own: found by entry points, used everywhere."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ TABLE = "colour,size\n" + "red,s\nred,m\nblue,m\ngreen,l\n" * 50
 PLAN = "plan t.csv --epsilon 2 --users 4000 --k 2 --name n --purpose p --owner o --window 60s"
 
 
-def installed(site: Path, name: str, points: dict[str, str]) -> None:
+def installed(site: Path, name: str, points: dict[str, str], **others: dict[str, str]) -> None:
     """Write what an installer writes about a package with entry points."""
     about = site / f"{name}-1.0.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    lines = [f"{key} = {value}" for key, value in points.items()]
-    (about / "entry_points.txt").write_text("\n".join(["[calmstream.methods]", *lines, ""]))
+    lines = []
+    for group, stated in {"methods": points, **others}.items():
+        lines += [f"[calmstream.{group}]", *(f"{key} = {value}" for key, value in stated.items())]
+    (about / "entry_points.txt").write_text("\n".join([*lines, ""]))
 
 
 @pytest.fixture
@@ -35,8 +37,11 @@ def site(tmp_path: Path) -> Path:
     """A folder of installed packages with the example."""
     project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
     site = tmp_path / "site"
-    installed(site, "one_way", project["entry-points"]["calmstream.methods"])
-    shutil.copy(EXAMPLE / "one_way.py", site)
+    points = project["entry-points"]
+    mechanisms = points["calmstream.mechanisms"]
+    installed(site, "one_way", points["calmstream.methods"], mechanisms=mechanisms)
+    for module in EXAMPLE.glob("*.py"):
+        shutil.copy(module, site)
     (tmp_path / "t.csv").write_text(TABLE)
     return site
 
@@ -63,6 +68,7 @@ def test_it_is_planned_and_evaluated(site: Path) -> None:
     plan = json.loads((site.parent / "plan.json").read_text())
     assert plan["method"]["name"] == "one-way"
     assert [group["views"][0]["attributes"] for group in plan["groups"]] == [[0], [1]]
+    assert {group["mechanism"]["name"] for group in plan["groups"]} == {"one-cell"}
     words = "evaluate t.csv --method one-way,uniform --epsilon 2 --k 1 --users 4000 --repeats 4"
     measured = run(site, *words.split(), "--json")
     assert measured.returncode == 0, measured.stderr
@@ -70,6 +76,42 @@ def test_it_is_planned_and_evaluated(site: Path) -> None:
     assert ours["sse_mean"] < even["sse_mean"] / 5
     assert 0.8 <= ours["coverage"] <= 1.0
     assert "one-way" in run(site, "plan", "--methods").stdout
+
+
+PROGRAM = """
+import numpy as np
+from calmstream.estimators.mechanisms.registry import standard
+from calmstream.estimators.randomness import SeededRandomness
+own = standard("one-cell", "0.5", 3)
+rows = np.array([[float(p) for p in row] for row in own.channel()])
+assert np.allclose(rows.sum(axis=1), 1)
+assert 1 < own.worst_ratio() <= np.exp(0.5)
+f = np.array([0.6, 0.3, 0.1])
+# The estimate from each output alone, by enumeration: its mean is f, its covariance the stated one.
+outputs = [{"j": np.array([j]), "b": np.array([b])} for j in range(3) for b in (0, 1)]
+each = np.array([own.estimate(own.tally(one, None, 1)[0], 1) for one in outputs])
+weight = f @ rows
+assert np.allclose(weight @ each, f)
+stated = own.covariance(1, f)
+assert np.allclose((each.T * weight) @ each - np.outer(f, f),
+                   np.diag(stated.diagonal) - stated.factors @ stated.factors.T)
+drawn = own.draw_tallies(np.full((200, 3), 1000), np.random.default_rng(1))
+assert abs(own.estimate(drawn.sum(axis=0), 600_000) - 1 / 3).max() < 0.02
+assert own.parameters() == {}
+assert own.variance(10, f).min() > 0
+"""
+
+
+def test_its_mechanism_is_what_it_states(site: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=os.environ | paths(site),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.kafka

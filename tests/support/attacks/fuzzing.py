@@ -42,7 +42,7 @@ def plan_of() -> Plan:
     The last group has two views, so that its batches have a column for the view.
     """
     views = ((0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3))
-    names = [name for name in sorted(registry.MECHANISMS) if _possible(name)]
+    names = [name for name in registry.names() if _possible(name)]
     groups = []
     for place, name in enumerate(names):
         spec = registry.spec(registry.standard(name, "1", 4))

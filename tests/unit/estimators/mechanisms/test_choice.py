@@ -11,7 +11,7 @@ import pytest
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.mechanisms.adaptive import adaptive, best_oracle
-from calmstream.estimators.mechanisms.registry import MECHANISMS, build, spec, standard
+from calmstream.estimators.mechanisms.registry import build, names, spec, standard
 from calmstream.estimators.mechanisms.subset import SubsetSelection
 from calmstream.estimators.mechanisms.support import MAX_CELLS, SupportOracle, table_error
 
@@ -52,9 +52,9 @@ def test_local_hashing_takes_round_e_plus_one_buckets(epsilon: str, buckets: int
 @pytest.mark.parametrize("cells", [2, 3, 4, 5, 7, 16])
 def test_the_best_oracle_is_nowhere_worse(epsilon: str, cells: int) -> None:
     best = table_error(best_oracle(epsilon, cells))
-    for name, kind in MECHANISMS.items():
-        if issubclass(kind, SupportOracle) and name != "hadamard-coefficient":
-            oracle = kind.standard(epsilon, cells)
+    for name in set(names()) - {"hadamard-coefficient"}:
+        oracle = standard(name, epsilon, cells)
+        if isinstance(oracle, SupportOracle):
             assert best <= table_error(oracle)
 
 
@@ -137,7 +137,7 @@ def test_what_is_no_mechanism_is_refused_with_its_reason(document: Any, message:
         build(document, "1")
 
 
-@pytest.mark.parametrize("name", sorted(set(MECHANISMS) - {"hadamard-coefficient"}))
+@pytest.mark.parametrize("name", sorted(set(names()) - {"hadamard-coefficient"}))
 @pytest.mark.parametrize("cells", [2, 3, 100])
 def test_recommended_mechanisms_survive_the_plan(name: str, cells: int) -> None:
     mechanism = standard(name, "1", cells)
