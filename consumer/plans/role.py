@@ -245,8 +245,9 @@ class PlansRole:
                 f"no poll for {seconds:.0f} s, the session is {self._session_seconds:g} s: others "
                 "may own the partitions, so nothing more is written; start again"
             ) from error
+        was_well = not entry.served.reason
         entry.served.quarantine(error)
-        if entry.served.state is State.GONE:
+        if entry.served.state is State.GONE and was_well:
             self._note_unfinished(entry.served.plan, described(error))
 
     def _note_unfinished(self, plan: Plan, reason: str) -> None:

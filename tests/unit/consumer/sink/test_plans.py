@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.topic_watch import TopicWatch
 from calmstream.common.clock import SystemClock
-from calmstream.common.errors import InvalidInput, RecoverableError
+from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.common.settings import load
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.plans import served_plan
@@ -127,8 +128,12 @@ class Running:
         )
         self.role = many.sink(target, load(TallyConfig))
         self.stop = threading.Event()
-        self.thread = threading.Thread(target=self.role.run, args=(self.stop,))
+        self.thread = threading.Thread(target=self._run)
         self.thread.start()
+
+    def _run(self) -> None:
+        with suppress(FatalError):  # a plan that fails just when the role stops is named
+            self.role.run(self.stop)
 
     def end(self) -> None:
         self.stop.set()
