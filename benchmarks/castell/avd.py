@@ -32,13 +32,13 @@ ROOT = Path(__file__).resolve().parents[2]
 import numpy as np
 
 from benchmarks.populations import ADULT, DATA
-from calmstream.estimators.castell.design import product_group
-from calmstream.estimators.castell.model import ProductModel
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.mechanisms.bloom_rr import BITS, HASHES, BloomRR
 from calmstream.estimators.methods.base import Model
-from calmstream.estimators.methods.lopub import PENALTY, LoPubModel
 from calmstream.estimators.numerics.block_inverse import channels, unmix
+from calmstream.estimators.papers.castell.design import product_group
+from calmstream.estimators.papers.castell.model import ProductModel
+from calmstream.estimators.papers.lopub.bloom_rr import BITS, HASHES, BloomRR
+from calmstream.estimators.papers.lopub.method import PENALTY, LoPubModel
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.tables import Table, read_table

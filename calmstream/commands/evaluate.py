@@ -17,7 +17,7 @@ from calmstream import arguments
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.evaluate import Result, evaluate
-from calmstream.planning.methods_page import method_note
+from calmstream.planning.methods_page import note_of
 from calmstream.tables import Table, read_records, read_table
 from calmstream.terminal import Console
 
@@ -141,7 +141,7 @@ def run(args: argparse.Namespace) -> int:
     # A terminal that is too narrow wraps rows, because cut-off numbers would be useless.
     console.width = max(console.width, MIN_WIDTH)
     console.print(_about(finished[0], raw=args.raw), markup=False, soft_wrap=True)
-    if any(method_note(result.method).raw for result in finished):
+    if any(note_of(result.method).raw for result in finished):
         console.print(f"(raw): {UNCORRECTED}", markup=False, soft_wrap=True)
     console.print(_grid(finished))
     if finished[0].ranges is not None:
@@ -166,7 +166,7 @@ def _write(results: Iterable[Result]) -> None:
     """
     noted_methods: set[str] = set()
     for result in results:
-        if method_note(result.method).raw and result.method not in noted_methods:
+        if note_of(result.method).raw and result.method not in noted_methods:
             noted_methods.add(result.method)
             message = f"{result.method}: its tables are {UNCORRECTED}"
             Console(stderr=True).print(message, highlight=False, soft_wrap=True)
@@ -210,7 +210,7 @@ def _grid(results: list[Result]) -> Grid:
         grid.add_column(name, justify="right", no_wrap=True)
     for r in results:
         grid.add_row(
-            f"{r.method} (raw)" if method_note(r.method).raw else r.method,
+            f"{r.method} (raw)" if note_of(r.method).raw else r.method,
             f"{r.epsilon:g}",
             f"{r.sse_mean:.4g}",
             "" if r.sse_stderr is None else f"{r.sse_stderr:.2g}",

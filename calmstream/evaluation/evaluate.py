@@ -25,7 +25,7 @@ from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.population import check_memory, collect, draw
 from calmstream.evaluation.ranges import RangeErrors, RangeQuestions
 from calmstream.evaluation.rounds import local_plan, two_rounds
-from calmstream.planning.methods_page import method_note
+from calmstream.planning.methods_page import note_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -289,7 +289,7 @@ def _require_answers(
     model = method.fit(plan, planning.empty_tallies(plan))
     if raw and not isinstance(model, LinearAnswers):
         reason = "makes no unbiased tables to measure raw"
-        if method_note(method.name).raw:
+        if note_of(method.name).raw:
             reason = "publishes its tables as they are estimated: leave --raw out"
         raise InvalidInput(f"method {method.name} {reason}")
     for target in targets:

@@ -12,9 +12,10 @@ import numpy as np
 from rich.table import Table as Grid
 
 from calmstream.estimators.analysis.leverage import FORGED_SHARE, leverages
+from calmstream.estimators.methods.notes import EXACT, PRODUCT
 from calmstream.estimators.numerics.expected_error import MAX_MARGINAL_CELLS, SAMPLED
 from calmstream.estimators.numerics.subsets import even_sample
-from calmstream.planning.methods_page import EXACT, PRODUCT, method_note
+from calmstream.planning.methods_page import note_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -82,7 +83,7 @@ def reach_by_size(plan: Plan) -> dict[int, float]:
 
 def meaning(plan: Plan) -> str:
     """Return one line that explains which errors the expected errors include."""
-    return f"{method_note(plan.method).expected} calmstream evaluate measures the error."
+    return f"{note_of(plan.method).expected} calmstream evaluate measures the error."
 
 
 def warning(plan: Plan, design: Design, data: Table | None) -> str:
@@ -104,7 +105,7 @@ def warning(plan: Plan, design: Design, data: Table | None) -> str:
     too_large = max(sizes[size] for size in above) > MAX_SQUARED_DISTANCE
     verdict = _TOO_NOISY if too_large else _CORRECTED
     # The errors of these methods are not corrected, or not bounds.
-    if method_note(plan.method).expected in (EXACT, PRODUCT):
+    if note_of(plan.method).expected in (EXACT, PRODUCT):
         verdict = _UNIFORM_IS_BETTER
     return f"The expected error exceeds {limit}; {listed}. {verdict} {_REMEDY}"
 

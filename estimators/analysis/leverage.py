@@ -18,14 +18,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators import methods
-from calmstream.estimators.castell.family import only_mechanism
-from calmstream.estimators.mechanisms.product_grr import ProductGRR
 from calmstream.estimators.methods.shared.coefficient_model import CoefficientMethod, precision
 from calmstream.estimators.methods.shared.coefficients import Evidence, Recovery, Structure
 from calmstream.estimators.methods.shared.pooled_variance import (
@@ -33,7 +31,7 @@ from calmstream.estimators.methods.shared.pooled_variance import (
     interaction_mass,
     subsets,
 )
-from calmstream.estimators.numerics.block_inverse import channels
+from calmstream.estimators.numerics.block_inverse import BlockResponse, channels
 
 if TYPE_CHECKING:
     from calmstream.estimators.domain import Attributes
@@ -295,7 +293,7 @@ def _of_blocks(plan: Plan, attributes: Attributes, forged: float) -> float:
     The weight of a report in a cell is the product of entries of the blocks' inverses.
     """
     low = high = 1.0
-    for channel in channels(only_mechanism(plan, ProductGRR), attributes):
+    for channel in channels(cast("BlockResponse", plan.mechanisms[0]), attributes):
         ends = [a * b for a in (low, high) for b in (channel.off, channel.diagonal)]
         low, high = min(ends), max(ends)
     return min(1.0, forged * max(high, 1.0 - low))

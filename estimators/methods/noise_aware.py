@@ -14,6 +14,7 @@ import numpy as np
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.notes import PRIOR, Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views
 from calmstream.estimators.noise_aware.design import coarse_views
@@ -44,6 +45,13 @@ class NoiseAware:
     """
 
     name: ClassVar[str] = "noise-aware"
+    note: ClassVar[Note] = Note(
+        "one table of 1 to 4 attributes; tables that reduce the error more get more devices",
+        "a model of a few hidden causes, fitted to all counts together",
+        "the default, for nearly everything",
+        "this project",
+        expected=PRIOR,
+    )
     baseline: ClassVar[bool] = False
     answers: ClassVar[Answers] = "interactions"
     teachers: ClassVar[tuple[str, ...]] = ("noise-aware", "calm", "am", "marg-ps", "marg-rr")

@@ -8,6 +8,7 @@ from calmstream.estimators.marginal import uniform
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.registry import spec
 from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.plan import Group
 from calmstream.estimators.view import View
@@ -26,6 +27,13 @@ class Uniform:
     """The baseline (``uniform``), which ignores all reports."""
 
     name: ClassVar[str] = "uniform"
+    note: ClassVar[Note] = Note(
+        "nothing that is used",
+        "the uniform table",
+        "to compare other methods with it: a larger error than this is of no use",
+        "baseline",
+        expected="",
+    )
     baseline: ClassVar[bool] = True
     answers: ClassVar[Answers] = "tables"
 

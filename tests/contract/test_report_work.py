@@ -13,9 +13,11 @@ import orjson
 import pytest
 
 from calmstream.estimators.draws import coins, coins_bytes
-from calmstream.estimators.mechanisms import bloom_filters, olh, sketch
+from calmstream.estimators.mechanisms import olh
 from calmstream.estimators.mechanisms.base import Column, Mechanism
 from calmstream.estimators.mechanisms.registry import build, standard
+from calmstream.estimators.papers.cormode import sketch
+from calmstream.estimators.papers.lopub import bloom_filters
 from calmstream.estimators.randomness import SeededRandomness, uniform_below, uniform_bytes
 from calmstream.estimators.wire.report import _encode_column
 from tests.support.mechanisms import EXAMPLES, example

@@ -17,7 +17,7 @@ import pytest
 from benchmarks.populations import ADULT
 from calmstream.estimators import methods
 from calmstream.estimators.marginal import sse
-from calmstream.estimators.methods.shared.overlapping import OverlappingTables
+from calmstream.estimators.papers.calm.overlapping import OverlappingTables
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.planning import default_marginals
 from calmstream.evaluation.evaluate import Result, evaluate

@@ -9,7 +9,7 @@ import pytest
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods as registry
-from calmstream.estimators.castell.design import product_group
+from calmstream.estimators.papers.castell.design import product_group
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness

@@ -16,11 +16,11 @@ from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
-from calmstream.planning.methods_page import CENTRAL, EVALUATION, LOCAL, NOTES, method_note, page
+from calmstream.planning.methods_page import CENTRAL_NOTE, note_of, page
 
 ROOT = Path(__file__).resolve().parents[4]
 DOMAIN = Domain(tuple(Attribute(f"a{i}", tuple("xyz"[:r])) for i, r in enumerate((2, 3, 2))))
-LOCALS = [n.name for n in NOTES if n.model != CENTRAL]
+LISTED = [*methods.names(), methods.CENTRAL]
 
 
 def fitted(name: str) -> Model:
@@ -36,22 +36,11 @@ def fitted(name: str) -> Model:
     return method.fit(plan, collect(plan, codes, np.random.SeedSequence(2), exact=True))
 
 
-def test_every_method_has_one_line_and_no_other_has() -> None:
-    names = [n.name for n in NOTES]
-    assert len(set(names)) == len(names)
-    assert set(names) == {*methods.names(), methods.CENTRAL}
-
-
-@pytest.mark.parametrize("name", LOCALS)
-def test_the_model_is_the_registry_s(name: str) -> None:
-    assert method_note(name).model == (EVALUATION if methods.get(name).baseline else LOCAL)
-
-
-@pytest.mark.parametrize("name", LOCALS)
+@pytest.mark.parametrize("name", methods.names())
 def test_raw_tables_are_called_raw_and_all_others_are_distributions(name: str) -> None:
     marginal = fitted(name).marginal((0, 1))
-    assert ("raw" in marginal.flags) == method_note(name).raw
-    if not method_note(name).raw:
+    assert ("raw" in marginal.flags) == note_of(name).raw
+    if not note_of(name).raw:
         assert marginal.table.min() >= 0
         assert marginal.table.sum() == pytest.approx(1)
 
@@ -59,7 +48,7 @@ def test_raw_tables_are_called_raw_and_all_others_are_distributions(name: str) -
 def test_the_page_is_current_and_linked() -> None:
     written = (ROOT / "docs" / "methods.md").read_text()
     assert written == page(), "run: python -m calmstream.planning.methods_page > docs/methods.md"
-    assert re.findall(r"^\| `([a-z-]+)` \|", written, re.MULTILINE) == [n.name for n in NOTES]
+    assert re.findall(r"^\| `([a-z-]+)` \|", written, re.MULTILINE) == LISTED
     assert "(docs/methods.md)" in (ROOT / "README.md").read_text()
 
 
@@ -70,7 +59,9 @@ def test_plan_lists_them_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     head, *lines = capsys.readouterr().out.splitlines()
     titles = ["method", "model", "a device reports", "tables are estimated by", "use it for"]
     assert re.split(r" {2,}", head.strip()) == titles
-    assert [line.split()[0] for line in lines] == [n.name for n in NOTES]
-    for line, method in zip(lines, NOTES, strict=True):
-        assert method.asks in line
-        assert method.take in line
+    assert [line.split()[0] for line in lines] == LISTED
+    notes = [*map(note_of, methods.names()), CENTRAL_NOTE]
+    for line, note in zip(lines, notes, strict=True):
+        assert note.asks in line
+        assert note.take in line
+        assert note.source, "every method of ours has a note"

@@ -12,7 +12,7 @@ from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.methods.base import LinearAnswers
-from calmstream.estimators.methods.characters import generators, vectors
+from calmstream.estimators.papers.cormode.characters import generators, vectors
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.planning import empty_tallies
 from calmstream.evaluation.population import collect

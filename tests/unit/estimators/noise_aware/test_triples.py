@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from calmstream.estimators.marginal import sse
-from calmstream.estimators.methods.calm import Calm
 from calmstream.estimators.noise_aware.design import allocation
 from calmstream.estimators.noise_aware.design.allocation import LEAST_REGRET, _Problem, allocate
 from calmstream.estimators.noise_aware.design.triples import Triples
@@ -17,6 +16,7 @@ from calmstream.estimators.noise_aware.input.features import Features
 from calmstream.estimators.noise_aware.input.statistics import collect
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
 from calmstream.estimators.noise_aware.priors import STRONG_THIRD, UNPREDICTED_THIRD, PriorScales
+from calmstream.estimators.papers.calm.method import Calm
 from calmstream.estimators.plan.request import Request
 from tests.support.noise_aware import domain_of, plan_for, tallies_of, truth
 

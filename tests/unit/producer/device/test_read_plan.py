@@ -157,7 +157,7 @@ def test_the_work_of_all_groups_is_summed() -> None:
 
 
 def test_work_is_refused_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    from calmstream.estimators.mechanisms import bloom_rr
+    from calmstream.estimators.papers.lopub import bloom_rr
 
     monkeypatch.setattr(bloom_rr, "facts", None)
     for name in ("bloom, 2 by 2^20", "bloom, 2^20", "bloom, 65535"):

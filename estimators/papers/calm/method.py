@@ -1,0 +1,164 @@
+"""CALM: consistent adaptive local marginals (Zhang et al., CCS 2018).
+
+Every device reports on one view, a set of l attributes, by GRR or OUE; all views have equal shares
+of the devices. The formulas are in docs/methods/calm.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms.adaptive import adaptive
+from calmstream.estimators.mechanisms.base import Covariance
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.notes import TOGETHER, Note
+from calmstream.estimators.methods.shared.options import number_parameter, only_parameters
+from calmstream.estimators.methods.shared.packing import Assigned, pack
+from calmstream.estimators.methods.shared.pooled_variance import Pooled
+from calmstream.estimators.numerics.expected_error import mean_error
+from calmstream.estimators.papers.calm.overlapping import OverlappingTables, observe
+from calmstream.estimators.papers.calm.size import Size, algorithm_1
+from calmstream.estimators.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.plan import Group, Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
+
+THETA = 1e-3
+"""Default threshold of Algorithm 1: the squared error that its choice of views aims to stay below.
+It is the paper's value."""
+
+MAX_VIEW_CELLS = 1 << 20
+"""Maximum number of cells of a table that a device reports on."""
+
+MAX_TOTAL_CELLS = 1 << 21
+"""Maximum number of cells of all views together. With more, the publisher would need minutes to
+make them consistent."""
+
+_SAMPLED = 48
+"""Maximum number of marginals of one size over which the expected error is averaged."""
+
+_MAX_EXPECTED_SIZE = 3
+"""Maximum number of attributes of marginals whose expected error is stated. Each costs a variance
+over all views."""
+
+_MAX_EXPECTED_CELLS = 1 << 16
+"""Maximum number of cells of marginals whose expected error is stated."""
+
+
+class Calm:
+    """CALM; its registry name is ``calm``.
+
+    The parameter ``theta`` (default 0.001) is the threshold of `algorithm_1`.
+    """
+
+    name: ClassVar[str] = "calm"
+    note: ClassVar[Note] = Note(
+        "one table of a few attributes, by GRR or OUE",
+        "overlapping tables made consistent and non-negative; maximum entropy beyond them",
+        "results have to be comparable with CALM's",
+        "Zhang et al., CALM, CCS 2018",
+        expected=TOGETHER,
+    )
+    baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "interactions"
+
+    def design(self, request: Request) -> Design:
+        """Choose views by Algorithm 1, and one group per view while the plan has enough groups.
+
+        Otherwise several views share a group, and a report states its view.
+        """
+        only_parameters(self.name, request.parameters, "theta")
+        theta = number_parameter(request.parameters, "theta", THETA, 1e-9, 1.0)
+        size = algorithm_1(
+            request.users, request.domain.cardinalities, float(request.epsilon), request.k, theta
+        )
+        _check_tables(size.views, request.domain)
+        groups = pack(_assign(size.views, request), request.max_groups, separate=True)
+        return Design(
+            groups,
+            {"theta": theta},
+            _reason(size, groups, request, theta),
+            _expected(size.views, request),
+        )
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> OverlappingTables:
+        """Estimate the table of every view, make the tables consistent, and return the model."""
+        return OverlappingTables(plan.domain, observe(plan, tallies))
+
+
+def _check_tables(views: Sequence[Attributes], domain: Domain) -> None:
+    """Refuse tables that are too large, each one or together."""
+    largest = max(views, key=domain.size)
+    if domain.size(largest) > MAX_VIEW_CELLS:
+        names = ", ".join(domain.names[i] for i in largest)
+        raise PlanError(
+            f"the table over {names} has {domain.size(largest):,} cells; a device reports on at "
+            f"most {MAX_VIEW_CELLS:,}: merge labels or drop attributes"
+        )
+    total = sum(domain.size(view) for view in views)
+    if total > MAX_TOTAL_CELLS:
+        raise PlanError(
+            f"the {len(views)} views have {total:,} cells in all; at most {MAX_TOTAL_CELLS:,} can "
+            "be made consistent: merge labels or drop attributes"
+        )
+
+
+def _assign(views: Sequence[Attributes], request: Request) -> list[Assigned]:
+    """Give every view CALM's mechanism for its number of cells, and the same share."""
+    sizes = [request.domain.size(attributes) for attributes in views]
+    oracles = {cells: adaptive(request.epsilon, cells) for cells in set(sizes)}
+    return [Assigned(View(a), oracles[cells]) for a, cells in zip(views, sizes, strict=True)]
+
+
+def _reason(size: Size, groups: Sequence[Group], request: Request, theta: float) -> tuple[str, ...]:
+    """Return the choice of Algorithm 1 and its errors, one line each."""
+    d, k = len(request.domain), request.k
+    covered = (
+        f"they cover every set of {k} attributes"
+        if size.complete
+        else f"balanced over the attributes; tables of more than {size.l} are reconstructed"
+    )
+    oracles = sorted({str(g.mechanism["name"]).upper() for g in groups})
+    lines = [
+        f"m = {size.m} views of l = {size.l} of {d} attributes (Algorithm 1): {covered}",
+        (
+            f"k·NE = {size.noise:.3g} (noise), SE = {size.sampling:.3g} (sampling), "
+            f"the aim is theta = {theta:g}"
+        ),
+        f"{' and '.join(oracles)} by table size; {request.users // size.m:,} reports a view",
+    ]
+    if max(size.noise, size.sampling) > theta:
+        lines.append("to reach theta, more users or a larger epsilon would be needed")
+    if len(groups) < size.m:
+        lines.append(f"{size.m} views share {len(groups)} groups, so a report states its view")
+    return tuple(lines)
+
+
+def _expected(views: Sequence[Attributes], request: Request) -> dict[int, float]:
+    """Return the mean sum of the cells' variances, by size of marginal, before non-negativity."""
+    domain, n = request.domain, max(request.users // len(views), 1)
+    by_cells: dict[int, Covariance] = {}
+    for attributes in views:
+        cells = domain.size(attributes)
+        if cells not in by_cells:
+            even = np.full(cells, 1.0 / cells)
+            by_cells[cells] = adaptive(request.epsilon, cells).covariance(n, even)
+    covariances = [by_cells[domain.size(attributes)] for attributes in views]
+    precision = np.array([1.0 / c.interaction for c in covariances])
+    pooled = Pooled(views, domain.cardinalities, covariances, precision)
+    return mean_error(
+        domain,
+        request.k,
+        lambda attributes: float(pooled.variance(attributes).sum()),
+        sampled=_SAMPLED,
+        max_size=_MAX_EXPECTED_SIZE,
+        max_cells=_MAX_EXPECTED_CELLS,
+    )

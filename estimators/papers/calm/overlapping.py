@@ -1,0 +1,274 @@
+"""Estimation from overlapping views: consistent tables, and any marginal from them.
+
+Here a view is a set of attributes; a device reports its combination of values on them (its cell).
+A view *covers* a set of attributes if it has all of them. All methods with such views share this
+module; only their designs differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.linear import MAX_COVARIANCE_CELLS
+from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.methods.shared.pooled_variance import Pooled
+from calmstream.estimators.numerics import consistency
+from calmstream.estimators.numerics.maximum_entropy import maximum_entropy
+from calmstream.estimators.papers.calm import unmodelled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.mechanisms.base import Mechanism
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.tally import Tally
+
+Floats = NDArray[np.float64]
+
+MAX_QUERY_CELLS = 1 << 22
+"""Maximum number of cells of a table that a query may ask for; it limits time and memory."""
+
+NEGLIGIBLE = 1e-3
+"""A view is left out if its precision is below this share of the largest precision: it contributes
+nearly nothing, but its noisy table would have to be made consistent with all others."""
+
+MOST_PAIRS = 4096
+"""Maximum number of pairs from which the size of interactions is estimated."""
+
+MOVED = 0.5
+"""A cell counts as clipped if its correction is larger than this number of standard errors."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """The estimate from one view's tally.
+
+    Attributes:
+        attributes: the attributes of the view, ascending.
+        mechanism: the mechanism that perturbed the reports.
+        n: number of reports, at least 1.
+        estimate: the table, shape (cells,): unbiased, may be negative.
+    """
+
+    attributes: Attributes
+    mechanism: Mechanism
+    n: int
+    estimate: Floats
+
+    @property
+    def precision(self) -> float:
+        """Inverse of the variance of a cell, if the true table is uniform.
+
+        The part of the variance that follows from the known total, 1, is left out.
+        """
+        cells = self.estimate.size
+        return 1.0 / self.mechanism.covariance(self.n, np.full(cells, 1.0 / cells)).interaction
+
+
+def observe(plan: Plan, tallies: Sequence[Tally]) -> list[Observation]:
+    """Return one observation for each view of kind ``cell`` with enough precision.
+
+    Args:
+        plan: the plan of the tallies. Its views of other kinds (`view.View`) are left
+            out.
+        tallies: the tally of each group.
+    """
+    found = []
+    for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
+        for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True):
+            if n > 0 and view.kind == "cell":
+                estimate = mechanism.estimate(counts, int(n))
+                found.append(Observation(view.attributes, mechanism, int(n), estimate))
+    best = max((o.precision for o in found), default=0.0)
+    return [o for o in found if o.precision >= NEGLIGIBLE * best]
+
+
+class OverlappingTables:
+    """A fitted model; see `Model`.
+
+    Attributes:
+        shared: the views, and which of their cells belong together.
+        raw: the estimates of all views, one after another: unbiased, may be negative; views may
+            disagree on the attributes that they share.
+        linear: the consistent estimates (`consistency.harmonise`): unbiased, may be negative.
+        tables: the consistent, non-negative estimates, each with sum 1 (`consistency.reconcile`).
+        everyone: False, because a device reports on one view only.
+        processing: the steps from raw estimates to answers.
+    """
+
+    everyone: ClassVar[bool] = False
+    processing = (
+        "consistency between overlapping views",
+        "non-negativity, total 1",
+        "average over covering views",
+        "maximum entropy where no view covers",
+    )
+
+    def __init__(self, domain: Domain, observations: Sequence[Observation]) -> None:
+        """Make the observations of one window or total consistent and non-negative."""
+        self._domain = domain
+        self._observations = observations
+        self._precision = np.array([o.precision for o in observations])
+        views = tuple(o.attributes for o in observations)
+        self.shared = consistency.structure(views, domain.cardinalities)
+        self.raw = self.shared.flatten([o.estimate for o in observations])
+        self.linear, _ = consistency.harmonise(self.shared, self.raw, self._precision)
+        self.tables = consistency.reconcile(self.shared, self.raw, self._precision)
+        self._members = [frozenset(view) for view in views]
+        self._cache: dict[Attributes, tuple[Floats, Floats]] = {}
+
+    @cached_property
+    def _pooled(self) -> Pooled:
+        covariances = [
+            o.mechanism.covariance(o.n, self.shared.table(self.tables, number))
+            for number, o in enumerate(self._observations)
+        ]
+        return Pooled(self.shared.views, self._domain.cardinalities, covariances, self._precision)
+
+    def marginal(self, attributes: Attributes) -> Marginal:
+        """Return the estimate over the given ascending positions.
+
+        If views cover the attributes, the estimate is the average of the views' projections,
+        weighted by inverse variance. Otherwise it is the table of maximum entropy with the given
+        projections to the largest sets of these attributes that views cover; its errors contain
+        interactions that no view holds, at the size of those that views hold. ``reports`` of the
+        result is the number of reports of the covering views, or of all views that share an
+        attribute. docs/reading-a-snapshot.md explains the flags.
+
+        Raises:
+            InvalidInput: the table has more than 2^22 cells.
+        """
+        cells = self._domain.size(attributes)
+        if cells > MAX_QUERY_CELLS:
+            raise InvalidInput(f"a table of {cells:,} cells; at most {MAX_QUERY_CELLS:,} are made")
+        wanted = frozenset(attributes)
+        covering = [v for v, members in enumerate(self._members) if wanted <= members]
+        meeting = covering or [v for v, members in enumerate(self._members) if wanted & members]
+        if not meeting:
+            return uniform(attributes, cells)
+        variance = self._pooled.variance(attributes)
+        if not covering:
+            variance += self._unmodelled(attributes)
+        stderr = np.sqrt(variance)
+        if covering:
+            flags = ["covered"]
+            table, moved = self._covered(attributes)
+        else:
+            flags = ["maxent"]
+            table, moved = self._reconstruct(attributes)
+            if not wanted <= frozenset().union(*(self._members[v] for v in meeting)):
+                flags.append("uniform")
+        if (moved > MOVED * stderr).any():
+            flags.append("clipped")
+        if is_noise(table, stderr):
+            flags.append("noise")
+        reports = sum(self._observations[v].n for v in meeting)
+        return Marginal(attributes, table, stderr, reports, tuple(flags))
+
+    @cached_property
+    def _pair_size(self) -> float:
+        """The mean square standardised interaction of pairs (`unmodelled.pair_size`)."""
+        views: dict[Attributes, list[int]] = {}
+        for number, view in enumerate(self.shared.views):
+            for first, second in combinations(view, 2):
+                views.setdefault((first, second), []).append(number)
+        found = []
+        for pair in sorted(views)[:: max(-(-len(views) // MOST_PAIRS), 1)]:
+            covering = views[pair]
+            # The variance of a direction is that of a view's cell times the cells that are added.
+            known = sum(self._precision[v] / self.shared.table(self.raw, v).size for v in covering)
+            shape = self._domain.shape(pair)
+            table = self._project(self.linear, covering, pair)
+            found.append((table.reshape(shape), 1.0 / (table.size * known)))
+        return unmodelled.pair_size(found)
+
+    def _unmodelled(self, attributes: Attributes) -> Floats:
+        """Return the variance of each cell from interactions that no view holds."""
+        margins = [self.marginal((i,)).table for i in attributes]
+        missing = unmodelled.missing_shares(attributes, self._members)
+        return unmodelled.variance(margins, missing, self._pair_size)
+
+    def unclipped(self, attributes: Attributes) -> Floats:
+        """Return the consistent estimate over covered attributes, before non-negativity.
+
+        It is unbiased, sums to 1 and may be negative. The standard errors of `marginal` are those
+        of this table, so exact intervals have this table as their centre.
+
+        Raises:
+            InvalidInput: no view with reports covers the attributes.
+        """
+        return self._project(self.linear, self._covering(attributes), attributes)
+
+    def covariance(self, attributes: Attributes) -> Floats:
+        """Return the covariance of the cells of `unclipped`: shape (cells, cells).
+
+        Raises:
+            InvalidInput: no view with reports covers the attributes, or the table has more than
+                2^12 cells.
+        """
+        if (cells := self._domain.size(attributes)) > MAX_COVARIANCE_CELLS:
+            raise InvalidInput(f"a covariance of {cells:,} cells; at most {MAX_COVARIANCE_CELLS:,}")
+        self._covering(attributes)
+        return self._pooled.covariance(attributes)
+
+    def _covering(self, attributes: Attributes) -> list[int]:
+        """Return the numbers of the views with reports that cover the attributes.
+
+        Raises:
+            InvalidInput: there is none; the message names the attributes.
+        """
+        wanted = frozenset(attributes)
+        views = [v for v, members in enumerate(self._members) if wanted <= members]
+        if not views:
+            names = ", ".join(self._domain.names[i] for i in attributes)
+            raise InvalidInput(f"no view holds all of {names}: there is no unbiased table of them")
+        return views
+
+    def _covered(self, attributes: Attributes) -> tuple[Floats, Floats]:
+        """Return the table over covered attributes, and how far non-negativity moved each cell."""
+        if attributes not in self._cache:
+            wanted = frozenset(attributes)
+            views = [v for v, members in enumerate(self._members) if wanted <= members]
+            table = self._project(self.tables, views, attributes)
+            self._cache[attributes] = table, np.abs(table - self.unclipped(attributes))
+        return self._cache[attributes]
+
+    def _project(self, flat: Floats, views: Sequence[int], attributes: Attributes) -> Floats:
+        """Return the average of the views' projections, weighted by inverse variance."""
+        cells = self._domain.size(attributes)
+        total, mass = np.zeros(cells), 0.0
+        for number in views:
+            own = self.shared.table(flat, number)
+            into = consistency.projection(
+                self.shared.views[number], attributes, self._domain.cardinalities
+            )
+            # The variance grows with the number of cells that are summed.
+            weight = self._precision[number] * cells / own.size
+            total += weight * np.bincount(into, own, cells)
+            mass += weight
+        return total / mass
+
+    def _reconstruct(self, attributes: Attributes) -> tuple[Floats, Floats]:
+        """Return the table of maximum entropy, and a bound of its change by non-negativity."""
+        wanted = frozenset(attributes)
+        common = {members & wanted for members in self._members} - {frozenset()}
+        largest = sorted(tuple(sorted(s)) for s in common if not any(s < other for other in common))
+        shape = self._domain.shape(attributes)
+        projections = []
+        moved = np.zeros(shape)
+        for covered in largest:
+            table, shift = self._covered(covered)
+            axes = tuple(attributes.index(i) for i in covered)
+            projections.append((axes, table))
+            # A change of a projection spreads over the cells that are summed into it.
+            laid_out = shift.reshape([r if i in axes else 1 for i, r in enumerate(shape)])
+            moved = np.maximum(moved, laid_out * (table.size / moved.size))
+        return maximum_entropy(shape, projections), moved.ravel()

@@ -1,0 +1,203 @@
+"""Designs of the methods that randomise whole records.
+
+All devices form one group (docs/concepts.md) and report on the same view, the whole record. A
+design chooses the tables whose counts the workers keep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb, prod
+from typing import TYPE_CHECKING, Any
+
+from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms.registry import spec
+from calmstream.estimators.numerics.block_inverse import channels, expected_sse
+from calmstream.estimators.numerics.expected_error import mean_error
+from calmstream.estimators.numerics.subsets import elementary
+from calmstream.estimators.papers.castell.joint_tables import MAX_RECORD_CELLS, integer_row
+from calmstream.estimators.papers.castell.product_grr import ProductGRR
+from calmstream.estimators.papers.castell.schemes import independent_error
+from calmstream.estimators.plan import Group
+from calmstream.estimators.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.plan.request import Request
+
+MAX_LISTED = 20_000
+"""Maximum number of tables that a plan lists one by one; it keeps plans small."""
+
+_SAMPLED = 400
+"""Maximum number of marginals of one size over which the expected error is averaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of randomised records whose counts are kept.
+
+    Attributes:
+        sets: the attributes of each table, as ascending positions.
+        reason: one line that explains the choice to people.
+    """
+
+    sets: tuple[Attributes, ...]
+    reason: str
+
+
+def choose_tables(
+    domain: Domain, k: int, parameters: Mapping[str, Any], *, least: int = 2
+) -> Tables:
+    """Choose the tables whose counts are kept.
+
+    If the plan requests tables, these are kept, and all tables of ``least`` attributes. Otherwise
+    either the joint table of all attributes or all k-way tables are kept, whichever have fewer
+    cells in total. A k-way table contains all smaller ones, because every table counts every
+    report.
+
+    Counters are dense. Sparse ones would be of no use: as long as the domain is larger than the
+    number of reports, nearly every randomised record is new, and they would grow like the list of
+    reports.
+
+    Args:
+        domain: attributes of a record.
+        k: size of the marginals to be answered.
+        parameters: may contain ``tables``, lists of attribute names or positions.
+        least: all tables of this size can be answered in any case.
+
+    Raises:
+        PlanError: ``tables`` is malformed, or more tables are needed than a plan can list.
+    """
+    if "tables" in parameters:
+        return _requested(domain, attribute_sets("tables", parameters["tables"], domain), least)
+    d, size = len(domain), min(max(k, least), len(domain))
+    whole, count = domain.size(), comb(d, size)
+    parts = elementary(domain.cardinalities, size)[size]
+    if whole <= parts:
+        return Tables((tuple(range(d)),), f"counts the joint of all attributes, {whole:,} cells")
+    if count > MAX_LISTED:
+        raise PlanError(
+            f"a plan lists at most {MAX_LISTED:,} tables; there are {count:,} of {size} attributes "
+            f"({parts:,} cells): name the ones to keep in the parameter `tables`"
+        )
+    return Tables(
+        tuple(combinations(range(d), size)),
+        f"counts all {count} {size}-way tables, {parts:,} cells (the joint has {whole:,})",
+    )
+
+
+def _requested(domain: Domain, sets: tuple[Attributes, ...], least: int) -> Tables:
+    """Return the requested tables, and those of ``least`` attributes that they do not contain."""
+    contained = {small for s in sets for small in combinations(s, min(least, len(s)))}
+    missing = [
+        small
+        for small in combinations(range(len(domain)), min(least, len(domain)))
+        if small not in contained
+    ]
+    if len(missing) > MAX_LISTED:
+        raise PlanError(
+            f"{len(missing):,} tables of {least} attributes are not contained in `tables`; at most "
+            f"{MAX_LISTED:,} can be added: use fewer attributes"
+        )
+    kept = sets + tuple(missing)
+    cells = sum(domain.size(s) for s in kept)
+    return Tables(
+        kept,
+        f"counts {len(sets)} requested tables and {len(missing)} of {least} attributes that they "
+        f"do not contain, {cells:,} cells",
+    )
+
+
+def attribute_sets(what: str, value: object, domain: Domain) -> tuple[Attributes, ...]:
+    """Read lists of attribute names or positions as sorted tuples of positions.
+
+    Args:
+        what: name of the parameter, for error messages.
+        value: the parameter, as it was decoded from JSON.
+        domain: attributes of a record.
+
+    Raises:
+        PlanError: the value is no such list, or names an unknown attribute.
+    """
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(row, list | tuple) and row for row in value
+    ):
+        raise PlanError(f"{what}: expected a list of lists of attributes, none of them empty")
+    return tuple(
+        domain.index(row)
+        if all(isinstance(x, str) for x in row)
+        else tuple(sorted(integer_row(what, row)))
+        for row in value
+    )
+
+
+def record_view(domain: Domain) -> View:
+    """Return the view of a whole record as one number.
+
+    Raises:
+        PlanError: a record has 2^62 values or more.
+    """
+    if domain.size() >= MAX_RECORD_CELLS:
+        raise PlanError(
+            f"a record has {domain.size():.3g} values; methods that randomise whole records take "
+            "fewer than 2^62: use fewer attributes or merge labels"
+        )
+    return View(tuple(range(len(domain))))
+
+
+def product_group(
+    request: Request, blocks: Sequence[Attributes], tables: Sequence[Attributes]
+) -> tuple[Group, ProductGRR]:
+    """Return the one group of a product plan and its mechanism."""
+    view = record_view(request.domain)
+    mechanism = ProductGRR(
+        request.epsilon,
+        request.domain.size(),
+        request.domain.cardinalities,
+        tuple(blocks),
+        tuple(tables),
+    )
+    return Group(spec(mechanism), (view,), (1,)), mechanism
+
+
+def expected_errors(mechanism: ProductGRR, request: Request, *, joint: bool) -> dict[int, float]:
+    """Return the expected sum of squared errors of a marginal, by its size up to k.
+
+    It is the mean over an evenly spaced sample of the marginals of that size.
+
+    Args:
+        mechanism: the blocks and their noise.
+        request: the domain, k and the number of reports.
+        joint: True for the inverse of the joint channel, where the result is exact. False for
+            products of blocks, where it is the part that noise causes on uniform data.
+    """
+
+    def error(attributes: Attributes) -> float:
+        factors = channels(mechanism, attributes)
+        if joint:
+            return expected_sse(factors, request.users)
+        moments, cells = [f.moment for f in factors], [f.cells for f in factors]
+        return independent_error(moments, cells, request.users)
+
+    domain, k = request.domain, request.k
+    # The formulas do not visit cells, so tables of any size are included.
+    unlimited = 1 << 62
+    return mean_error(domain, k, error, sampled=_SAMPLED, max_size=k, max_cells=unlimited)
+
+
+def loss_reason(mechanism: ProductGRR) -> str:
+    """Return how epsilon is split, as one line of text."""
+    shares = sorted({len(block) for block in mechanism.blocks})
+    d = len(mechanism.axes)
+    each = ", ".join(
+        f"{c}/{d} of epsilon for a block of {c}" if len(shares) > 1 else f"{c}/{d} each"
+        for c in shares
+    )
+    blocks = len(mechanism.blocks)
+    return (
+        f"{blocks} independent randomised response{'s' if blocks > 1 else ''} over "
+        f"{prod(mechanism.axes):,} values of a record, {each}; epsilon is their total"
+    )

@@ -1,0 +1,144 @@
+"""Marginals of methods that randomise whole records, from the counts of a product mechanism.
+
+A product mechanism (`mechanisms.product_grr`) perturbs each block of attributes by its
+own randomised response.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.numerics.block_inverse import channels
+from calmstream.estimators.papers.castell import schemes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.numerics.block_inverse import AxisChannel
+    from calmstream.estimators.papers.castell.product_grr import ProductGRR
+    from calmstream.estimators.papers.castell.schemes import Estimate, Floats
+    from calmstream.estimators.tally import Counts
+
+    Scheme = Callable[[Floats, Sequence[AxisChannel], int], Estimate]
+
+MAX_QUERY_CELLS = 1 << 22
+"""Maximum number of cells of a table that is answered."""
+
+SCHEMES: Mapping[str, Scheme] = {
+    "joint": schemes.joint,
+    "hybrid": schemes.hybrid,
+    "truncated": schemes.truncated,
+}
+"""Schemes that work on the table over all requested attributes; ``independent`` does not."""
+
+PROCESSING: Mapping[str, tuple[str, ...]] = {
+    "joint": ("axis-wise inverse",),
+    "independent": ("inverse per block", "product across blocks"),
+    "hybrid": ("axis-wise inverse or product of 1-way inverses, by predicted error",),
+    "truncated": ("axis-wise inverse", "negatives to 0", "capped by the (w-1)-way estimates"),
+}
+"""Steps from raw counts to answers of each scheme, as snapshots state them."""
+
+
+class ProductModel:
+    """A fitted model that answers marginals by one scheme (`base.Model`).
+
+    Attributes:
+        processing: the steps from raw counts to answers.
+    """
+
+    def __init__(
+        self, domain: Domain, mechanism: ProductGRR, counts: Counts, n: int, scheme: str
+    ) -> None:
+        """Keep the counters of one window or of the running total.
+
+        Args:
+            domain: attributes of a record.
+            mechanism: perturbed and counted the reports.
+            counts: shape (width of the mechanism,).
+            n: number of reports.
+            scheme: a key of `PROCESSING`.
+        """
+        self._domain = domain
+        self._mechanism = mechanism
+        self._counts = counts
+        self._n = n
+        self._scheme = scheme
+        self.processing = PROCESSING[scheme]
+
+    def marginal(self, attributes: Attributes) -> Marginal:
+        """Return the scheme's estimate with its flags.
+
+        The flag is ``covered`` if the channel of all blocks was inverted together, and ``maxent``
+        if estimates of blocks were multiplied. ``noise`` is added if the noise is too large for
+        the table to be of use. ``raw`` is always added, because no scheme normalises.
+
+        Raises:
+            InvalidInput: the plan keeps no table that this marginal can be read from, or it has
+                more than 2^22 cells.
+        """
+        cells = self._domain.size(attributes)
+        if cells > MAX_QUERY_CELLS:
+            raise InvalidInput(f"a table of {cells:,} cells; at most {MAX_QUERY_CELLS:,} are made")
+        self._check(attributes)
+        if self._n == 0:
+            return uniform(attributes, cells)
+        estimate = self._estimate(attributes)
+        flags = ["covered" if estimate.joint else "maxent", "raw"]
+        if estimate.clipped:
+            flags.append("clipped")
+        stderr = np.sqrt(estimate.variance)
+        if is_noise(estimate.table, stderr):
+            flags.append("noise")
+        return Marginal(
+            attributes,
+            estimate.table.reshape(-1),
+            stderr.reshape(-1),
+            self._n,
+            tuple(flags),
+        )
+
+    def _estimate(self, attributes: Attributes) -> Estimate:
+        if self._scheme == "independent":
+            return schemes.multiply(self._parts(attributes))
+        factors = channels(self._mechanism, attributes)
+        return SCHEMES[self._scheme](self._observed(attributes), factors, self._n)
+
+    def _parts(self, attributes: Attributes) -> list[Estimate]:
+        """Return the estimate of each block's requested attributes, with one axis per attribute.
+
+        Axes of attributes that are not in the block have length 1.
+        """
+        parts = []
+        for block in self._mechanism.blocks:
+            members = tuple(i for i in attributes if i in block)
+            if members:
+                factors = channels(self._mechanism, members)
+                part = schemes.joint(self._observed(members), factors, self._n)
+                shape = [self._domain.cardinalities[i] if i in members else 1 for i in attributes]
+                table, variance = part.table.reshape(shape), part.variance.reshape(shape)
+                parts.append(schemes.Estimate(table, variance, joint=True))
+        return parts
+
+    def _observed(self, attributes: Attributes) -> Floats:
+        """Return the frequencies of randomised records over the attributes."""
+        return self._mechanism.layout.read(self._counts, attributes) / self._n
+
+    def _check(self, attributes: Attributes) -> None:
+        """Refuse a query whose tables are not counted under the plan."""
+        queries = [attributes]
+        if self._scheme == "independent":
+            parts = (tuple(i for i in attributes if i in b) for b in self._mechanism.blocks)
+            queries = [part for part in parts if part]
+        for query in queries:
+            if self._mechanism.layout.holder(query) is None:
+                names = ", ".join(self._domain.names[i] for i in query)
+                raise InvalidInput(
+                    f"the plan counts no table that contains {names}: make a plan that names it in "
+                    "the parameter `tables`"
+                )

@@ -1,0 +1,392 @@
+"""Generalised randomised response (GRR) on blocks of a record's attributes, independently.
+
+A block is a set of attributes that are perturbed together, as one cell. With one attribute per
+block this is the mechanism of RR-Independent and RR-Ind-Joint, with all attributes in one block
+that of RR-Joint, and with other blocks that of RR-Clusters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from math import gcd, prod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from calmstream.common.errors import PlanError
+from calmstream.estimators.draws import RESPONSE_BYTES, respond
+from calmstream.estimators.mechanisms.base import (
+    Column,
+    Mechanism,
+    ReportWork,
+    require_enumerable,
+)
+from calmstream.estimators.mechanisms.covariance import balanced_noise
+from calmstream.estimators.mechanisms.support import OTHER, require_integer
+from calmstream.estimators.numerics.block_inverse import channels, mix, noise_given_truth, unmix
+from calmstream.estimators.papers.castell.joint_tables import (
+    MAX_RECORD_CELLS,
+    JointTables,
+    digits_of,
+    integer_row,
+    integer_rows,
+)
+from calmstream.estimators.randomness import MAX_PART, WEIGHT_BITS, exp_weight
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
+    from calmstream.estimators.randomness import Randomness
+
+MAX_BLOCK_CELLS = 1 << 30
+"""Maximum number of cells of a block, so that the sum of their weights is below 2^63."""
+
+MAX_WEIGHT = exp_weight(str(MAX_PART))
+"""Maximum weight of a block's true cell: the limit of every other mechanism."""
+
+MAX_DRAWN_CELLS = 1 << 24
+"""Maximum number of cells of one part (`ProductGRR.parts`) of a simulated tally: 128 MiB."""
+
+
+@dataclass(frozen=True)
+class ProductGRR(Mechanism):
+    """GRR block by block; each block spends a part of epsilon in proportion to its attributes.
+
+    A block of c of the d attributes spends c · epsilon / d. Its true cell has the weight
+    ``floor(exp(c · epsilon / d) · 2^32)``, every other cell of the block 2^32.
+
+    Report: one column ``x<b>`` per block, the reported cell of the block's attributes.
+    Counters: the counts of reported records in every table, one table after another.
+    Cost: 4 random bytes per block; O(blocks) to perturb, O(axes of all tables) to tally.
+
+    Attributes:
+        epsilon: decimal string, the whole loss of one report.
+        cells: number of values of a record, the product of ``axes``; below 2^62.
+        axes: number of values of each attribute; the input is the record's mixed-radix number, in
+            which the last attribute changes fastest.
+        blocks: ascending positions of the attributes of each block; every attribute is in exactly
+            one block.
+        tables: sets of attributes whose joint counts are kept.
+    """
+
+    name: ClassVar[str] = "product-grr"
+    fixed_total: ClassVar[bool] = True
+
+    axes: tuple[int, ...]
+    blocks: tuple[tuple[int, ...], ...]
+    tables: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axes", integer_row("product-grr.axes", self.axes))
+        object.__setattr__(self, "blocks", integer_rows("product-grr.blocks", self.blocks))
+        object.__setattr__(self, "tables", integer_rows("product-grr.tables", self.tables))
+        check_axes(self.name, self.cells, self.axes)
+        members = sorted(i for block in self.blocks for i in block)
+        if members != list(range(len(self.axes))) or not all(self.blocks):
+            raise PlanError("product-grr.blocks: every axis must be in exactly one block")
+        for block, size in zip(self.blocks, self.block_cells, strict=True):
+            if list(block) != sorted(block):
+                raise PlanError(
+                    f"product-grr.blocks: the axes of a block must ascend, got {list(block)}"
+                )
+            require_integer("product-grr: cells of a block", size, 2, MAX_BLOCK_CELLS)
+        self.layout  # noqa: B018 - validates the tables
+        self.weights  # noqa: B018 - validates epsilon
+
+    @classmethod
+    def standard(cls, epsilon: str, cells: int) -> Self:
+        """Return the mechanism with one axis, one block and one table."""
+        return cls(epsilon, cells, (cells,), ((0,),), ((0,),))
+
+    @cached_property
+    def layout(self) -> JointTables:
+        """Positions of the counters of each table."""
+        return JointTables(self.axes, self.tables)
+
+    @property
+    def counts_joint(self) -> bool:
+        """Whether the joint of all attributes can be read from the counters."""
+        return self.layout.holder(range(len(self.axes))) is not None
+
+    @cached_property
+    def block_cells(self) -> tuple[int, ...]:
+        """Number of cells of each block."""
+        return tuple(prod(self.axes[i] for i in block) for block in self.blocks)
+
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """Weight of each block's true cell; any other cell has the weight 2^32."""
+        d = len(self.axes)
+        return tuple(share_weight(self.epsilon, len(block), d) for block in self.blocks)
+
+    def probabilities(self, block: int) -> tuple[Fraction, Fraction]:
+        """Return the exact probabilities of a block's true cell and of one other cell."""
+        total = self.weights[block] + (self.block_cells[block] - 1) * OTHER
+        return Fraction(self.weights[block], total), Fraction(OTHER, total)
+
+    @property
+    def width(self) -> int:
+        """Number of cells of all tables."""
+        return self.layout.width
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """One integer column per block."""
+        return tuple(Column(f"x{b}", "int", size) for b, size in enumerate(self.block_cells))
+
+    @property
+    def report_work(self) -> ReportWork:
+        """The cost of one draw per block."""
+        return ReportWork.of(self.columns, len(self.blocks) * RESPONSE_BYTES)
+
+    def check(self) -> None:
+        """Do nothing: the constructor has checked everything."""
+
+    def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
+        """Return the reported cell of every block; each column is int64."""
+        digits = digits_of(values, self.axes)
+        reports = {}
+        for b, block in enumerate(self.blocks):
+            cell = np.zeros(len(digits[0]), np.int64)
+            for i in block:
+                cell *= self.axes[i]
+                cell += digits[i]
+            reports[f"x{b}"] = respond(cell, self.block_cells[b], self.weights[b], randomness)
+        return reports
+
+    def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
+        """Count the randomised records per view and cell of every table."""
+        digits: dict[int, NDArray[Any]] = {}
+        for b, block in enumerate(self.blocks):
+            codes = digits_of(reports[f"x{b}"], [self.axes[i] for i in block])
+            digits.update(zip(block, codes, strict=True))
+        return self.layout.count(digits, view, views)
+
+    def _joint(self, counts: Counts) -> Counts:
+        """Return the counts of the table of all attributes, one axis per attribute."""
+        if not self.counts_joint:
+            raise ValueError("the table of all attributes is not counted, only smaller ones")
+        return self.layout.read(counts, range(len(self.axes)))
+
+    def estimate(self, counts: Counts, n: int) -> Floats:
+        """Return unbiased joint frequencies by the inverse of every block: shape (cells,).
+
+        Raises:
+            ValueError: the table of all attributes is not counted, only smaller ones.
+        """
+        joint = self._joint(counts)
+        if n == 0:
+            return np.zeros(self.cells)
+        return unmix(joint / n, channels(self, range(len(self.axes)))).reshape(-1)
+
+    def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
+        """Return the exact variance of each joint cell given the data: shape (cells,)."""
+        shape = self.axes
+        f = np.full(shape, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
+        return noise_given_truth(f.reshape(shape), channels(self, range(len(shape))), n).reshape(-1)
+
+    def covariance(self, n: int, frequencies: Floats) -> Covariance:
+        """Return a covariance with noise that adds up to 0, because the inverse keeps the total.
+
+        Its entries are exact if there is one block and all frequencies are equal.
+        """
+        return balanced_noise(self.variance(n, frequencies), n, frequencies)
+
+    def holds(self, axes: Sequence[int]) -> bool:
+        """Return whether a counted table has all of the attributes."""
+        return self.layout.holder(axes) is not None
+
+    def table(
+        self,
+        counts: Counts,
+        n: int,
+        shape: Sequence[int],  # noqa: ARG002
+        axes: Sequence[int],
+    ) -> Floats:
+        """Return the table over some attributes, by the inverse of every block's part."""
+        observed = self.layout.read(counts, axes)
+        if n == 0:
+            return np.zeros(observed.size)
+        return unmix(observed / n, channels(self, axes)).ravel()
+
+    def table_covariance(
+        self, n: int, expected: Floats, shape: Sequence[int], axes: Sequence[int]
+    ) -> Floats:
+        """Return the exact covariance: reported cells of the table are multinomial."""
+        factors = channels(self, axes)
+        own = tuple(shape[i] for i in axes)
+        reported = mix(expected.reshape(own), factors).ravel()
+        unit = np.eye(len(reported)).reshape(*own, -1)
+        inverse = unmix(unit, factors).reshape(len(reported), -1)
+        covariance: Floats = ((inverse * reported) @ inverse.T - np.outer(expected, expected)) / n
+        return covariance
+
+    def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int]) -> float:
+        """Return the smallest probability of a reported cell of the table, or of all others."""
+        own = tuple(shape[i] for i in axes)
+        rate = mix(expected.reshape(own), channels(self, axes))
+        return max(float(np.minimum(rate, 1.0 - rate).min()), 0.0)
+
+    @cached_property
+    def parts(self) -> tuple[tuple[int, ...], ...]:
+        """The counted attributes, in as many parts as possible.
+
+        Every block and every table is within one part, so given the records, counters of different
+        parts are independent.
+        """
+        merged: list[set[int]] = []
+        for axes in (*self.blocks, *self.tables):
+            disjoint = [part for part in merged if part.isdisjoint(axes)]
+            merged = [*disjoint, set(axes).union(*(p for p in merged if not p.isdisjoint(axes)))]
+        counted = {i for table in self.tables for i in table}
+        return tuple(sorted(tuple(sorted(p)) for p in merged if not counted.isdisjoint(p)))
+
+    @property
+    def drawn_cells(self) -> int:
+        """Number of cells of the largest part; a drawn tally needs a histogram of that size."""
+        return max(prod(self.axes[i] for i in part) for part in self.parts)
+
+    def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
+        """Draw from the exact distribution in O(blocks · cells), part by part.
+
+        Raises:
+            ValueError: a record has more than 2^24 values.
+        """
+        if self.cells > MAX_DRAWN_CELLS:
+            raise ValueError(
+                f"a tally can be drawn for at most {MAX_DRAWN_CELLS:,} cells, not {self.cells:,}"
+            )
+        cube = np.asarray(histogram, np.int64).reshape(self.axes)
+        axes = range(len(self.axes))
+        return self._draw(
+            lambda part: cube.sum(axis=tuple(i for i in axes if i not in part)), generator
+        )
+
+    def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
+        """Draw a tally of devices with these inputs; a record can have any number of values.
+
+        Args:
+            values: shape (n,), integers in [0, cells).
+            generator: seeded by the caller.
+
+        Raises:
+            ValueError: a part has more than 2^24 cells.
+        """
+        digits = digits_of(values, self.axes)
+
+        def histogram(part: tuple[int, ...]) -> Counts:
+            shape = tuple(self.axes[i] for i in part)
+            cell = np.ravel_multi_index([digits[i] for i in part], shape)
+            return np.bincount(cell, minlength=prod(shape)).reshape(shape)
+
+        return self._draw(histogram, generator)
+
+    def _draw(
+        self, histogram: Callable[[tuple[int, ...]], Counts], generator: np.random.Generator
+    ) -> Counts:
+        """Draw the counters from a function that returns the histogram of a part.
+
+        A block's GRR keeps a cell with probability p - q, and otherwise draws it uniformly.
+        """
+        if self.drawn_cells > MAX_DRAWN_CELLS:
+            raise ValueError(
+                f"a tally can be drawn for at most {MAX_DRAWN_CELLS:,} cells of a part, not "
+                f"{self.drawn_cells:,}"
+            )
+        counts = np.zeros(self.width, np.int64)
+        for part in self.parts:
+            cube = histogram(part)
+            for b, block in enumerate(self.blocks):
+                if block[0] not in part:
+                    continue
+                p, q = self.probabilities(b)
+                # One row per combination of the other attributes, with the block's cells.
+                block_axes = [part.index(i) for i in block]
+                last = range(-len(block_axes), 0)
+                moved = np.moveaxis(cube, block_axes, last)
+                rows = np.ascontiguousarray(moved).reshape(-1, self.block_cells[b])
+                rows = _respond_rows(rows, float(p - q), generator)
+                cube = np.moveaxis(rows.reshape(moved.shape), last, block_axes)
+            self.layout.project(cube, part, counts)
+        return counts
+
+    def channel(self) -> Channel:
+        """Return the transition matrix; outputs are the blocks' cells, first block first."""
+        require_enumerable(self.cells)
+        inputs = digits_of(np.arange(self.cells), self.axes)
+        chances = [self.probabilities(b) for b in range(len(self.blocks))]
+        truths = []
+        for block in self.blocks:
+            cell = np.zeros(self.cells, np.int64)
+            for i in block:
+                cell = cell * self.axes[i] + inputs[i]
+            truths.append(cell.tolist())
+        outputs = list(product(*(range(size) for size in self.block_cells)))
+        return tuple(
+            tuple(
+                prod(
+                    (chances[b][truths[b][x] != cell] for b, cell in enumerate(y)),
+                    start=Fraction(1),
+                )
+                for y in outputs
+            )
+            for x in range(self.cells)
+        )
+
+    def worst_ratio(self) -> Fraction:
+        """Return the product over blocks of weight / 2^32."""
+        return Fraction(prod(self.weights), OTHER ** len(self.weights))
+
+
+def _respond_rows(rows: Counts, keep: float, generator: np.random.Generator) -> Counts:
+    """Draw randomised counts of every row: keep each with ``keep``, else move it to any cell."""
+    drawn = generator.binomial(rows, keep)
+    moved = (rows - drawn).sum(axis=1)
+    size = rows.shape[1]
+    changed = np.flatnonzero(moved)
+    drawn[changed] += generator.multinomial(moved[changed], np.full(size, 1 / size))
+    return drawn.astype(np.int64)
+
+
+def share_weight(epsilon: str, parts: int, of: int) -> int:
+    """Return ``floor(exp(epsilon · parts / of) · 2^32)``, rounded down at every step.
+
+    For parts / of = power / divisor in lowest terms, it is the power of the rounded-down weight of
+    ``epsilon / divisor``. Therefore the realised loss is at most epsilon · parts / of.
+
+    Args:
+        epsilon: decimal string of the whole loss.
+        parts: number of parts of epsilon that are spent.
+        of: number of parts into which epsilon is divided.
+
+    Raises:
+        PlanError: epsilon · parts / of is above 16.
+    """
+    common = gcd(parts, of)
+    power, divisor = parts // common, of // common
+    weight: int = exp_weight(epsilon, divisor) ** power >> WEIGHT_BITS * (power - 1)
+    if weight > MAX_WEIGHT:
+        raise PlanError(
+            f"{parts} of {of} parts of epsilon {epsilon} are more than {MAX_PART} for one block: "
+            "use a smaller epsilon"
+        )
+    return weight
+
+
+def check_axes(name: str, cells: object, axes: Sequence[int]) -> None:
+    """Check that every axis has at least 2 values and that their product is ``cells``.
+
+    Raises:
+        PlanError: the check fails; the message starts with ``name``, the mechanism's name.
+    """
+    if not axes or min(axes) < 2:
+        raise PlanError(f"{name}.axes: every attribute needs at least 2 values")
+    require_integer(f"{name}.cells", cells, 2, MAX_RECORD_CELLS - 1)
+    if prod(axes) != cells:
+        raise PlanError(f"{name}: the axes have {prod(axes):,} cells together, but cells={cells!r}")

@@ -1,0 +1,1 @@
+"""Marginal release under LDP (Cormode, Kulkarni, Srivastava, SIGMOD 2018)."""

@@ -1,0 +1,139 @@
+"""Characters: the Fourier transform of categorical attributes, one linear functional per report.
+
+Cormode et al. conjectured that InpHT extends to categorical attributes by the Efron-Stein
+decomposition. The characters of a product of cyclic groups are such an extension. A device reports
+``t = sum_j a_j x_j mod r`` of its values x_j, for one vector of factors a, by the best frequency
+oracle on r cells. The distribution of t determines the Fourier coefficients of all multiples of a
+at once; for a prime r these are r - 1 coefficients. In this module a view is such a vector a.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from math import gcd, lcm
+from typing import TYPE_CHECKING, ClassVar
+
+from calmstream.estimators.mechanisms.adaptive import best_oracle
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.shared.coefficient_model import (
+    CoefficientModel,
+    Family,
+    expected_errors,
+    weights,
+)
+from calmstream.estimators.methods.shared.coefficients import harmonics
+from calmstream.estimators.methods.shared.options import only_parameters
+from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic
+from calmstream.estimators.numerics.subsets import elementary
+from calmstream.estimators.papers.cormode.hadamard import design_restricted
+from calmstream.estimators.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
+
+MAX_MODULUS = 12
+"""Maximum order of the common cyclic group of attributes with unequal numbers of values."""
+
+
+def vectors(domain: Domain, k: int) -> list[View]:
+    """Return every coefficient that depends on 1 to k attributes, as a view of its own."""
+    views = []
+    for size in range(1, k + 1):
+        for attributes in combinations(range(len(domain)), size):
+            shape = domain.shape(attributes)
+            factor_rows = product(*(range(1, r) for r in shape))
+            views += [View(attributes, "character", f, lcm(*shape)) for f in factor_rows]
+    return views
+
+
+def order(view: View, domain: Domain) -> int:
+    """Return the order of the factors in the group: their smallest multiple that is zero."""
+    orders = [
+        domain.cardinalities[i] // gcd(a, domain.cardinalities[i])
+        for i, a in zip(view.attributes, view.factors, strict=True)
+    ]
+    return lcm(*orders)
+
+
+def generators(domain: Domain, k: int) -> list[View]:
+    """Choose as few views as determine every coefficient: one per maximal cyclic subgroup.
+
+    Vectors are visited from the largest order to the smallest. A vector is either a multiple of an
+    earlier one, or generates a subgroup that no later vector's subgroup contains. For a prime r the
+    subgroups are the lines through the origin.
+    """
+    reached: set[tuple[Attributes, tuple[int, ...]]] = set()
+    chosen = []
+    for view in sorted(vectors(domain, k), key=lambda v: -order(v, domain)):
+        if (view.attributes, view.factors) not in reached:
+            chosen.append(view)
+            reached.update(key for _, key in harmonics(view, domain))
+    return chosen
+
+
+class Characters:
+    """The method ``characters``; its parameter ``weighting`` is that of `InpHT`.
+
+    If all attributes have r values, the group is Z_r. Otherwise it is Z_m, where m is the least
+    common multiple of the numbers of values, if m is at most 12. If m is larger, the method uses
+    the Hadamard coefficients of the binary encoding, as ``inp-ht`` does.
+    """
+
+    name: ClassVar[str] = "characters"
+    note: ClassVar[Note] = Note(
+        "one sum of multiples of the codes, modulo their number",
+        "inverse transform",
+        "as inp-ht, for attributes that all have the same number of values, three or more",
+        "this project, after a conjecture in Cormode, Kulkarni, Srivastava, SIGMOD 2018",
+    )
+    baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "coefficients"
+
+    def design(self, request: Request) -> Design:
+        """Choose one view per cyclic group of coefficients that depend on at most k attributes.
+
+        Raises:
+            PlanError: there are too many coefficients; the message states their number.
+        """
+        only_parameters(self.name, request.parameters, "weighting")
+        domain, k = request.domain, request.k
+        modulus = lcm(*domain.cardinalities)
+        if len(set(domain.cardinalities)) > 1 and modulus > MAX_MODULUS:
+            reason = (
+                f"cardinalities have the least common multiple {modulus:,}, above {MAX_MODULUS}: "
+                f"Hadamard coefficients of the binary encoding that touch at most {k} attributes"
+            )
+            return expected_errors(self, request, design_restricted(self.name, request, reason))
+        count = sum(elementary([r - 1 for r in domain.cardinalities], k)[1:])
+        require_views(self.name, count, f"coefficients that touch at most {k} attributes")
+        views = generators(domain, k)
+        shares = weights(request, [len(v.attributes) for v in views])
+        moduli = {v.modulus for v in views}
+        oracles = {m: best_oracle(request.epsilon, m) for m in moduli}
+        assigned = [Assigned(v, oracles[v.modulus], s) for v, s in zip(views, shares, strict=True)]
+        groups = pack(assigned, request.max_groups, separate=False)
+        listed = ", ".join(f"{oracles[m].name.upper()} on Z_{m}" for m in sorted(oracles))
+        reasons = (
+            (
+                f"{len(views):,} linear functionals determine the {count:,} coefficients that "
+                f"touch at most {k} attributes"
+            ),
+            f"{listed}; {request.users / len(views):,.0f} reports each on average",
+            statistic(groups, request.epsilon),
+        )
+        return expected_errors(self, request, Design(groups, {}, reasons, {}))
+
+    def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
+        """Return the family in which a report serves every table that contains its coefficients."""
+        del domain
+        return Family(self.name, k, tuple(views))
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
+        """Fit by the inverse transform."""
+        return CoefficientModel.of(plan, tallies, self.family)

@@ -1,0 +1,245 @@
+"""Methods that collect the table over all attributes: FC, InpRR, InpPS, InpOLH, InpHTCMS.
+
+All devices report on the whole record by one frequency oracle over all its values. A marginal sums
+the estimated cells, so its error adds up those of all cells of the domain: the methods are for
+domains with few cells.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from calmstream.common.errors import PlanError
+from calmstream.estimators.linear import (
+    MAX_COVARIANCE_CELLS,
+    Estimate,
+    Floats,
+    LinearModel,
+    dense,
+)
+from calmstream.estimators.mechanisms.adaptive import adaptive
+from calmstream.estimators.mechanisms.registry import spec, standard
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.notes import COLLISIONS, Note
+from calmstream.estimators.methods.shared.options import only_parameters
+from calmstream.estimators.methods.shared.packing import statistic
+from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
+from calmstream.estimators.plan import Group
+from calmstream.estimators.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.mechanisms.base import Counts, Mechanism
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
+
+MAX_CELLS = 1 << 20
+"""Maximum number of values of a record."""
+
+MAX_REPORT_CELLS = 1 << 16
+"""The same for oracles whose report has a bit per cell, or is compared with every cell."""
+
+
+class FullDomain:
+    """The common part of the five methods; a subclass names its oracle."""
+
+    name: ClassVar[str]
+    baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "tables"
+    limit: ClassVar[int] = MAX_CELLS
+
+    @abstractmethod
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """Return the mechanism over all values of a record."""
+
+    def design(self, request: Request) -> Design:
+        """Choose one view of all attributes.
+
+        Raises:
+            PlanError: the domain is too large; the message states its size.
+        """
+        only_parameters(self.name, request.parameters)
+        domain = request.domain
+        cells = domain.size()
+        if cells > self.limit:
+            raise PlanError(
+                f"method {self.name} counts every value of a record: {cells:,} cells; at most "
+                f"{self.limit:,} are collected: use fewer attributes, or a method of small views"
+            )
+        mechanism = self.oracle(request.epsilon, cells)
+        everything = tuple(range(len(domain)))
+        groups = (Group(spec(mechanism), (View(everything),), (1,)),)
+        model = FullTable(domain, mechanism, None, request.users)
+        error = by_cardinalities(domain, lambda a: float(model.variance(a).sum()))
+        expected = mean_error(domain, request.k, error)
+        reason = (
+            f"{mechanism.name.upper()} on all {cells:,} values of a record; a marginal sums cells",
+            statistic(groups, request.epsilon),
+        )
+        return Design(groups, {}, reason, expected)
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> FullTable:
+        """Estimate every cell once."""
+        tally, n = tallies[0], int(tallies[0].n[0])
+        return FullTable(plan.domain, plan.mechanisms[0], tally.counts[0], n)
+
+
+class FC(FullDomain):
+    """FC (``fc``): the full contingency table by GRR or OUE, a baseline in CALM's paper."""
+
+    name: ClassVar[str] = "fc"
+    note: ClassVar[Note] = Note(
+        "the whole record as one value, by GRR or OUE",
+        "sum of cells",
+        "a record has few values",
+        "baseline of Zhang et al., CALM, CCS 2018",
+    )
+    limit: ClassVar[int] = MAX_REPORT_CELLS
+
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """Return GRR or OUE, whichever has the smaller variance."""
+        return adaptive(epsilon, cells)
+
+
+class InpRR(FullDomain):
+    """InpRR (``inp-rr``): a bit per cell, each by randomised response with epsilon / 2."""
+
+    name: ClassVar[str] = "inp-rr"
+    note: ClassVar[Note] = Note(
+        "the whole record, a bit for each of its values (SUE)",
+        "sum of cells",
+        "to reproduce the paper; records of few values, k near d",
+        "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
+    )
+    limit: ClassVar[int] = MAX_REPORT_CELLS
+
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """Return SUE."""
+        return standard("sue", epsilon, cells)
+
+
+class InpPS(FullDomain):
+    """InpPS (``inp-ps``): preferential sampling, which is GRR on the whole record."""
+
+    name: ClassVar[str] = "inp-ps"
+    note: ClassVar[Note] = Note(
+        "the whole record as one value, by GRR",
+        "sum of cells",
+        "to reproduce the paper; records of a handful of values only",
+        "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
+    )
+
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """Return GRR."""
+        return standard("grr", epsilon, cells)
+
+
+class InpOLH(FullDomain):
+    """InpOLH (``inp-olh``): local hashing of the whole record. Counting a report costs O(cells)."""
+
+    name: ClassVar[str] = "inp-olh"
+    note: ClassVar[Note] = Note(
+        "the whole record, hashed (OLH)",
+        "sum of cells",
+        "to reproduce the paper; tallying costs a step for every value of a record",
+        "Wang et al., USENIX Security 2017, in Cormode, Kulkarni, Srivastava, SIGMOD 2018",
+    )
+    limit: ClassVar[int] = MAX_REPORT_CELLS
+
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """Return OLH with the best number of buckets."""
+        return standard("olh", epsilon, cells)
+
+
+class InpHTCMS(FullDomain):
+    """InpHTCMS (``inp-htcms``): Hadamard count-mean sketch of the whole record."""
+
+    name: ClassVar[str] = "inp-htcms"
+    note: ClassVar[Note] = Note(
+        "the whole record, one bit of a Hadamard count-mean sketch",
+        "sum of cells",
+        "to reproduce the paper",
+        "Apple, 2017, in Cormode, Kulkarni, Srivastava, SIGMOD 2018",
+        expected=COLLISIONS,
+    )
+
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """Return the sketch with five hashes into 256 buckets."""
+        return standard("hadamard-sketch", epsilon, cells)
+
+
+class FullTable(LinearModel):
+    """A model that answers with sums of cells of one table.
+
+    All devices report on this table, so there is no sampling error.
+    """
+
+    everyone: ClassVar[bool] = True
+
+    def __init__(self, domain: Domain, mechanism: Mechanism, counts: Counts | None, n: int) -> None:
+        """Estimate the whole table.
+
+        Args:
+            domain: attributes of a record.
+            mechanism: counted the reports.
+            counts: counts of n reports; None if only variances on uniform data are needed.
+            n: number of reports.
+        """
+        super().__init__(domain)
+        self._mechanism = mechanism
+        self._n = n
+        even = np.full(mechanism.cells, 1.0 / mechanism.cells)
+        if counts is None or n == 0:
+            self._table = self._likely = even
+            return
+        self._table = mechanism.estimate(counts, n)
+        # Variances are functions of frequencies, which are not negative; estimates can be.
+        positive = np.maximum(self._table, 0.0)
+        self._likely = positive / positive.sum() if positive.sum() > 0.0 else even
+
+    def estimate(self, attributes: Attributes) -> Estimate:
+        """Return the projection of the whole estimated table."""
+        cells = self._domain.size(attributes)
+        if self._n == 0:
+            return Estimate(np.full(cells, 1.0 / cells), np.zeros(cells), 0)
+        table = self._project(self._table, attributes)
+        return Estimate(table, self.variance(attributes), self._n)
+
+    def variance(self, attributes: Attributes) -> Floats:
+        """Return the variance of every cell given the devices' records: shape (cells,)."""
+        whole = self._mechanism.covariance(self._n, self._likely)
+        diagonal = self._project(whole.diagonal, attributes)
+        factors = self._fold(whole.factors, attributes)
+        frequencies = self._project(self._likely, attributes)
+        sampling = frequencies * (1.0 - frequencies) / self._n
+        variance: Floats = np.maximum(diagonal - np.square(factors).sum(axis=1) - sampling, 0.0)
+        return variance
+
+    def covariance(self, attributes: Attributes) -> Floats:
+        """Return the covariance of cells given the devices' records: shape (cells, cells)."""
+        self._check(attributes, MAX_COVARIANCE_CELLS)
+        whole = self._mechanism.covariance(max(self._n, 1), self._likely)
+        full = dense(
+            self._project(whole.diagonal, attributes), self._fold(whole.factors, attributes)
+        )
+        f = self._project(self._likely, attributes)
+        sampling = dense(f, f[:, None]) / max(self._n, 1)
+        noise: Floats = full - sampling
+        return noise
+
+    def _project(self, values: Floats, attributes: Attributes) -> Floats:
+        return self._fold(values[:, None], attributes)[:, 0]
+
+    def _fold(self, matrix: Floats, attributes: Attributes) -> Floats:
+        """Sum rows by the cell of the marginal: shape (cells, columns)."""
+        cardinalities = self._domain.cardinalities
+        others = tuple(i for i in range(len(cardinalities)) if i not in attributes)
+        cube = matrix.reshape(*cardinalities, matrix.shape[1]).sum(axis=others)
+        folded: Floats = cube.reshape(-1, matrix.shape[1])
+        return folded

@@ -1,0 +1,237 @@
+"""Hadamard methods FT, InpHT and MargHT: every device reports the sign of one coefficient.
+
+A record is encoded as bits; an attribute with r values gives ceil(log2 r) of them. A Hadamard
+coefficient is the parity of some of the bits, and a view is one coefficient. The three methods
+differ in the coefficients that devices choose from, and in the tables that a report can serve.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from math import comb
+from typing import TYPE_CHECKING, ClassVar
+
+from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms.registry import standard
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.shared.coefficient_model import (
+    CoefficientModel,
+    Family,
+    expected_errors,
+    weights,
+)
+from calmstream.estimators.methods.shared.options import only_parameters
+from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic
+from calmstream.estimators.numerics.subsets import elementary
+from calmstream.estimators.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
+
+
+def bits(domain: Domain) -> tuple[int, ...]:
+    """Return the number of bits of each attribute's codes."""
+    return tuple((r - 1).bit_length() for r in domain.cardinalities)
+
+
+def parities(domain: Domain, attributes: Attributes) -> Iterator[View]:
+    """Yield every coefficient that depends on exactly these attributes."""
+    masks = [range(1, 1 << (r - 1).bit_length()) for r in domain.shape(attributes)]
+    for factors in product(*masks):
+        yield View(attributes, "parity", factors)
+
+
+def restricted(domain: Domain, k: int) -> list[View]:
+    """Return every coefficient that depends on 1 to k attributes."""
+    return [
+        view
+        for size in range(1, k + 1)
+        for attributes in combinations(range(len(domain)), size)
+        for view in parities(domain, attributes)
+    ]
+
+
+def restricted_count(domain: Domain, k: int) -> int:
+    """Return the number of coefficients that depend on 1 to k attributes."""
+    masks = [(1 << b) - 1 for b in bits(domain)]
+    return sum(elementary(masks, k)[1:])
+
+
+def design_restricted(method: str, request: Request, reason: str) -> Design:
+    """Return the design of InpHT, which ``characters`` uses for some domains too.
+
+    Raises:
+        PlanError: there are too many coefficients; the message states their number.
+    """
+    domain, k = request.domain, request.k
+    count = restricted_count(domain, k)
+    require_views(method, count, f"coefficients that touch at most {k} attributes")
+    views = restricted(domain, k)
+    shares = weights(request, [len(v.attributes) for v in views])
+    return _design(request, views, shares, reason)
+
+
+def _design(request: Request, views: Sequence[View], shares: Sequence[int], reason: str) -> Design:
+    """Return a design with these coefficients, without expected errors."""
+    mechanism = standard("hadamard-coefficient", request.epsilon, 2)
+    assigned = [Assigned(v, mechanism, s) for v, s in zip(views, shares, strict=True)]
+    groups = pack(assigned, request.max_groups, separate=False)
+    each = request.users / len(views)
+    return Design(
+        groups,
+        {},
+        (
+            f"{reason}; one sign by randomised response; {each:,.0f} reports each on average",
+            statistic(groups, request.epsilon),
+        ),
+        {},
+    )
+
+
+class InpHT:
+    """InpHT (``inp-ht``): coefficients that depend on at most k attributes.
+
+    The parameter ``weighting`` is ``even`` (default) or ``coverage``. With ``coverage`` the
+    probability of a coefficient is proportional to the square root of the number of k-way
+    marginals that contain it.
+    """
+
+    name: ClassVar[str] = "inp-ht"
+    note: ClassVar[Note] = Note(
+        "one Hadamard coefficient that depends on at most k attributes",
+        "inverse transform",
+        "binary attributes, and unbiased tables with exact variances, as for statistical tests",
+        "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
+    )
+    baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "coefficients"
+
+    def design(self, request: Request) -> Design:
+        """Choose all coefficients that depend on at most k attributes."""
+        only_parameters(self.name, request.parameters, "weighting")
+        count = restricted_count(request.domain, request.k)
+        reason = f"the {count:,} Hadamard coefficients that touch at most {request.k} attributes"
+        return expected_errors(self, request, design_restricted(self.name, request, reason))
+
+    def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
+        """Return the family in which a report serves every table that contains its coefficient."""
+        del domain
+        return Family(self.name, k, tuple(views))
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
+        """Fit by the inverse transform."""
+        return CoefficientModel.of(plan, tallies, self.family)
+
+
+class FT(InpHT):
+    """FT (``ft``): the Fourier method as CALM's paper describes it.
+
+    The record is a string of bits. Devices choose among all parities of up to m bits, where m is
+    the number of bits of the k widest attributes; the bits can belong to any attributes. With
+    binary attributes this is InpHT. Otherwise most reports depend on more than k attributes and
+    serve no k-way table.
+    """
+
+    name: ClassVar[str] = "ft"
+    note: ClassVar[Note] = Note(
+        "one Hadamard coefficient of the bits of the record",
+        "inverse transform",
+        "to reproduce CALM's comparison; inp-ht has smaller errors",
+        "as described in Zhang et al., CALM, CCS 2018",
+    )
+
+    def design(self, request: Request) -> Design:
+        """Choose all parities of up to m bits of the string."""
+        only_parameters(self.name, request.parameters)
+        widths = bits(request.domain)
+        string = [(i, 1 << b) for i, width in enumerate(widths) for b in range(width)]
+        order = sum(sorted(widths)[-request.k :])
+        count = sum(comb(len(string), size) for size in range(1, order + 1))
+        what = f"coefficients of order up to {order} on {len(string)} bits"
+        require_views(self.name, count, what)
+        views = []
+        for size in range(1, order + 1):
+            for parity in combinations(string, size):
+                masks: dict[int, int] = {}
+                for i, mask in parity:
+                    masks[i] = masks.get(i, 0) | mask
+                views.append(View(tuple(masks), "parity", tuple(masks.values())))
+        useful = sum(len(v.attributes) <= request.k for v in views)
+        reason = f"all {count:,} Hadamard {what}"
+        if useful < count:
+            reason += f" ({useful:,} of them touch at most {request.k} attributes)"
+        design = _design(request, views, [1] * count, reason)
+        return expected_errors(self, request, design)
+
+
+class MargHT(InpHT):
+    """MargHT (``marg-ht``): a device draws a k-way marginal, then one coefficient of it.
+
+    A report serves only this marginal and the marginals of its subsets.
+    """
+
+    name: ClassVar[str] = "marg-ht"
+    note: ClassVar[Note] = Note(
+        "one Hadamard coefficient of one table of k attributes",
+        "inverse transform; smaller tables averaged",
+        "to reproduce the paper; inp-ht lets a report serve more tables",
+        "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
+    )
+
+    def design(self, request: Request) -> Design:
+        """Choose all pairs of a k-way marginal and one of its coefficients.
+
+        All marginals have the same share of the devices.
+        """
+        only_parameters(self.name, request.parameters)
+        domain, d, k = request.domain, len(request.domain), request.k
+        widths = bits(domain)
+        if sum(sorted(widths)[-k:]) > 16:
+            raise PlanError(
+                f"method marg-ht: a table of {k} attributes has up to {sum(sorted(widths)[-k:])} "
+                "bits; at most 16 are planned: lower k or drop attributes"
+            )
+        count = elementary([1 << b for b in widths], k)[k] - comb(d, k)
+        require_views(self.name, count, f"pairs of a {k}-way table and a coefficient of it")
+        marginals = list(combinations(range(d), k))
+        parts = [owned(domain, m) for m in marginals]
+        views = [view for part in parts for view in part]
+        # All marginals have the same total share, whatever the number of their coefficients.
+        # Shares are whole numbers; 2^16 keeps their relative rounding error below 2^-17.
+        longest = max(map(len, parts))
+        shares = [round((1 << 16) * longest / len(part)) for part in parts for _ in part]
+        if len(set(shares)) == 1:
+            shares = [1] * count
+        tables = f"one of {len(marginals):,} tables of {k} attributes"
+        reason = f"{tables} and one of its coefficients: {count:,} pairs"
+        return expected_errors(self, request, _design(request, views, shares, reason))
+
+    def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
+        """Return the family in which a report serves its own marginal only.
+
+        The order of the views states the marginal of each.
+
+        Raises:
+            PlanError: the views are not those of this method's design.
+        """
+        pairs = [(m, v) for m in combinations(range(len(domain)), k) for v in owned(domain, m)]
+        owners = [marginal for marginal, _ in pairs]
+        if [view for _, view in pairs] != list(views):
+            raise PlanError("method marg-ht: the plan's views are not those of its marginals")
+        return Family(self.name, k, tuple(views), tuple(owners))
+
+
+def owned(domain: Domain, marginal: Attributes) -> list[View]:
+    """Return the coefficients of a table, without the constant one."""
+    return [
+        view
+        for size in range(1, len(marginal) + 1)
+        for attributes in combinations(marginal, size)
+        for view in parities(domain, attributes)
+    ]

@@ -1,0 +1,146 @@
+"""InpEM (Cormode et al., SIGMOD 2018): randomised response per attribute, tables by likelihood."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators.linear import CLIPPED_STDERRS
+from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.shared.options import only_parameters
+from calmstream.estimators.methods.shared.packing import statistic
+from calmstream.estimators.numerics.block_inverse import channels, noise
+from calmstream.estimators.numerics.likelihood import barrier, discrepancy, expectation_maximisation
+from calmstream.estimators.papers.castell.design import (
+    choose_tables,
+    expected_errors,
+    loss_reason,
+    product_group,
+)
+from calmstream.estimators.papers.castell.family import only_mechanism
+from calmstream.estimators.papers.castell.product_grr import ProductGRR
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.linear import Floats
+    from calmstream.estimators.numerics.likelihood import Fit
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
+
+MAX_CELLS = 1 << 10
+"""Maximum number of cells of a table that is fitted; the time of a step is cubic in it."""
+
+STOP = {
+    "discrepancy": "until the table fits the reports as well as the true one is expected to",
+    "likelihood": "until the reports' log-likelihood can grow by at most 0.01",
+    "change": "by expectation-maximisation until no cell changes by 1e-5 (Cormode et al.)",
+}
+"""When the fit stops, by the value of the parameter ``stop``, for people who read a plan."""
+
+
+class InpEM:
+    """InpEM (``inp-em``): each of the d attributes by randomised response with epsilon / d.
+
+    The parameter ``stop`` is ``discrepancy`` (default), ``likelihood`` (the most likely table,
+    which fits the noise too) or ``change`` (the paper's rule, which for small epsilon returns the
+    uniform table). The parameter ``tables`` names tables to keep, see `choose_tables`. The paper's
+    attributes are binary; for others the method uses generalised randomised response.
+    """
+
+    name: ClassVar[str] = "inp-em"
+    note: ClassVar[Note] = Note(
+        "every attribute, each with a part of epsilon",
+        "maximum likelihood, table by table, stopped before it fits noise",
+        "to reproduce the paper; valid tables from whole-record reports",
+        "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
+    )
+    baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "fitted"
+
+    def design(self, request: Request) -> Design:
+        """Choose one block per attribute, and the joint table or the k-way tables to be kept."""
+        only_parameters(self.name, request.parameters, "stop", "tables")
+        stop = request.parameters.get("stop", "discrepancy")
+        if stop not in STOP:
+            raise PlanError(f"parameter stop must be one of {', '.join(STOP)}, got {stop!r}")
+        tables = choose_tables(request.domain, request.k, request.parameters)
+        single = tuple((i,) for i in range(len(request.domain)))
+        group, mechanism = product_group(request, single, tables.sets)
+        reason = (
+            loss_reason(mechanism),
+            tables.reason,
+            f"towards maximum likelihood {STOP[stop]}",
+            statistic((group,), request.epsilon),
+        )
+        expected = expected_errors(mechanism, request, joint=True)
+        return Design((group,), {"stop": stop}, reason, expected)
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> LikelihoodModel:
+        """Keep the counts; a table is fitted when it is queried."""
+        return LikelihoodModel(plan, only_mechanism(plan, ProductGRR), tallies[0])
+
+
+class LikelihoodModel:
+    """A model that fits each queried table by maximum likelihood.
+
+    Its answers are not linear in the counts, so there are no unclipped ones.
+    """
+
+    processing = ("towards maximum likelihood over distributions, table by table",)
+
+    def __init__(self, plan: Plan, mechanism: ProductGRR, tally: Tally) -> None:
+        self._domain: Domain = plan.domain
+        self._mechanism = mechanism
+        self._counts = tally.counts[0]
+        self._n = int(tally.n[0])
+        self._stop = plan.parameters.get("stop", "discrepancy")
+
+    def marginal(self, attributes: Attributes) -> Marginal:
+        """Fit a table; its standard errors are those of the unconstrained inverse.
+
+        Raises:
+            InvalidInput: the plan counts no table that contains the attributes, or the marginal
+                has more than 1,024 cells.
+        """
+        cells = self._domain.size(attributes)
+        if cells > MAX_CELLS:
+            raise InvalidInput(f"a table of {cells:,} cells; inp-em fits at most {MAX_CELLS:,}")
+        observed = self._observed(attributes)
+        if self._n == 0:
+            return uniform(attributes, cells)
+        factors = channels(self._mechanism, attributes)
+        table = self.fitted(attributes).table.ravel()
+        variance = noise(observed, factors, self._n).ravel()
+        flags = ["covered"]
+        if (table < CLIPPED_STDERRS * np.sqrt(variance)).any():
+            flags.append("clipped")
+        stderr = np.sqrt(variance)
+        if is_noise(table, stderr):
+            flags.append("noise")
+        return Marginal(attributes, table, stderr, self._n, tuple(flags))
+
+    def fitted(self, attributes: Attributes) -> Fit:
+        """Return the table, fitted until the plan's rule stops, and the number of steps."""
+        observed, factors = self._observed(attributes), channels(self._mechanism, attributes)
+        if self._stop == "change":
+            return expectation_maximisation(observed, factors)
+        rule = barrier if self._stop == "likelihood" else discrepancy
+        return rule(observed, factors, self._n)
+
+    def _observed(self, attributes: Attributes) -> Floats:
+        layout = self._mechanism.layout
+        if layout.holder(attributes) is None:
+            names = ", ".join(self._domain.names[i] for i in attributes)
+            raise InvalidInput(
+                f"the plan counts no table that contains {names}: make a plan that names it in the "
+                "parameter `tables`"
+            )
+        frequencies: Floats = layout.read(self._counts, attributes) / max(self._n, 1)
+        return frequencies

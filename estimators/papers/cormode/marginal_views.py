@@ -1,0 +1,262 @@
+"""Methods in which every device reports on one k-way table: AM, MargRR, MargPS.
+
+All C(d, k) marginals are collected, each by its own share of the devices. A k-way query is answered
+by the estimated table, a smaller one by an average over the tables that contain it. Unlike in CALM,
+the tables are not made consistent.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import defaultdict
+from functools import cached_property, lru_cache
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from calmstream.common.errors import PlanError
+from calmstream.estimators.linear import (
+    MAX_COVARIANCE_CELLS,
+    Estimate,
+    Floats,
+    LinearModel,
+    collapse,
+    dense,
+    require_at_most,
+)
+from calmstream.estimators.mechanisms.adaptive import adaptive
+from calmstream.estimators.mechanisms.base import Covariance
+from calmstream.estimators.mechanisms.registry import standard
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.shared.options import only_parameters
+from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic
+from calmstream.estimators.numerics import consistency
+from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
+from calmstream.estimators.numerics.subsets import elementary
+from calmstream.estimators.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.mechanisms.base import Counts, Mechanism
+    from calmstream.estimators.numerics.consistency import Indices
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Tally
+
+MAX_VIEW_CELLS = 1 << 20
+"""Maximum number of cells of a table that a device reports on."""
+
+MAX_TOTAL_CELLS = 1 << 24
+"""Maximum number of cells of all tables together."""
+
+
+class MarginalViews:
+    """The common part of the three methods; a subclass names its oracle."""
+
+    name: ClassVar[str]
+    baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "tables"
+
+    @abstractmethod
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """Return the mechanism over the cells of one table."""
+
+    def design(self, request: Request) -> Design:
+        """Choose all k-way marginals; each is a group of its own if the plan has enough groups.
+
+        Raises:
+            PlanError: there are too many or too large tables; the message states their number and
+                size.
+        """
+        only_parameters(self.name, request.parameters)
+        domain, d, k = request.domain, len(request.domain), request.k
+        views, total = comb(d, k), elementary(domain.cardinalities, k)[k]
+        require_views(self.name, views, f"tables of {k} attributes")
+        largest = max(combinations(range(d), k), key=domain.size)
+        if domain.size(largest) > MAX_VIEW_CELLS or total > MAX_TOTAL_CELLS:
+            raise PlanError(
+                f"method {self.name} would collect {views:,} tables of {total:,} cells in all, the "
+                f"largest of {domain.size(largest):,}; at most {MAX_TOTAL_CELLS:,} and "
+                f"{MAX_VIEW_CELLS:,} are planned: lower k or drop attributes"
+            )
+        sets = list(combinations(range(d), k))
+        oracle = lru_cache(maxsize=None)(self.oracle)
+        mechanisms = [oracle(request.epsilon, domain.size(s)) for s in sets]
+        assigned = [Assigned(View(s), m) for s, m in zip(sets, mechanisms, strict=True)]
+        groups = pack(assigned, request.max_groups, separate=True)
+        each = max(request.users // views, 1)
+        model = MarginalTables(domain, self.name, k, sets, mechanisms, None, [each] * views)
+        reason = (
+            f"all {views:,} tables of {k} attributes, one per device; {each:,} reports a table",
+            f"{' and '.join(sorted({m.name.upper() for m in mechanisms}))} by table size",
+            statistic(groups, request.epsilon),
+        )
+        error = by_cardinalities(domain, lambda a: float(model.estimate(a).variance.sum()))
+        expected = mean_error(domain, k, error)
+        return Design(groups, {}, reason, expected)
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> MarginalTables:
+        """Keep the counters; a table is estimated when it is queried."""
+        sets, mechanisms, counts, reports = [], [], [], []
+        for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
+            sets += [view.attributes for view in group.views]
+            mechanisms += [mechanism] * len(group.views)
+            counts += list(tally.counts)
+            reports += tally.n.tolist()
+        return MarginalTables(plan.domain, self.name, plan.k, sets, mechanisms, counts, reports)
+
+
+class AM(MarginalViews):
+    """AM (``am``): all marginals by GRR or OUE, a baseline in CALM's paper."""
+
+    name: ClassVar[str] = "am"
+    note: ClassVar[Note] = Note(
+        "one table of k attributes, by GRR or OUE",
+        "directly; smaller tables averaged",
+        "few attributes, and unbiased tables of exactly k of them are needed",
+        "baseline of Zhang et al., CALM, CCS 2018",
+    )
+
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """Return GRR or OUE, whichever has the smaller variance."""
+        return adaptive(epsilon, cells)
+
+
+class MargRR(MarginalViews):
+    """MargRR (``marg-rr``): a bit per cell, each by randomised response with epsilon / 2."""
+
+    name: ClassVar[str] = "marg-rr"
+    note: ClassVar[Note] = Note(
+        "one table of k attributes, a bit for each of its cells (SUE)",
+        "directly; smaller tables averaged",
+        "to reproduce the paper; am has smaller errors",
+        "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
+    )
+
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """Return SUE."""
+        return standard("sue", epsilon, cells)
+
+
+class MargPS(MarginalViews):
+    """MargPS (``marg-ps``): preferential sampling, which is GRR on the table."""
+
+    name: ClassVar[str] = "marg-ps"
+    note: ClassVar[Note] = Note(
+        "one table of k attributes, by GRR",
+        "directly; smaller tables averaged",
+        "to reproduce the paper; small tables or a large epsilon",
+        "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
+    )
+
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """Return GRR."""
+        return standard("grr", epsilon, cells)
+
+
+class MarginalTables(LinearModel):
+    """A model that averages the estimated tables, each weighted by the inverse of its variance."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        method: str,
+        k: int,
+        sets: Sequence[Attributes],
+        mechanisms: Sequence[Mechanism],
+        counts: Sequence[Counts] | None,
+        reports: Sequence[int],
+    ) -> None:
+        """Keep the counters; the sequences have one entry per view.
+
+        Args:
+            domain: attributes of a record.
+            method: registry name, for error messages.
+            k: number of attributes of each table.
+            sets: attributes of each table.
+            mechanisms: mechanism of each table.
+            counts: counters of each table; None if only variances on uniform data are needed.
+            reports: number of reports on each table.
+        """
+        super().__init__(domain)
+        self._method, self._k = method, k
+        self._sets, self._mechanisms = sets, mechanisms
+        self._counts, self._reports = counts, reports
+        self._cache: dict[int, tuple[Floats, Covariance]] = {}
+
+    @cached_property
+    def _holders(self) -> dict[int, list[int]]:
+        """For each attribute, the numbers of the tables with reports that contain it."""
+        holders: dict[int, list[int]] = defaultdict(list)
+        for number, attributes in enumerate(self._sets):
+            if self._reports[number]:
+                for i in attributes:
+                    holders[i].append(number)
+        return holders
+
+    @cached_property
+    def _precision(self) -> list[float]:
+        """For each table, the inverse of the sum of its cells' variances with one report."""
+        precisions = {m: 1.0 / float(m.variance(1).sum()) for m in set(self._mechanisms)}
+        return [precisions[m] for m in self._mechanisms]
+
+    def estimate(self, attributes: Attributes) -> Estimate:
+        """Return the weighted average of the tables' marginals.
+
+        It is unbiased; with unary oracles it need not sum to 1.
+        """
+        cells = self._domain.size(attributes)
+        table, variance = np.zeros(cells), np.zeros(cells)
+        parts = self._parts(attributes)
+        for share, number in parts:
+            part, noise = self._read(number)
+            indices = self._indices(number, attributes)
+            table += share * np.bincount(indices, part, cells)
+            factors = collapse(noise.factors, indices, cells)
+            diagonal = np.bincount(indices, noise.diagonal, cells)
+            variance += share**2 * (diagonal - np.square(factors).sum(axis=1))
+        reports = sum(self._reports[number] for _, number in parts)
+        return Estimate(table, np.maximum(variance, 0.0), reports)
+
+    def covariance(self, attributes: Attributes) -> Floats:
+        """Return the covariance of the cells of the average."""
+        cells = self._check(attributes, MAX_COVARIANCE_CELLS)
+        total = np.zeros((cells, cells))
+        for share, number in self._parts(attributes):
+            noise, indices = self._read(number)[1], self._indices(number, attributes)
+            diagonal: Floats = np.bincount(indices, noise.diagonal, cells).astype(np.float64)
+            total += share**2 * dense(diagonal, collapse(noise.factors, indices, cells))
+        return total
+
+    def _parts(self, attributes: Attributes) -> list[tuple[float, int]]:
+        """Return weight and number of every table with reports that contains the attributes.
+
+        The weights sum to 1.
+        """
+        require_at_most(self._k, attributes, self._domain, self._method)
+        tables = set.intersection(*(set(self._holders[i]) for i in attributes))
+        cells = self._domain.size(attributes)
+        weights = {v: self._reports[v] * cells * self._precision[v] for v in sorted(tables)}
+        total = sum(weights.values())
+        return [(weight / total, number) for number, weight in weights.items()]
+
+    def _indices(self, number: int, attributes: Attributes) -> Indices:
+        """Return the cell of the marginal to which each cell of a table belongs."""
+        return consistency.projection(self._sets[number], attributes, self._domain.cardinalities)
+
+    def _read(self, number: int) -> tuple[Floats, Covariance]:
+        """Return the estimate of a table, and its covariance."""
+        if number not in self._cache:
+            mechanism, n = self._mechanisms[number], self._reports[number]
+            table = likely = np.full(mechanism.cells, 1.0 / mechanism.cells)
+            if self._counts is not None:
+                table = mechanism.estimate(self._counts[number], n)
+                positive = np.maximum(table, 0.0)
+                likely = positive / positive.sum() if positive.sum() > 0.0 else likely
+            self._cache[number] = table, mechanism.covariance(n, likely)
+        return self._cache[number]

@@ -1,0 +1,1 @@
+"""LoPub (Ren et al., TIFS 2018), with which Castell compares itself: Bloom filters and Lasso."""

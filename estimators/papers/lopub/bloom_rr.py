@@ -1,0 +1,440 @@
+"""Bloom filters with randomised response on every bit, as in LoPub and RAPPOR.
+
+A report has one Bloom filter per attribute of the record: the bits that hashes of the value set,
+each bit flipped with some probability. The regression that estimates tables
+(`castell.lasso`) needs little of it. For every combination of values of a set of
+attributes, the counters add up, over reports, the product over attributes of the number of ones
+among the bits of the value. These are small integers, so the counters are integers, and those of
+batches add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from calmstream.estimators.draws import coins_bytes
+from calmstream.estimators.mechanisms.base import (
+    Column,
+    Mechanism,
+    ReportWork,
+    require_enumerable,
+)
+from calmstream.estimators.mechanisms.bits import random_rows, row_bytes
+from calmstream.estimators.mechanisms.covariance import independent_noise, sum_out
+from calmstream.estimators.mechanisms.support import OTHER, require_integer
+from calmstream.estimators.numerics.block_inverse import fold_axis
+from calmstream.estimators.papers.castell.joint_tables import (
+    JointTables,
+    digits_of,
+    integer_row,
+    integer_rows,
+)
+from calmstream.estimators.papers.castell.product_grr import check_axes
+from calmstream.estimators.papers.lopub.bloom_counts import add_products
+from calmstream.estimators.papers.lopub.bloom_draws import OnesTable, blocks, ones_table
+from calmstream.estimators.papers.lopub.bloom_filters import Facts, comparisons, facts, filter_rows
+from calmstream.estimators.randomness import SeededRandomness, exp_weight, parse_epsilon
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
+    from calmstream.estimators.randomness import Randomness
+
+BITS, HASHES = 64, 5
+"""Default number of bits of a filter and of hashes per value: those of LoPub's experiments."""
+
+
+@dataclass(frozen=True)
+class BloomRR(Mechanism):
+    """Bloom filters with bitwise randomised response.
+
+    An axis is an attribute of the record. A value of axis i sets the bits of its filter (see
+    :mod:`.bloom_filters`). Every bit is flipped independently with probability
+    ``2^32 / (2^32 + weight)``, where ``weight = floor(exp(epsilon / D) · 2^32)``. D is the maximum
+    number of bits in which two records differ: the sum over axes of the maximum for two filters of
+    the axis, which is at most 2 · hashes.
+
+    Report: one column ``b<i>`` of ``bits`` bits per axis. Counters: for each table and combination
+    of values the sum over reports of the product of ones, as the module explains. Each axis of a
+    table has one more entry, the first, with the constant 1 in place of a number of ones, so that
+    the counters contain those of smaller sets of attributes. Cost: O(bits · axes) to perturb,
+    O(table cells) to tally.
+
+    Attributes:
+        epsilon: decimal string, the whole loss of one report.
+        cells: number of values of a record, the product of ``axes``; below 2^62.
+        axes: number of values of each attribute; the input is the record's mixed-radix number, in
+            which the last attribute changes fastest.
+        bits: number of bits of a filter, 2 to 1024.
+        hashes: number of hashes per value, 1 to 16.
+        tables: sets of attributes whose tables can be estimated, with all their subsets.
+    """
+
+    name: ClassVar[str] = "bloom-rr"
+
+    axes: tuple[int, ...]
+    bits: int
+    hashes: int
+    tables: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axes", integer_row("bloom-rr.axes", self.axes))
+        object.__setattr__(self, "tables", integer_rows("bloom-rr.tables", self.tables))
+        check_axes(self.name, self.cells, self.axes)
+        require_integer("bloom-rr.bits", self.bits, 2, 1024)
+        require_integer("bloom-rr.hashes", self.hashes, 1, 16)
+        parse_epsilon(self.epsilon)
+        self.layout  # noqa: B018 - validates the tables
+
+    @classmethod
+    def standard(cls, epsilon: str, cells: int) -> Self:
+        """Return the mechanism for one attribute, with the filters of LoPub's experiments."""
+        return cls(epsilon, cells, (cells,), BITS, HASHES, ((0,),))
+
+    def check(self) -> None:
+        """Compare the filters of every axis; the constructor leaves this out because of its cost.
+
+        Raises:
+            PlanError: two values have the same filter, or epsilon per bit is out of range.
+        """
+        self.weight  # noqa: B018 - its value needs all filters
+
+    @property
+    def report_work(self) -> ReportWork:
+        """The cost of the filters of all values, for D, and of the filters of one record."""
+        draws = len(self.axes) * coins_bytes(row_bytes(self.bits))
+        compared = sum(comparisons(r, self.bits) for r in self.axes)
+        hashed = self.hashes * (sum(self.axes) + len(self.axes))
+        return ReportWork.of(self.columns, draws, hashes=hashed, comparisons=compared)
+
+    @cached_property
+    def filters(self) -> tuple[NDArray[np.uint8], ...]:
+        """Filters of all values, one array per axis: shape (number of values, bits), 0 or 1."""
+        return tuple(self._rows(i, np.arange(r)) for i, r in enumerate(self.axes))
+
+    def _rows(self, axis: int, values: NDArray[Any]) -> NDArray[np.uint8]:
+        """Return the filters of some values of an axis, one row per value, 0 or 1."""
+        return filter_rows(axis, values, self.bits, self.hashes)
+
+    @cached_property
+    def grams(self) -> tuple[Floats, ...]:
+        """Number of common ones of every two filters of an axis, one square matrix per axis."""
+        return tuple(f.astype(np.float64) @ f.T.astype(np.float64) for f in self.filters)
+
+    @cached_property
+    def _facts(self) -> tuple[Facts, ...]:
+        """Distance and size of the filters of every axis."""
+        return tuple(facts(i, r, self.bits, self.hashes) for i, r in enumerate(self.axes))
+
+    @cached_property
+    def distance(self) -> int:
+        """D: the maximum number of bits in which the filters of two records differ."""
+        return sum(axis.distance for axis in self._facts)
+
+    @cached_property
+    def weight(self) -> int:
+        """Weight of keeping a bit; that of flipping it is 2^32."""
+        return exp_weight(self.epsilon, self.distance)
+
+    @property
+    def q(self) -> Fraction:
+        """Probability that a bit is flipped."""
+        return Fraction(OTHER, OTHER + self.weight)
+
+    @cached_property
+    def layout(self) -> JointTables:
+        """Order of the counters; the first entry of each axis is the constant 1."""
+        return JointTables(tuple(r + 1 for r in self.axes), self.tables)
+
+    @property
+    def counts_joint(self) -> bool:
+        """Whether the joint of all attributes can be read from the counters."""
+        return self.layout.holder(range(len(self.axes))) is not None
+
+    @property
+    def width(self) -> int:
+        """Number of counters of all tables."""
+        return self.layout.width
+
+    @cached_property
+    def largest_count(self) -> int:
+        """What a report with all bits set adds to a counter: ones of the largest filters."""
+        return max(prod(self._facts[i].heaviest for i in table) for table in self.tables)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """One filter per axis."""
+        return tuple(Column(f"b{i}", "bits", self.bits) for i in range(len(self.axes)))
+
+    def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
+        """Return the flipped filters; each column has shape (n, ceil(bits / 8))."""
+        reports = {}
+        for i, code in enumerate(digits_of(values, self.axes)):
+            flips = random_rows(len(code), self.bits, self.q, randomness)
+            reports[f"b{i}"] = self._packed(i, code) ^ flips
+        return reports
+
+    def _packed(self, axis: int, code: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return the packed filter of every report's value."""
+        if len(code) < self.axes[axis]:
+            return np.packbits(self._rows(axis, code), axis=1, bitorder="little")
+        table = np.packbits(self.filters[axis], axis=1, bitorder="little")
+        packed: NDArray[np.uint8] = table[code]
+        return packed
+
+    def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
+        """Add up the products of ones per view: shape (views, width), int64."""
+        ones = self.ones(reports)
+        return np.stack(
+            [
+                add_products(ones if view is None else [o[:, view == v] for o in ones], self.tables)
+                for v in range(views)
+            ]
+        )
+
+    def ones(self, reports: Reports) -> list[NDArray[np.float32]]:
+        """Return the number of ones of every report among the bits of every value.
+
+        There is one array per axis, of shape (number of values + 1, n); its first row is 1.
+        """
+        return [self._ones(i, reports[f"b{i}"]) for i in range(len(self.axes))]
+
+    def _ones(self, axis: int, packed: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Return the ones of reported filters of an axis: shape (number of values + 1, n)."""
+        rows = np.unpackbits(packed, axis=1, count=self.bits, bitorder="little")
+        hits = self.filters[axis].astype(np.float32) @ rows.T.astype(np.float32)
+        return np.concatenate([np.ones((1, hits.shape[1]), np.float32), hits])
+
+    def scores(self, counts: Counts, n: int, attributes: tuple[int, ...]) -> Floats:
+        """Return ``M^T y``, unbiased: the input of the regression beside the Gram matrices.
+
+        M has the filters of all combinations of values as columns, and y holds the joint
+        frequencies of the bits.
+
+        Args:
+            counts: shape (width,).
+            n: number of reports, at least 1.
+            attributes: ascending positions.
+
+        Returns:
+            One axis per attribute.
+
+        Raises:
+            KeyError: no table contains the attributes.
+        """
+        table = self.layout.holder(attributes)
+        if table is None:
+            raise KeyError(attributes)
+        start = sum(self.layout.sizes[: self.tables.index(table)])
+        shape = [self.axes[i] + 1 for i in table]
+        cube = counts[start : start + prod(shape)].reshape(shape) / n
+        cube = cube[tuple(slice(None) if i in attributes else 0 for i in table)]
+        gap, q = float(1 - 2 * self.q), float(self.q)
+        for axis, i in enumerate(attributes):
+            # Flips turn the number of ones t of a filter with b bits into q b + (1 - 2 q) t on
+            # average; the matrix inverts this, with b from the constant entry.
+            filter_bits = np.diag(self.grams[i])
+            change = np.concatenate([-q * filter_bits[:, None], np.eye(self.axes[i])], axis=1) / gap
+            cube = fold_axis(cube, axis, change)
+        return cube
+
+    def _added_moment(self, attribute: int) -> Floats:
+        """Return what the flips add to the second moment of a least-squares score: shape (r,)."""
+        q = self.q
+        per_bit = float(q * (1 - q) / (1 - 2 * q) ** 2)
+        return per_bit * np.diag(np.linalg.pinv(self.grams[attribute]))
+
+    def estimate(self, counts: Counts, n: int) -> Floats:
+        """Return the joint frequencies by least squares: shape (cells,).
+
+        They are unbiased if the filters of every axis are linearly independent.
+
+        Raises:
+            ValueError: the table of all attributes is not counted, only smaller ones.
+        """
+        if n == 0:
+            return np.zeros(self.cells)
+        attributes = tuple(range(len(self.axes)))
+        if not self.counts_joint:
+            raise ValueError("the table of all attributes is not counted, only smaller ones")
+        return self.table(counts, n, self.axes, attributes)
+
+    def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
+        """Return the exact variance of the least-squares estimate given the data: (cells,)."""
+        f = np.full(self.axes, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
+        return self.noise(f.reshape(self.axes), tuple(range(len(self.axes))), n).reshape(-1)
+
+    def covariance(self, n: int, frequencies: Floats) -> Covariance:
+        """Return a covariance that neglects the common noise of values with common bits."""
+        return independent_noise(self.variance(n, frequencies), n, frequencies)
+
+    def noise(self, frequencies: Floats, attributes: tuple[int, ...], n: int) -> Floats:
+        """Return the variance of the least-squares estimate of a table, given the data.
+
+        Args:
+            frequencies: true or estimated frequencies, one axis per attribute.
+            attributes: ascending positions.
+            n: number of reports, at least 1.
+
+        Returns:
+            The variance of every cell, in the shape of ``frequencies``.
+        """
+        moment = frequencies
+        for axis, i in enumerate(attributes):
+            shape = [1] * frequencies.ndim
+            shape[axis] = self.axes[i]
+            added = self._added_moment(i).reshape(shape)
+            moment = moment + added * moment.sum(axis=axis, keepdims=True)
+        variance: Floats = np.maximum(moment - frequencies, 0.0) / n
+        return variance
+
+    def holds(self, axes: Sequence[int]) -> bool:
+        """Return whether a counted table has all of the attributes."""
+        return self.layout.holder(axes) is not None
+
+    def table(
+        self,
+        counts: Counts,
+        n: int,
+        shape: Sequence[int],  # noqa: ARG002
+        axes: Sequence[int],
+    ) -> Floats:
+        """Return the least-squares table over some attributes."""
+        attributes = tuple(axes)
+        if n == 0:
+            return np.zeros(prod(self.axes[i] for i in attributes))
+        cube = self.scores(counts, n, attributes)
+        for axis, i in enumerate(attributes):
+            cube = fold_axis(cube, axis, self._inverses[i])
+        return cube.reshape(-1)
+
+    def table_covariance(
+        self,
+        n: int,
+        expected: Floats,
+        shape: Sequence[int],  # noqa: ARG002
+        axes: Sequence[int],
+    ) -> Floats:
+        """Return the exact covariance for linearly independent filters.
+
+        Given a record, the scores of different attributes are independent. That of one attribute
+        has the covariance ``q (1 - q) / (1 - 2 q)^2 G^-1``, G the common ones of its filters.
+
+        An estimated table need not add up to 1. It is moved there, because the noise has its sum as
+        a factor.
+        """
+        own = tuple(self.axes[i] for i in axes)
+        expected = expected + (1.0 - expected.sum()) / expected.size
+        q = self.q
+        per_bit = float(q * (1 - q) / (1 - 2 * q) ** 2)
+        moment = np.zeros((len(expected), len(expected)))
+        for flipped in product((False, True), repeat=len(own)):
+            kept = [axis for axis, noise in enumerate(flipped) if not noise]
+            weight = np.array(sum_out(expected, own, kept))
+            parts = [per_bit * self._inverses[i] for i, noise in zip(axes, flipped, strict=True)
+                     if noise]  # fmt: skip
+            moment += _interleaved(np.diag(weight), parts, flipped, own)
+        covariance: Floats = (moment - np.outer(expected, expected)) / n
+        return covariance
+
+    @cached_property
+    def _inverses(self) -> tuple[Floats, ...]:
+        """Pseudo-inverse of every matrix of `grams`."""
+        return tuple(
+            np.asarray(np.linalg.pinv(gram, hermitian=True), np.float64) for gram in self.grams
+        )
+
+    def rarest(
+        self,
+        expected: Floats,  # noqa: ARG002
+        shape: Sequence[int],  # noqa: ARG002
+        axes: Sequence[int],  # noqa: ARG002
+    ) -> float:
+        """Return a lower bound: the probability that a bit is flipped."""
+        return float(self.q)
+
+    def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
+        """Draw the ones of every device's filters, because their products depend on each other."""
+        drawn = np.zeros(self.width, np.int64)
+        for values, times in blocks(np.asarray(histogram)):
+            codes = [np.repeat(digit, times) for digit in digits_of(values, self.axes)]
+            ones = [self._draw_ones(i, code, generator) for i, code in enumerate(codes)]
+            drawn += add_products(ones, self.tables)
+        return drawn
+
+    def _draw_ones(
+        self, axis: int, code: NDArray[np.int64], generator: np.random.Generator
+    ) -> NDArray[np.float32]:
+        """Draw what :meth:`ones` returns for an axis of reports of devices with these values."""
+        table = self._ones_tables[axis]
+        if table is not None:
+            return table.draw(code, generator)
+        randomness = SeededRandomness(int(generator.integers(1 << 62)))
+        flips = random_rows(len(code), self.bits, self.q, randomness)
+        return self._ones(axis, self._packed(axis, code) ^ flips)
+
+    @cached_property
+    def _ones_tables(self) -> tuple[OnesTable | None, ...]:
+        """Distribution of the ones of every axis; None for axes with many values."""
+        return tuple(ones_table(filters, self.q) for filters in self.filters)
+
+    def channel(self) -> Channel:
+        """Return the transition matrix; outputs are bit patterns, first axis most significant."""
+        require_enumerable(1 << min(self.bits * len(self.axes), 13))
+        q = self.q
+        filters = [[_as_integer(row) for row in rows] for rows in self.filters]
+        outputs = list(product(range(1 << self.bits), repeat=len(self.axes)))
+        # Probability of an output by the number of bits in which it differs from the filter.
+        chances = [q**k * (1 - q) ** (self.bits - k) for k in range(self.bits + 1)]
+        return tuple(
+            tuple(
+                prod(
+                    (chances[(filters[i][v] ^ y[i]).bit_count()] for i, v in enumerate(record)),
+                    start=Fraction(1),
+                )
+                for y in outputs
+            )
+            for record in product(*(range(r) for r in self.axes))
+        )
+
+    def worst_ratio(self) -> Fraction:
+        """Return (weight / 2^32)^D: some two records differ in D bits, and none in more."""
+        return Fraction(self.weight, OTHER) ** self.distance
+
+
+def _interleaved(
+    kept: Floats, noise: Sequence[Floats], flipped: Sequence[bool], shape: Sequence[int]
+) -> Floats:
+    """Return the Kronecker product of matrices with the axes in the order of the table.
+
+    Args:
+        kept: over the axes that are not flipped, together, row-major.
+        noise: one per flipped axis.
+        flipped: for every axis whether it is.
+        shape: number of values of every axis.
+    """
+    product_of = kept
+    for matrix in noise:
+        product_of = np.asarray(np.kron(product_of, matrix), np.float64)
+    order = [i for i, noisy in enumerate(flipped) if not noisy]
+    order += [i for i, noisy in enumerate(flipped) if noisy]
+    sizes = [shape[i] for i in order]
+    place = np.argsort(order)
+    cube = product_of.reshape(*sizes, *sizes).transpose(*place, *(place + len(order)))
+    cells = prod(shape)
+    return np.asarray(cube.reshape(cells, cells), np.float64)
+
+
+def _as_integer(bits: NDArray[np.uint8]) -> int:
+    """Return the integer whose bit b is entry b."""
+    return sum(1 << b for b, bit in enumerate(bits.tolist()) if bit)

@@ -1,0 +1,259 @@
+"""LoPub (Ren et al., TIFS 2018): Bloom filters, bitwise randomised response, Lasso, EM.
+
+A stream can use the Lasso, whose sufficient statistics are integer counters (see
+`mechanisms.bloom_rr`). It cannot use LoPub's EM, which needs every report again in every
+round. :func:`refine` is the EM for tools that have all reports, such as an evaluation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log, prod, sqrt
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.mechanisms.registry import spec
+from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.notes import LASSO, Note
+from calmstream.estimators.methods.shared.options import number_parameter, only_parameters
+from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
+from calmstream.estimators.papers.castell.design import choose_tables, record_view
+from calmstream.estimators.papers.castell.family import only_mechanism
+from calmstream.estimators.papers.lopub.bloom_rr import BITS, HASHES, BloomRR
+from calmstream.estimators.papers.lopub.lasso import expectation_maximisation, nonnegative_lasso
+from calmstream.estimators.plan import Group
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calmstream.estimators.domain import Attributes, Domain
+    from calmstream.estimators.marginal import Floats
+    from calmstream.estimators.mechanisms.base import Reports
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.plan.request import Request
+    from calmstream.estimators.tally import Counts, Tally
+
+MAX_QUERY_CELLS = 1 << 18
+"""Maximum number of cells of a table that the Lasso estimates."""
+
+PENALTY = 1.0
+"""Default penalty of the Lasso, in standard deviations of the noise of a score."""
+
+
+class LoPub:
+    """LoPub without EM (``lopub``).
+
+    Its parameters are ``bits`` and ``hashes`` of a Bloom filter, the ``penalty`` of the Lasso, and
+    ``tables`` to keep, see `choose_tables`.
+    """
+
+    name: ClassVar[str] = "lopub"
+    note: ClassVar[Note] = Note(
+        "every attribute as a Bloom filter, its bits flipped",
+        "Lasso from counters",
+        "to compare with it",
+        "Ren et al., LoPub, TIFS 2018",
+        expected=LASSO,
+    )
+    baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "fitted"
+
+    def design(self, request: Request) -> Design:
+        """Choose one group, a filter per attribute, and the joint or the k-way tables to keep."""
+        options = request.parameters
+        only_parameters(self.name, options, "bits", "hashes", "penalty", "tables")
+        bits = int(number_parameter(options, "bits", BITS, 2, 1024))
+        hashes = int(number_parameter(options, "hashes", HASHES, 1, 16))
+        penalty = number_parameter(options, "penalty", PENALTY, 0.0, 100.0)
+        domain = request.domain
+        tables = choose_tables(domain, request.k, options)
+        view = record_view(domain)
+        axes = domain.cardinalities
+        mechanism = BloomRR(request.epsilon, domain.size(), axes, bits, hashes, tables.sets)
+        group = Group(spec(mechanism), (view,), (1,))
+        reason = (
+            f"{len(domain)} Bloom filters of {bits} bits and {hashes} hashes",
+            f"two records differ in at most {mechanism.distance} bits, which share epsilon evenly",
+            tables.reason,
+            "Lasso from counters; LoPub's EM needs all reports and is for evaluation only",
+        )
+        expected = _expected(mechanism, domain, request)
+        return Design((group,), {"penalty": penalty}, reason, expected)
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> LoPubModel:
+        """Return the Lasso's model.
+
+        Raises:
+            PlanError: the plan has several groups, or another mechanism than Bloom filters.
+        """
+        mechanism = only_mechanism(plan, BloomRR)
+        penalty = float(plan.parameters.get("penalty", PENALTY))
+        return LoPubModel(mechanism, tallies[0].counts[0], int(tallies[0].n[0]), penalty)
+
+
+def _expected(mechanism: BloomRR, domain: Domain, request: Request) -> dict[int, float]:
+    """Return the error of least squares by noise on uniform data, by size of marginal.
+
+    The effect of the Lasso's penalty is unknown. Attributes with the same number of values have
+    nearly the same error, because their filters differ by chance only.
+    """
+
+    def error(attributes: Attributes) -> float:
+        shape = domain.shape(attributes)
+        even = np.full(shape, 1.0 / prod(shape))
+        return float(mechanism.noise(even, attributes, request.users).sum())
+
+    return mean_error(domain, request.k, by_cardinalities(domain, error))
+
+
+class LoPubModel:
+    """A model that estimates marginals by the Lasso (`Model`).
+
+    Attributes:
+        processing: the steps from raw counts to answers.
+    """
+
+    processing: tuple[str, ...] = (
+        "non-negative Lasso",
+        "least squares on its candidates",
+        "normalised",
+    )
+
+    def __init__(self, mechanism: BloomRR, counts: Counts, n: int, penalty: float) -> None:
+        """Keep the counters of one window or of the running total.
+
+        Args:
+            mechanism: perturbed and counted the reports.
+            counts: shape (width of the mechanism,).
+            n: number of reports.
+            penalty: of the Lasso, in standard deviations of the noise of a score.
+        """
+        self._mechanism = mechanism
+        self._counts = counts
+        self._n = n
+        self._penalty = penalty
+
+    def marginal(self, attributes: Attributes) -> Marginal:
+        """Return the normalised estimate.
+
+        The Lasso selects the values that occur (candidates); non-negative least squares on them
+        gives the frequencies. Standard errors are those of unpenalised least squares. They are
+        upper bounds for cells that the Lasso sets to 0.
+
+        Raises:
+            InvalidInput: no table of the plan contains the attributes, or there are too many cells.
+        """
+        mechanism, n = self._mechanism, self._n
+        shape = tuple(mechanism.axes[i] for i in attributes)
+        if prod(shape) > MAX_QUERY_CELLS:
+            raise InvalidInput(
+                f"a table of {prod(shape):,} cells; lopub estimates at most {MAX_QUERY_CELLS:,}"
+            )
+        if mechanism.layout.holder(attributes) is None:
+            raise InvalidInput(
+                "the plan counts no table that contains these attributes: make a plan that names "
+                "them in the parameter `tables`"
+            )
+        if n == 0:
+            return uniform(attributes, prod(shape))
+        scores = mechanism.scores(self._counts, n, attributes)
+        grams = [mechanism.grams[i] for i in attributes]
+        penalty = self._penalty * _score_deviation(mechanism, attributes, n)
+        candidates = nonnegative_lasso(scores, grams, penalty) > 0.0
+        table = nonnegative_lasso(scores, grams, 0.0, candidates)
+        total = float(table.sum())
+        table = table / total if total > 0.0 else np.full(shape, 1.0 / prod(shape))
+        stderr = np.sqrt(mechanism.noise(table, attributes, n))
+        flags = ["covered"] + ([] if candidates.all() else ["clipped"])
+        if is_noise(table, stderr):
+            flags.append("noise")
+        return Marginal(attributes, table.reshape(-1), stderr.reshape(-1), n, tuple(flags))
+
+
+class LoPubEM(LoPub):
+    """LoPub with its EM (``lopub-em``), for evaluation only; it has the parameters of `LoPub`.
+
+    EM reads every report in every round. There is no small statistic that a stream could keep for
+    it, so no plan can use it.
+    """
+
+    name: ClassVar[str] = "lopub-em"
+    note: ClassVar[Note] = Note(
+        "as lopub",
+        "Lasso, then expectation-maximisation on the reports themselves",
+        "to compare with it: it needs every report again, so it does not stream",
+        "Ren et al., LoPub, TIFS 2018",
+        expected=LASSO,
+    )
+    baseline: ClassVar[bool] = True
+    answers: ClassVar[Answers] = "fitted"
+
+    def fit_reports(self, plan: Plan, reports: Reports) -> LoPubModel:
+        """Return the Lasso's model, which refines its tables by EM on the reports."""
+        mechanism = only_mechanism(plan, BloomRR)
+        counts = mechanism.tally(reports, None, 1)[0]
+        penalty = float(plan.parameters.get("penalty", PENALTY))
+        return _Refined(mechanism, counts, len(reports["b0"]), penalty, reports)
+
+
+class _Refined(LoPubModel):
+    """A Lasso model that has the reports, and refines its tables by EM."""
+
+    processing = (*LoPubModel.processing, "expectation-maximisation on the reports")
+
+    def __init__(
+        self, mechanism: BloomRR, counts: Counts, n: int, penalty: float, reports: Reports
+    ) -> None:
+        super().__init__(mechanism, counts, n, penalty)
+        self._reports = reports
+
+    def marginal(self, attributes: Attributes) -> Marginal:
+        """Return the table by EM, started at the Lasso's; standard errors are the Lasso's."""
+        lasso = super().marginal(attributes)
+        table = refine(self._mechanism, self._reports, attributes, lasso.table)
+        return replace(lasso, table=table)
+
+
+def _score_deviation(mechanism: BloomRR, attributes: Attributes, n: int) -> float:
+    """Return the typical standard deviation of a candidate's score.
+
+    A report's score is a product over attributes. The second moment of a factor is the noise of
+    the bits of a value's filter, plus the mean square of the number of bits that two filters have
+    in common.
+    """
+    q = mechanism.q
+    per_bit = float(q * (1 - q) / (1 - 2 * q) ** 2)
+    moment = 1.0
+    for i in attributes:
+        gram = mechanism.grams[i]
+        moment *= per_bit * float(np.diag(gram).mean()) + float(np.square(gram).mean())
+    return sqrt(moment / n)
+
+
+def refine(mechanism: BloomRR, reports: Reports, attributes: Attributes, start: Floats) -> Floats:
+    """Return the table by LoPub's EM on all reports, started at ``start``: shape (cells,).
+
+    Cells that are 0 in ``start`` stay at 0, which makes LoPub's EM fast. The function is for tools
+    that have the reports; a stream keeps only counters.
+
+    Args:
+        mechanism: perturbed the reports.
+        reports: all reports of one view.
+        attributes: ascending positions.
+        start: the Lasso's table, shape (cells,).
+    """
+    ones = mechanism.ones({f"b{i}": reports[f"b{i}"] for i in range(len(mechanism.axes))})
+    log_odds = log(float((1 - mechanism.q) / mechanism.q))
+    likelihoods = []
+    for i in attributes:
+        # Given value x, a bit of its filter is 1 with probability 1 - q, any other bit with
+        # probability q. Apart from a factor per report the likelihood is
+        # exp(log_odds · (2 · ones among the bits of x - number of bits of x)).
+        filter_bits = np.diag(mechanism.grams[i])
+        logs = log_odds * (2.0 * ones[i][1:].T.astype(np.float64) - filter_bits)
+        likelihoods.append(np.exp(logs - logs.max(axis=1, keepdims=True)))
+    shape = tuple(mechanism.axes[i] for i in attributes)
+    return expectation_maximisation(likelihoods, start.reshape(shape)).reshape(-1)

@@ -1,0 +1,296 @@
+"""Check CALM: its parameters, its design, and its answers for any counts."""
+
+# ruff: noqa: E741 - l is the papers' symbol
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.papers.calm import size as calm_size
+from calmstream.estimators.papers.calm.overlapping import OverlappingTables
+from calmstream.estimators.papers.calm.size import (
+    algorithm_1,
+    largest_size,
+    mean_cells,
+    noise_error,
+)
+from calmstream.estimators.tally import Tally
+from tests.support.plans import draft, empty_tallies, exact_tallies, mixed_domain
+
+EPSILONS = [round(0.2 * i, 1) for i in range(1, 11)]
+N16, N18 = 1 << 16, 1 << 18
+
+LARGEST = {
+    (N16, 8, 3): [2, 2, 2, 2, 2, 2, 2, 3, 3, 4],
+    (N16, 16, 3): [2, 2, 2, 2, 2, 2, 2, 2, 3, 3],
+    (N16, 32, 3): [2] * 10,
+    (N16, 16, 6): [2] * 10,
+    (N16, 32, 6): [2] * 10,
+    (N16, 32, 8): [2] * 10,
+    (N18, 8, 3): [2, 2, 2, 2, 3, 4, 4, 5, 6, 6],
+    (N18, 16, 3): [2, 2, 2, 2, 2, 3, 3, 4, 4, 5],
+    (N18, 32, 3): [2, 2, 2, 2, 2, 2, 2, 3, 3, 4],
+    (N18, 16, 6): [2, 2, 2, 2, 2, 2, 2, 3, 3, 4],
+    (N18, 32, 6): [2, 2, 2, 2, 2, 2, 2, 2, 3, 3],
+    (N18, 32, 8): [2, 2, 2, 2, 2, 2, 2, 2, 2, 3],
+}
+
+CHOSEN = {
+    (N16, 8): [(28, 2)] * 7 + [(56, 3)] * 2 + [(14, 4)],
+    (N18, 8): [(28, 2)] * 4 + [(56, 3)] * 5 + [(14, 4)],
+    (N18, 16): [(120, 2)] * 5 + [(262, 3)] * 2 + [(140, 4)] * 3,
+}
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "l", "expected"),
+    [(1.4, 2, 4.75e-4), (1.4, 3, 1.05e-3), (0.2, 2, 0.0481), (0.2, 3, 0.0973)],
+)
+def test_noise_error(epsilon: float, l: int, expected: float) -> None:
+    assert 3 * noise_error(N16, (2,) * 8, epsilon, l) == pytest.approx(expected, rel=5e-3)
+
+
+@pytest.mark.parametrize("case", LARGEST)
+def test_largest_view_size(case: tuple[int, int, int]) -> None:
+    n, d, k = case
+    assert [largest_size(n, (2,) * d, e, k, 1e-3) for e in EPSILONS] == LARGEST[case]
+
+
+@pytest.mark.parametrize("case", CHOSEN)
+def test_algorithm_1(case: tuple[int, int]) -> None:
+    n, d = case
+    sizes = [algorithm_1(n, (2,) * d, e, 3, 1e-3) for e in EPSILONS]
+    assert [(size.m, size.l) for size in sizes] == CHOSEN[case]
+
+
+def test_mean_cells_is_the_mean_over_all_subsets() -> None:
+    cardinalities = (9, 16, 7, 15, 6, 5, 2, 2)
+    for l in range(1, 9):
+        products = [np.prod(s) for s in combinations(cardinalities, l)]
+        assert mean_cells(cardinalities, l) == pytest.approx(np.mean(products))
+
+
+def test_few_users_still_reach_every_attribute() -> None:
+    size = algorithm_1(10, (2,) * 33, 1.0, 3, 1e-3)
+    assert (size.m, size.l) == (17, 2)
+    assert {i for view in size.views for i in view} == set(range(33))
+
+
+@pytest.mark.slow
+def test_many_users_keep_the_work_bounded() -> None:
+    size = algorithm_1(10**8, (2,) * 32, 2.0, 8, 1e-3)
+    assert size.m <= calm_size.affordable_views((2,) * 32, size.l)
+    design = algorithm_1(10**7, (2,) * 32, 1.0, 6, 1e-3)
+    assert design.m <= calm_size.MAX_VIEWS
+
+
+@pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 1), (2, 2), (3, 3), (5, 1)])
+def test_small_domains(d: int, k: int) -> None:
+    plan, design = draft(Domain.binary(d), k=k)
+    assert set(design.expected_sse) == set(range(1, min(k, 3) + 1))
+    model = methods.get("calm").fit(plan, exact_tallies(plan, np.full(2**d, 0.5**d), 100))
+    assert model.marginal(tuple(range(d))).table == pytest.approx(np.full(2**d, 0.5**d), abs=0.02)
+
+
+def test_the_description_of_a_design_is_true() -> None:
+    plan, design = draft(Domain.binary(16), "0.2", N18, 3)
+    assert len(plan.groups) == 120
+    assert {view.attributes for group in plan.groups for view in group.views} == set(
+        combinations(range(16), 2)
+    )
+    assert "m = 120 views of l = 2" in design.reason[0]
+    assert any("to reach theta" in line for line in design.reason)
+    assert dict(plan.parameters) == {"theta": "0.001"}
+
+
+def test_more_views_than_groups_are_packed_evenly() -> None:
+    plan, design = draft(Domain.binary(16), "1.2", N18, 3, max_groups=100)
+    sizes = [len(group.views) for group in plan.groups]
+    assert (len(sizes), sum(sizes), min(sizes), max(sizes)) == (100, 262, 2, 3)
+    assert any("views share 100 groups" in line for line in design.reason)
+    mixed, _ = draft(mixed_domain(2, 3, 4, 5, 6, 7), max_groups=14, users=10**6)
+    cells = [{view.cells(mixed.domain) for view in group.views} for group in mixed.groups]
+    assert all(len(own) == 1 for own in cells)
+    assert sum(len(group.views) for group in mixed.groups) == 15
+
+
+def test_mechanisms_follow_the_table_size() -> None:
+    plan, _ = draft(mixed_domain(2, 2, 9, 16), "1", 10**6)
+    chosen = {m.cells: m.name for m in plan.mechanisms}
+    assert chosen == {4: "grr", 18: "oue", 32: "oue", 144: "oue"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"parameters": {"gamma": 1}}, "method calm has theta, not the parameter 'gamma'"),
+        ({"parameters": {"theta": "x"}}, "parameter theta must be a number"),
+        ({"parameters": {"theta": True}}, "parameter theta must be a number"),
+        ({"parameters": {"theta": 7}}, "parameter theta must lie between"),
+    ],
+)
+def test_bad_parameters(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        draft(Domain.binary(4), **changes)
+
+
+def test_tables_too_large_are_refused_by_name() -> None:
+    with pytest.raises(PlanError, match=r"table over a0, a1 has 4,000,000 cells"):
+        draft(mixed_domain(2000, 2000, 2))
+
+
+def test_too_many_cells_in_all_are_refused() -> None:
+    with pytest.raises(PlanError, match="the 10 views have 2,500,000 cells in all; at most"):
+        draft(mixed_domain(*[500] * 5))
+
+
+def test_too_many_table_sizes_are_refused() -> None:
+    with pytest.raises(PlanError, match="different table sizes need as many groups; at most 3"):
+        draft(mixed_domain(2, 3, 5, 7), max_groups=3, users=10**6)
+
+
+def fitted(plan_tallies: tuple[object, list[Tally]]) -> OverlappingTables:
+    plan, tallies = plan_tallies
+    model = methods.get("calm").fit(plan, tallies)  # type: ignore[arg-type]
+    assert isinstance(model, OverlappingTables)
+    return model
+
+
+def assert_valid(model: OverlappingTables, d: int) -> None:
+    for size in range(1, d + 1):
+        for attributes in combinations(range(d), size):
+            marginal = model.marginal(attributes)
+            assert marginal.table.min() >= 0.0
+            assert marginal.table.sum() == pytest.approx(1.0, abs=1e-9)
+            assert np.isfinite(marginal.stderr).all()
+            assert marginal.stderr.shape == marginal.table.shape
+
+
+TRUTH = np.random.default_rng(8).dirichlet(np.full(2 * 3 * 2 * 4, 0.5))
+
+
+def test_recovers_the_truth_from_noiseless_tallies() -> None:
+    plan, _ = draft(mixed_domain(2, 3, 2, 4))
+    model = fitted((plan, exact_tallies(plan, TRUTH, 10**9)))
+    grid = TRUTH.reshape(2, 3, 2, 4)
+    for attributes in [(0,), (3,), (0, 1), (1, 3), (2, 3)]:
+        others = tuple(i for i in range(4) if i not in attributes)
+        marginal = model.marginal(attributes)
+        np.testing.assert_allclose(marginal.table, grid.sum(axis=others).ravel(), atol=1e-7)
+        assert marginal.flags == ("covered",)
+    # Six views hold a pair each; three of them speak about attribute 0.
+    assert model.marginal((0, 1)).reports == 10**9
+    assert model.marginal((0,)).reports == 3 * 10**9
+    larger = model.marginal((0, 1, 3))
+    assert larger.flags == ("maxent",)
+    pair = larger.table.reshape(2, 3, 4).sum(axis=2).ravel()
+    np.testing.assert_allclose(pair, model.marginal((0, 1)).table, atol=1e-8)
+
+
+def test_no_reports_at_all_is_uniform() -> None:
+    plan, _ = draft(mixed_domain(2, 3, 2))
+    model = fitted((plan, empty_tallies(plan)))
+    marginal = model.marginal((0, 1))
+    assert marginal.flags == ("uniform",)
+    assert marginal.reports == 0
+    np.testing.assert_array_equal(marginal.table, np.full(6, 1 / 6))
+    assert_valid(model, 3)
+
+
+def test_one_report_is_enough_to_answer() -> None:
+    plan, _ = draft(mixed_domain(2, 3, 2, 4))
+    tallies = empty_tallies(plan)
+    tallies[2].n[0] = 1
+    tallies[2].counts[0, 1] = 1
+    assert_valid(fitted((plan, tallies)), 4)
+
+
+@pytest.mark.parametrize("reports", [0, 1, 3])
+def test_a_view_with_hardly_any_reports_spoils_nothing(reports: int) -> None:
+    plan, _ = draft(mixed_domain(2, 3, 2, 4))
+    full = exact_tallies(plan, TRUTH, 10**7)
+    starved = exact_tallies(plan, TRUTH, 10**7)
+    width = starved[0].counts.shape[1]
+    counts = np.zeros((1, width), np.int64)
+    counts[0, 0] = reports
+    starved[0] = Tally(np.array([reports]), counts)
+    left_out = plan.groups[0].views[0].attributes
+    one, other = fitted((plan, full)), fitted((plan, starved))
+    for attributes in combinations(range(4), 2):
+        if attributes != left_out:
+            np.testing.assert_allclose(
+                other.marginal(attributes).table, one.marginal(attributes).table, atol=1e-4
+            )
+    assert "maxent" in other.marginal(left_out).flags
+    assert_valid(other, 4)
+
+
+def test_views_of_very_different_sizes() -> None:
+    plan, _ = draft(mixed_domain(2, 3, 2, 4))
+    generator = np.random.default_rng(4)
+    tallies = []
+    for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
+        n = int(10 ** generator.uniform(0, 6))
+        counts = generator.multinomial(n, np.full(mechanism.cells, 1 / mechanism.cells))
+        tallies.append(Tally(np.array([n]), np.array([mechanism.draw_tally(counts, generator)])))
+        assert len(group.views) == 1
+    assert_valid(fitted((plan, tallies)), 4)
+
+
+def test_forged_counters_still_give_tables() -> None:
+    plan, _ = draft(mixed_domain(2, 3, 9, 16))
+    tallies = empty_tallies(plan)
+    for tally in tallies:
+        tally.n[:] = 1000
+        tally.counts[:, 0] = 1000
+    assert_valid(fitted((plan, tallies)), 4)
+
+
+def test_an_attribute_without_reports_is_flagged() -> None:
+    plan, _ = draft(mixed_domain(2, 3, 2))
+    tallies = exact_tallies(plan, np.full(12, 1 / 12), 10**6)
+    for g, group in enumerate(plan.groups):
+        if 2 in group.views[0].attributes:
+            tallies[g] = Tally.zero(1, plan.mechanisms[g].width)
+    model = fitted((plan, tallies))
+    assert model.marginal((2,)).flags == ("uniform",)
+    assert set(model.marginal((0, 2)).flags) >= {"maxent", "uniform"}
+    for ask in (model.unclipped, model.covariance):
+        with pytest.raises(InvalidInput, match="no view holds all of a0, a2:"):
+            ask((0, 2))
+
+
+def test_pure_noise_is_flagged() -> None:
+    plan, _ = draft(Domain.binary(4), "0.1")
+    model = fitted((plan, exact_tallies(plan, np.full(16, 1 / 16), 10)))
+    assert "noise" in model.marginal((0, 1)).flags
+
+
+def test_negative_estimates_are_clipped_and_flagged() -> None:
+    plan, _ = draft(Domain.binary(2), "1")
+    counts = np.array([[700, 100, 100, 100]])
+    model = fitted((plan, [Tally(np.array([1000]), counts)]))
+    assert model.unclipped((0, 1)).min() < 0
+    marginal = model.marginal((0, 1))
+    assert marginal.flags == ("covered", "clipped")
+    assert marginal.table.min() == 0.0
+
+
+def test_a_marginal_that_is_too_large_is_refused() -> None:
+    plan, _ = draft(Domain.binary(24))
+    model = fitted((plan, empty_tallies(plan)))
+    with pytest.raises(InvalidInput, match="16,777,216 cells"):
+        model.marginal(tuple(range(24)))
+
+
+def test_fit_is_deterministic() -> None:
+    plan, _ = draft(mixed_domain(2, 3, 2, 4))
+    tallies = exact_tallies(plan, TRUTH, 1000)
+    one, other = fitted((plan, tallies)), fitted((plan, tallies))
+    np.testing.assert_array_equal(one.tables, other.tables)
+    np.testing.assert_array_equal(one.marginal((0, 1, 2)).table, other.marginal((0, 1, 2)).table)

@@ -1,0 +1,179 @@
+"""Check the Castell inverse against a worked example, exact formulas and dependent data.
+
+The inverse estimates a joint table from attributes that were randomised separately.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import product
+from math import log, sqrt
+
+import numpy as np
+import pytest
+
+from calmstream.estimators.numerics.block_inverse import (
+    AxisChannel,
+    channels,
+    expected_sse,
+    noise,
+    noise_given_truth,
+    unmix,
+)
+from calmstream.estimators.numerics.dependence import cluster, cramers_v
+from calmstream.estimators.papers.castell import schemes
+from calmstream.estimators.papers.castell.product_grr import ProductGRR
+
+# The paper's Appendix B: epsilon = ln 3 per attribute, ten respondents.
+LN3 = (AxisChannel((0,), 2, 0.5, 0.25), AxisChannel((1,), 2, 0.5, 0.25))
+OBSERVED = np.array([[3.0, 1.0], [3.0, 3.0]]) / 10
+TRUTH = np.array([[4.0, 0.0], [2.0, 4.0]]) / 10
+
+
+def mse(table: np.ndarray) -> float:
+    return float(np.square(table - TRUTH).mean())
+
+
+def test_the_worked_example_digit_for_digit() -> None:
+    joint = schemes.joint(OBSERVED, LN3, 10).table
+    assert joint.round(12).tolist() == [[0.45, -0.15], [0.25, 0.45]]
+    assert round(mse(joint), 12) == 0.0075
+    assert round(float(np.abs(joint - TRUTH).max()), 12) == 0.15
+    apart = schemes.independent(OBSERVED, LN3, 10).table
+    assert apart.round(12).tolist() == [[0.21, 0.09], [0.49, 0.21]]
+    assert apart.sum(axis=1).round(12).tolist() == [0.3, 0.7]
+    assert apart.sum(axis=0).round(12).tolist() == [0.7, 0.3]
+    cut = schemes.truncated(OBSERVED, LN3, 10)
+    assert cut.table.round(12).tolist() == [[0.3, 0.0], [0.25, 0.3]]
+    assert round(mse(cut.table), 12) == 0.005625
+    assert cut.clipped
+
+
+def test_the_shipped_mechanism_has_the_example_s_channel() -> None:
+    epsilon = f"{2 * log(3):.15f}"
+    split = ProductGRR(epsilon, 4, (2, 2), ((0,), (1,)), ((0, 1),))
+    assert [float(x) for x in split.probabilities(0)] == pytest.approx([3 / 4, 1 / 4], abs=1e-9)
+    whole = ProductGRR(epsilon, 4, (2, 2), ((0, 1),), ((0, 1),))
+    assert [float(x) for x in whole.probabilities(0)] == pytest.approx([9 / 12, 1 / 12], abs=1e-9)
+    counts = np.array([3, 1, 3, 3])
+    expected = [0.45, -0.15, 0.25, 0.45]
+    assert split.estimate(counts, 10) == pytest.approx(expected, abs=1e-8)
+
+
+def mechanism() -> ProductGRR:
+    blocks = ((0, 2), (1,), (3,))
+    return ProductGRR("3.7", 2 * 3 * 4 * 2, (2, 3, 4, 2), blocks, ((0, 1, 2, 3),))
+
+
+def dense(m: ProductGRR, attributes: tuple[int, ...]) -> np.ndarray:
+    """Return P(observed cell given true cell) of a table, from the exact channel of records."""
+    records = list(product(*(range(r) for r in m.axes)))
+    cells = list(product(*(range(m.axes[i]) for i in attributes)))
+    place = {cell: c for c, cell in enumerate(cells)}
+    of = [place[tuple(record[i] for i in attributes)] for record in records]
+    onto = np.eye(len(cells))[of]
+    whole = np.ones((len(records), len(records)))
+    for b, block in enumerate(m.blocks):
+        p, q = map(float, m.probabilities(b))
+        same = [[all(x[i] == y[i] for i in block) for y in records] for x in records]
+        whole *= np.where(same, p, q)
+    projected = whole @ onto  # given the record; the same for all records of a true cell
+    first = [of.index(c) for c in range(len(cells))]
+    assert np.allclose(projected, projected[first][of])
+    return projected[first]
+
+
+@pytest.mark.parametrize("attributes", [(0, 1, 2, 3), (0, 2), (1,), (0,), (2, 3), (0, 1, 3)])
+def test_the_inverse_undoes_the_exact_channel_of_every_projection(
+    attributes: tuple[int, ...],
+) -> None:
+    m = mechanism()
+    channel = dense(m, attributes)
+    shape = tuple(m.axes[i] for i in attributes)
+    rng = np.random.default_rng(5)
+    observed = rng.dirichlet(np.ones(len(channel)))
+    expected = np.linalg.solve(channel.T, observed)
+    got = unmix(observed.reshape(shape), channels(m, attributes))
+    assert got.reshape(-1) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("attributes", [(0, 1, 2, 3), (0, 3), (2,)])
+def test_variance_and_expected_error_are_exact(attributes: tuple[int, ...]) -> None:
+    m, n = mechanism(), 7
+    channel, factors = dense(m, attributes), channels(m, attributes)
+    shape = tuple(m.axes[i] for i in attributes)
+    truth = np.random.default_rng(6).dirichlet(np.ones(len(channel)))
+    inverse = np.linalg.inv(channel)  # row: observed cell, column: what it adds to each cell
+    variance = (truth @ channel @ inverse**2 - truth) / n
+    given = noise_given_truth(truth.reshape(shape), factors, n).reshape(-1)
+    assert given == pytest.approx(variance, rel=1e-9)
+    assert variance.sum() == pytest.approx(expected_sse(factors, n), rel=1e-9)
+    # The estimate from observed frequencies has that expectation where nothing is cut off at 0.
+    observed = (truth @ channel).reshape(shape)
+    assert noise(observed, factors, n).reshape(-1) == pytest.approx(variance, rel=1e-9)
+
+
+def test_the_joint_is_the_kronecker_inverse() -> None:
+    factors = [AxisChannel((j,), r, 0.4, 0.6 / r) for j, r in enumerate((3, 2, 4))]
+    matrices = [f.gap * np.eye(f.cells) + f.q for f in factors]
+    naive = np.linalg.inv(reduce(np.kron, matrices))
+    observed = np.random.default_rng(7).random((3, 2, 4))
+    assert unmix(observed, factors).reshape(-1) == pytest.approx(naive @ observed.reshape(-1))
+
+
+def test_a_product_of_blocks_multiplies_means_and_variances() -> None:
+    rng = np.random.default_rng(8)
+    factors = [AxisChannel((0,), 3, 0.5, 0.5 / 3), AxisChannel((1,), 2, 0.6, 0.2)]
+    truth = np.outer(rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(2)))
+    mixed = truth
+    for f in factors:
+        mixed = f.gap * mixed + f.q * mixed.sum(axis=f.axes, keepdims=True)
+    n = 4000
+    drawn = rng.multinomial(n, mixed.reshape(-1), size=4000).reshape(-1, 3, 2) / n
+    tables = np.array([schemes.independent(d, factors, n).table for d in drawn])
+    assert np.abs(tables.mean(axis=0) - truth).max() < 5 * tables.std(axis=0).max() / sqrt(4000)
+    # Records are drawn afresh here: their own sampling error comes on top of the mechanism's.
+    stated = schemes.independent(mixed, factors, n).variance
+    assert (stated < tables.var(axis=0) * 1.1).all()
+    assert (stated > tables.var(axis=0) * 0.3).all()
+
+
+def test_the_hybrid_takes_the_joint_only_where_it_pays() -> None:
+    dependent = np.array([[0.5, 0.0], [0.0, 0.5]])
+    mixed = dependent
+    for f in LN3:
+        mixed = f.gap * mixed + f.q * mixed.sum(axis=f.axes, keepdims=True)
+    assert schemes.hybrid(mixed, LN3, 1_000_000).joint
+    assert not schemes.hybrid(mixed, LN3, 10).joint
+    assert not schemes.hybrid(np.full((2, 2), 0.25), LN3, 1_000_000).joint
+
+
+def test_truncation_never_leaves_a_cell_outside_its_margins() -> None:
+    rng = np.random.default_rng(9)
+    factors = [AxisChannel((j,), 3, 0.3, 0.7 / 3) for j in range(3)]
+    for _ in range(20):
+        observed = rng.multinomial(50, np.full(27, 1 / 27)).reshape(3, 3, 3) / 50
+        raw = unmix(observed, factors)
+        table = schemes.truncated(observed, factors, 50).table
+        assert (table >= 0).all()
+        for axis in range(3):
+            cap = np.maximum(raw.sum(axis=axis, keepdims=True), 0)
+            assert (table <= cap + 1e-12).all()
+
+
+def test_cramers_v_of_the_paper_s_example() -> None:
+    assert cramers_v(TRUTH) == pytest.approx(2 / 3)
+    assert cramers_v(OBSERVED) == pytest.approx(0.25, abs=1e-9)
+    assert cramers_v(np.outer([0.3, 0.7], [0.6, 0.4])) == pytest.approx(0.0, abs=1e-7)
+    assert cramers_v(np.eye(3)) == pytest.approx(1.0)
+    assert cramers_v(np.zeros((2, 2))) == 0.0
+    assert cramers_v(OBSERVED, np.full((2, 2), 0.1)) == 0.0
+    assert cramers_v(TRUTH, np.zeros((2, 2))) == pytest.approx(2 / 3)
+
+
+def test_clusters_merge_the_strongest_pairs_that_fit() -> None:
+    v = {(0, 1): 0.9, (1, 2): 0.8, (0, 2): 0.1, (3, 4): 0.5, (2, 3): 0.2}
+    assert cluster(v, (4, 4, 4, 2, 2), 0.3, 16) == ((0, 1), (2,), (3, 4))
+    assert cluster(v, (4, 4, 4, 2, 2), 0.3, 64) == ((0, 1, 2), (3, 4))
+    assert cluster(v, (4, 4, 4, 2, 2), 0.15, 1000) == ((0, 1, 2, 3, 4),)
+    assert cluster({}, (2, 3), 0.1, 100) == ((0,), (1,))

@@ -1,0 +1,130 @@
+"""Check plans of the product methods: what they collect, answer and refuse.
+
+Product methods randomise each attribute, or a few together, by itself.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import pytest
+
+from calmstream.common.errors import DomainError, InvalidInput, PlanError
+from calmstream.estimators import methods
+from calmstream.estimators.papers.castell.design import choose_tables
+from calmstream.estimators.papers.castell.product_grr import ProductGRR
+from calmstream.estimators.plan.document import read_plan
+from calmstream.evaluation.population import collect
+from tests.support.plans import draft, empty_tallies, mixed_domain
+
+DOMAIN = mixed_domain(3, 4, 2, 2)
+CLUSTERS = {"clusters": [["a0", "a2"]]}
+PRODUCT = ["rr-joint", "rr-independent", "rr-ind-joint", "rr-hybrid", "rr-truncated"]
+ALL = [*((m, {}) for m in PRODUCT), ("rr-clusters", CLUSTERS), ("lopub", {})]
+
+
+@pytest.mark.parametrize(("method", "parameters"), ALL)
+def test_collecting_and_answering_every_published_marginal(
+    method: str, parameters: dict[str, object]
+) -> None:
+    plan, design = draft(DOMAIN, "12", 20_000, 2, method, parameters)
+    assert read_plan(plan.to_bytes()) == plan
+    assert design.reason
+    assert set(design.expected_sse) <= {1, 2}
+    truth = np.random.default_rng(1).dirichlet(np.full(48, 0.5))
+    values = np.random.default_rng(2).choice(48, 20_000, p=truth)
+    codes = np.stack(np.unravel_index(values, (3, 4, 2, 2)), axis=1).astype(np.uint16)
+    tallies = collect(plan, codes, np.random.SeedSequence(3), exact=False)
+    model = methods.get(method).fit(plan, tallies)
+    for attributes in plan.marginals:
+        answer = model.marginal(attributes)
+        exact = plan.domain.histogram(codes, attributes) / len(codes)
+        assert answer.table.shape == exact.shape
+        assert answer.reports == 20_000
+        if "maxent" not in answer.flags:
+            assert (np.abs(answer.table - exact) < 6 * answer.stderr + 1e-9).all(), attributes
+
+
+@pytest.mark.parametrize(("method", "parameters"), ALL)
+def test_no_reports_is_the_uniform_table(method: str, parameters: dict[str, object]) -> None:
+    plan, _ = draft(DOMAIN, "1", 1000, 2, method, parameters)
+    model = methods.get(method).fit(plan, empty_tallies(plan))
+    for attributes in plan.marginals:
+        assert model.marginal(attributes).flags == ("uniform",)
+
+
+def test_tables_are_the_joint_or_all_of_one_size_whichever_are_smaller() -> None:
+    assert choose_tables(mixed_domain(2, 2, 2), 2, {}).sets == ((0, 1, 2),)
+    large = mixed_domain(*(16,) * 6)
+    assert len(choose_tables(large, 2, {}).sets) == 15
+    assert len(choose_tables(large, 1, {}).sets) == 15  # pairs are published by default
+    assert choose_tables(large, 6, {}).sets == ((0, 1, 2, 3, 4, 5),)
+    chosen = choose_tables(large, 5, {"tables": [["a5", "a0", "a1"]]}).sets
+    assert chosen[0] == (0, 1, 5)
+    assert len(chosen) == 1 + 15 - 3
+    with pytest.raises(PlanError, match="name the ones to keep"):
+        choose_tables(mixed_domain(*(4,) * 40), 6, {})
+
+
+def test_a_record_spends_all_of_epsilon_and_no_more() -> None:
+    for method, parameters in ALL[:-1]:
+        mechanism = draft(DOMAIN, "4", 1000, 2, method, parameters)[0].mechanisms[0]
+        assert isinstance(mechanism, ProductGRR)
+        realised = sum(np.log(w / 2**32) for w in mechanism.weights)
+        assert 4 - 1e-8 < realised <= 4 + 1e-12, method
+
+
+def test_larger_marginals_need_their_table_unless_they_are_products() -> None:
+    triple = (0, 1, 2)
+    domain = mixed_domain(8, 8, 8, 8, 8)
+    for method, parameters in ALL:
+        plan, _ = draft(domain, "8", 1000, 2, method, parameters)
+        model = methods.get(method).fit(plan, empty_tallies(plan))
+        if method in ("rr-independent", "rr-clusters"):
+            assert model.marginal(triple).flags == ("uniform",)
+        else:
+            with pytest.raises(InvalidInput, match="counts no table"):
+                model.marginal(triple)
+    plan, _ = draft(domain, "8", 1000, 2, "rr-hybrid", {"tables": [list(triple)]})
+    model = methods.get("rr-hybrid").fit(plan, empty_tallies(plan))
+    assert model.marginal(triple).flags == ("uniform",)
+
+
+def test_clusters_are_the_blocks() -> None:
+    plan, _ = draft(DOMAIN, "1", 1000, 2, "rr-clusters", {"clusters": [["a2", "a0"], [3, 1]]})
+    mechanism = plan.mechanisms[0]
+    assert isinstance(mechanism, ProductGRR)
+    assert mechanism.blocks == ((0, 2), (1, 3))
+    assert mechanism.tables == mechanism.blocks
+    assert mechanism.width == prod((3, 2)) + prod((4, 2))
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters", "message"),
+    [
+        ("rr-clusters", {}, "needs the parameter clusters"),
+        ("rr-clusters", {"clusters": [["a0", "a9"]]}, "no attribute 'a9'"),
+        ("rr-clusters", {"clusters": [[0, 1], [1, 2]]}, "two clusters"),
+        ("rr-clusters", {"clusters": [[0, 7]]}, "does not exist"),
+        ("rr-clusters", {"clusters": 3}, "list of lists"),
+        ("rr-joint", {"tables": [[]]}, "none of them empty"),
+        ("rr-joint", {"colour": 1}, "not the parameter 'colour'"),
+        ("rr-independent", {"tables": [[0]]}, "not the parameter 'tables'"),
+    ],
+)
+def test_refusals(method: str, parameters: dict[str, object], message: str) -> None:
+    with pytest.raises((PlanError, DomainError), match=message):
+        draft(DOMAIN, "1", 1000, 2, method, parameters)
+
+
+def test_a_record_with_too_many_values_is_refused_with_its_size() -> None:
+    with pytest.raises(PlanError, match="fewer than 2\\^62"):
+        draft(mixed_domain(*(16,) * 16), "8", 1000, 2, "rr-independent")
+
+
+def test_a_plan_of_another_kind_is_refused() -> None:
+    plan, _ = draft(DOMAIN, "1", 1000, 2, "calm")
+    for method in ("rr-joint", "lopub"):
+        with pytest.raises(PlanError, match="needs exactly one group"):
+            methods.get(method).fit(plan, empty_tallies(plan))

@@ -1,0 +1,205 @@
+"""Check LoPub, a method with Bloom filters: its filters, exact privacy loss, Lasso and EM.
+
+The Lasso needs counters only; EM needs every report.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from math import prod
+
+import numpy as np
+import pytest
+
+from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators import methods
+from calmstream.estimators.mechanisms.hashing import buckets
+from calmstream.estimators.mechanisms.registry import build
+from calmstream.estimators.numerics.block_inverse import fold_axis
+from calmstream.estimators.papers.lopub.bloom_rr import BloomRR
+from calmstream.estimators.papers.lopub.lasso import expectation_maximisation, nonnegative_lasso
+from calmstream.estimators.papers.lopub.method import LoPubModel, refine
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.tally import Tally
+from tests.support.mechanisms import below_exp
+from tests.support.plans import draft, empty_tallies, mixed_domain
+
+
+def small(epsilon: str = "6", tables: tuple[tuple[int, ...], ...] = ((0, 1, 2),)) -> BloomRR:
+    return BloomRR(epsilon, 24, (3, 4, 2), 64, 5, tables)
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "8", "32"])
+def test_the_total_loss_is_the_plan_s_in_rationals(epsilon: str) -> None:
+    m = small(epsilon)
+    worst = 0
+    for i, filters in enumerate(m.filters):
+        far = max(int((a != b).sum()) for a in filters for b in filters)
+        assert far <= 10, i
+        worst += far
+    assert worst == m.distance
+    ratio = (1 - m.q) / m.q
+    assert m.worst_ratio() == ratio**worst <= below_exp(Fraction(epsilon))
+    assert m.worst_ratio() > below_exp(Fraction(epsilon)) * (1 - Fraction(worst, 1 << 31))
+
+
+def test_filters_are_the_documented_hashes() -> None:
+    m = small()
+    for i, filters in enumerate(m.filters):
+        for value, row in enumerate(filters):
+            places = {
+                int(buckets(np.array([5 * i + j]), np.array([value]), 64)[0]) for j in range(5)
+            }
+            assert set(np.flatnonzero(row).tolist()) == places
+
+
+def test_counters_are_sums_of_products_of_ones() -> None:
+    m = small(tables=((0, 1), (2,)))
+    reports = m.perturb(np.arange(200) % 24, SeededRandomness(1))
+    counts = m.tally(reports, None, 1)[0]
+    bits = [np.unpackbits(reports[f"b{i}"], axis=1, bitorder="little") for i in range(3)]
+    ones = [np.array([[1, *(int(r @ f) for f in m.filters[i])] for r in bits[i]]) for i in range(3)]
+    expected = [np.einsum("na,nb->ab", ones[0], ones[1]).reshape(-1), ones[2].sum(axis=0)]
+    assert np.array_equal(counts, np.concatenate(expected))
+    assert counts[0] == 200
+
+
+def test_scores_need_no_table_of_bits() -> None:
+    m = small(tables=((0, 1),))
+    reports = m.perturb(np.random.default_rng(2).integers(0, 24, 300), SeededRandomness(2))
+    counts = m.tally(reports, None, 1)[0]
+    q = float(m.q)
+    free = [
+        (np.unpackbits(reports[f"b{i}"], axis=1, bitorder="little") - q) / (1 - 2 * q)
+        for i in range(2)
+    ]
+    joint = np.einsum("na,nb->ab", *free) / 300  # the joint frequencies of all pairs of bits
+    expected = m.filters[0] @ joint @ m.filters[1].T
+    assert m.scores(counts, 300, (0, 1)) == pytest.approx(expected)
+    alone = m.filters[1] @ free[1].mean(axis=0)
+    assert m.scores(counts, 300, (1,)) == pytest.approx(alone)
+
+
+def test_the_lasso_is_the_minimiser() -> None:
+    rng = np.random.default_rng(3)
+    designs = [rng.random((9, 3)), rng.random((7, 4))]
+    grams = [d.T @ d for d in designs]
+    whole = np.kron(*designs)
+    target = rng.normal(size=63)
+    scores = (whole.T @ target).reshape(3, 4)
+    for penalty in (0.0, 0.1, 1.0):
+        b = nonnegative_lasso(scores, grams, penalty).reshape(-1)
+        slope = whole.T @ (whole @ b - target) + penalty
+        assert (b >= 0).all()
+        assert slope[b > 1e-9] == pytest.approx(0.0, abs=1e-4)
+        assert (slope[b <= 1e-9] > -1e-4).all()
+    allowed = np.zeros((3, 4), bool)
+    allowed[1, 2] = True
+    assert not nonnegative_lasso(scores, grams, 0.0, allowed)[~allowed].any()
+    assert not nonnegative_lasso(scores, grams, 1e6).any()
+
+
+@pytest.mark.slow
+def test_em_climbs_to_the_maximum_likelihood() -> None:
+    rng = np.random.default_rng(4)
+    truth = np.array([[0.5, 0.0], [0.1, 0.4]])
+    channel = np.array([[0.8, 0.2], [0.2, 0.8]])
+    drawn = rng.choice(4, 20_000, p=truth.reshape(-1))
+    observed = [np.where(rng.random(20_000) < 0.8, v, 1 - v) for v in divmod(drawn, 2)]
+    likelihoods = [channel[s] for s in observed]
+    start = np.full((2, 2), 0.25)
+    estimate = expectation_maximisation(likelihoods, start, tolerance=1e-9, rounds=2000)
+    assert estimate.sum() == pytest.approx(1.0)
+    assert np.abs(estimate - truth).max() < 0.03
+    masked = np.array([[0.5, 0.0], [0.25, 0.25]])
+    assert expectation_maximisation(likelihoods, masked)[0, 1] == 0.0
+
+
+def collected(epsilon: str, n: int, k: int) -> tuple[LoPubModel, BloomRR, dict, np.ndarray]:  # type: ignore[type-arg]
+    domain = mixed_domain(3, 4, 2)
+    plan, _ = draft(domain, epsilon, n, k, "lopub")
+    m = plan.mechanisms[0]
+    assert isinstance(m, BloomRR)
+    truth = np.random.default_rng(5).dirichlet(np.full(24, 0.3))
+    values = np.random.default_rng(6).choice(24, n, p=truth)
+    reports = m.perturb(values, SeededRandomness(7))
+    tally = Tally(np.array([n]), m.tally(reports, None, 1))
+    model = methods.get("lopub").fit(plan, [tally])
+    assert isinstance(model, LoPubModel)
+    exact = np.bincount(values, minlength=24).reshape(3, 4, 2) / n
+    return model, m, reports, exact
+
+
+@pytest.mark.parametrize("attributes", [(0,), (1,), (0, 1), (1, 2), (0, 1, 2)])
+def test_marginals_are_distributions_within_their_errors(attributes: tuple[int, ...]) -> None:
+    model, _, _, exact = collected("24", 20_000, 3)
+    answer = model.marginal(attributes)
+    table = exact.sum(axis=tuple(i for i in range(3) if i not in attributes)).reshape(-1)
+    assert answer.table.sum() == pytest.approx(1.0)
+    assert (answer.table >= 0).all()
+    assert (np.abs(answer.table - table) < 5 * answer.stderr).all()
+    assert answer.reports == 20_000
+    assert "covered" in answer.flags
+
+
+def test_em_on_the_reports_refines_the_lasso() -> None:
+    model, m, reports, exact = collected("16", 6000, 2)
+    table = exact.sum(axis=2).reshape(-1)
+    lasso = model.marginal((0, 1)).table
+    even = np.full(12, 1 / 12)
+    refined = refine(m, reports, (0, 1), even)
+    assert np.square(refined - table).sum() < np.square(even - table).sum() / 4
+    sparse = refine(m, reports, (0, 1), lasso)
+    assert not sparse[lasso == 0].any()
+    assert sparse.sum() == pytest.approx(1.0)
+
+
+def test_the_plan_states_what_does_not_stream() -> None:
+    plan, design = draft(mixed_domain(5, 4, 6), "8", 1000, 2, "lopub")
+    assert any("evaluation only" in line for line in design.reason)
+    assert plan.mechanisms[0].width == sum(
+        prod(r + 1 for r in pair) for pair in ((5, 4), (5, 6), (4, 6))
+    )
+    model = methods.get("lopub").fit(plan, empty_tallies(plan))
+    assert model.marginal((0, 2)).flags == ("uniform",)
+    with pytest.raises(InvalidInput, match="counts no table"):
+        model.marginal((0, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"bits": 1}, "between 2"),
+        ({"hashes": 99}, "between 1"),
+        ({"bits": 4, "hashes": 4}, "same filter"),
+        ({"colour": 1}, "not the parameter 'colour'"),
+        ({"tables": [["a0", "zz"]]}, "no attribute 'zz'"),
+    ],
+)
+def test_refusals(parameters: dict[str, object], message: str) -> None:
+    with pytest.raises((PlanError, InvalidInput), match=message):
+        draft(mixed_domain(16, 4), "1", 1000, 2, "lopub", parameters)
+
+
+def test_the_expected_errors_are_those_of_least_squares_at_every_size() -> None:
+    domain, users = mixed_domain(3, 4, 2), 480
+    design = methods.get("lopub").design(Request(domain, "8", users, 3))
+    mechanism = build(design.groups[0].mechanism, "8")
+    assert isinstance(mechanism, BloomRR)
+    records = np.arange(users) % 24  # every value of a record equally often
+    errors_by_size: dict[int, list[float]] = {1: [], 2: [], 3: []}
+    for seed in range(120):
+        reports = mechanism.perturb(records, SeededRandomness(seed))
+        counts = mechanism.tally(reports, None, 1)[0]
+        for size, errors in errors_by_size.items():
+            for attributes in combinations(range(3), size):
+                table = mechanism.scores(counts, users, attributes)
+                for axis, i in enumerate(attributes):
+                    inverse = np.asarray(np.linalg.pinv(mechanism.grams[i]), np.float64)
+                    table = fold_axis(table, axis, inverse)
+                errors.append(float(np.square(table - 1 / table.size).sum()))
+    assert set(design.expected_sse) == {1, 2, 3}
+    for size, errors in errors_by_size.items():
+        assert np.mean(errors) == pytest.approx(design.expected_sse[size], rel=0.15)
