@@ -179,9 +179,6 @@ class Number:
         Args:
             values: shape (n,), float64, finite.
             randomness: 8 n bytes of it round values on a grid.
-
-        Returns:
-            Shape (n,), int64. Cost O(n log edges).
         """
         edges = np.array(self.values)
         if self.rounding == "bin":

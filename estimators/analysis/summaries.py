@@ -78,7 +78,6 @@ class Distribution:
     """The estimated distribution of one ordered attribute.
 
     Args:
-        levels: of the attribute.
         shares: shape (codes,), of all codes of the attribute; may have negative entries and any
             positive sum.
         covariance: shape (codes, codes), of the shares.

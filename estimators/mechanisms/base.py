@@ -25,24 +25,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.mechanisms.covariance import Covariance, spread_evenly, sum_out
+from calmstream.estimators.mechanisms.covariance import Covariance as Covariance  # noqa: PLC0414
+from calmstream.estimators.mechanisms.covariance import spread_evenly, sum_out
 from calmstream.estimators.randomness import SeededRandomness
 
 if TYPE_CHECKING:
     from calmstream.estimators.randomness import Randomness
-
-__all__ = [
-    "MAX_CHANNEL_OUTPUTS",
-    "Channel",
-    "Column",
-    "Counts",
-    "Covariance",
-    "Floats",
-    "Mechanism",
-    "ReportWork",
-    "Reports",
-    "require_enumerable",
-]
 
 Reports = Mapping[str, NDArray[Any]]
 Counts = NDArray[np.int64]

@@ -39,11 +39,7 @@ def row_bytes(bits: int) -> int:
 
 
 def random_rows(n: int, bits: int, probability: Fraction, randomness: Randomness) -> Rows:
-    """Draw ``n`` rows of independent bits, each 1 with exactly the probability.
-
-    Returns:
-        Shape (n, row_bytes(bits)), uint8, unused high bits 0.
-    """
+    """Draw ``n`` rows of independent bits, each 1 with exactly the probability."""
     width = row_bytes(bits)
     rows = coins(n * width, probability, randomness).reshape(n, width)
     if bits % 8:

@@ -104,10 +104,6 @@ class HadamardCoefficient(SupportOracle):
         """Return the transition matrix; output y is the reported input."""
         return ((self.p, self.q), (self.q, self.p))
 
-    def worst_ratio(self) -> Fraction:
-        """Return p / q."""
-        return self.p / self.q
-
 
 def flip(
     signs: NDArray[np.uint8], probability: Fraction, randomness: Randomness

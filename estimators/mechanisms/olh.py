@@ -142,11 +142,7 @@ class OLH(SupportOracle):
         span: NDArray[Any],
         begins: NDArray[Any],
     ) -> Counts:
-        """Count the supporting reports of a block, from each of ``begins`` to the next.
-
-        Returns:
-            Shape (len(begins), L), int64.
-        """
+        """Count the supporting reports of a block, from each of ``begins`` to the next."""
         out = np.empty((len(begins), self.cells), np.int64)
         cell_keys = self._keys
         step = max(1, BLOCK // len(seeds))
@@ -191,11 +187,7 @@ class OLH(SupportOracle):
 
 
 def _sums(matches: NDArray[np.bool_], begins: NDArray[Any]) -> Counts:
-    """Count the true entries of every row from each of ``begins`` to the next.
-
-    Returns:
-        Shape (len(begins), rows), int64.
-    """
+    """Count the true entries of every row from each of ``begins`` to the next."""
     sums: Counts
     if len(begins) == 1:
         ones = np.bitwise_count(np.packbits(matches, axis=1))

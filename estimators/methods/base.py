@@ -97,9 +97,6 @@ class GroupedAnswers(Model, Protocol):
             attributes: positions, ascending.
             members: per attribute shape (groups, labels): 1 where a group has a label.
 
-        Returns:
-            Shapes (cells,) and (cells, cells), cells of groups row-major.
-
         Raises:
             InvalidInput: as `marginal`.
         """

@@ -141,9 +141,6 @@ def noise(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Floats:
         observed: frequencies of randomised records, one axis per attribute, sum 1.
         factors: one per block.
         n: number of reports, at least 1.
-
-    Returns:
-        The variance of each cell, in the shape of ``observed``.
     """
     variance: Floats = _square_unmix(observed, factors) - unmix(observed, factors)
     return np.maximum(variance, 0.0) / n

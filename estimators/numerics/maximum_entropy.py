@@ -43,9 +43,6 @@ def maximum_entropy(
         projections: ascending axes of the table, with a distribution over them, row-major; the
             distributions are consistent. Without any, the result is the uniform table.
 
-    Returns:
-        A distribution, shape (cells,).
-
     Cost: O(rounds · projections · cells); one round when no two projections share an axis.
     """
     cells = prod(shape)

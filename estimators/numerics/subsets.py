@@ -20,10 +20,6 @@ def elementary(values: Iterable[int], largest: int) -> list[int]:
     Entry s is the sum, over all subsets of s values, of the product of the subset. If the values
     are numbers of labels of attributes, that is the number of cells of all tables of s attributes.
 
-    Args:
-        values: the values.
-        largest: the largest degree.
-
     Cost: O(values · largest).
     """
     sums = [1] + [0] * largest

@@ -24,10 +24,6 @@ def exact_numbers(value: Any, where: str) -> Any:
     Fractions become decimal strings, because JSON libraries write them differently (1e16 or
     10000000000000000). Integers must be in the range that every reader represents exactly.
 
-    Args:
-        value: parameters of a method or fields of a mechanism, JSON-ready.
-        where: path of the value, for messages.
-
     Raises:
         PlanError: an integer is above 2^53 - 1 in absolute value, or a number is not finite.
     """

@@ -137,14 +137,6 @@ def read_object(
 ) -> dict[str, Any]:
     """Return the JSON object of a record, judged by its plan and its version.
 
-    Args:
-        raw: the value.
-        what: what the topic holds, for messages.
-        plan: digest of the reader's plan.
-        version: the version that this software reads.
-        newer: error for a newer version of this plan.
-        always: whether every record names its plan.
-
     Raises:
         ForeignRecord: no record of this plan and version.
     """

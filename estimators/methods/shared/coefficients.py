@@ -106,8 +106,6 @@ class Structure:
     """The coefficients that the views of a plan determine; it does not depend on data.
 
     Args:
-        domain: attributes of a record.
-        views: the views, all parities or all characters.
         owners: for each view the only marginal for which it may be used, and for its subsets; None
             if views may be used for all marginals.
     """
@@ -179,7 +177,6 @@ class Recovery:
     """Tables and variances from the views' evidence.
 
     Args:
-        structure: the coefficients of the views.
         reports: shape (views,), number of reports per view.
         precision: shape (views,), inverse variance of a coefficient from one report. If several
             views determine a coefficient, the weight of each is this times its reports.
