@@ -25,6 +25,7 @@ from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.pages.central_watch import show_release
+from calmstream.planning import central_plan
 from calmstream.producer.central.submit import DEFAULT_BATCH, submit
 from calmstream.tables import read_texts
 from calmstream.terminal import Console
@@ -37,9 +38,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "central",
         help="raw records to a trusted aggregator (not local privacy)",
         description="DP Marginals in the central model. Raw records leave their owners: use it "
-        "only with their agreement. calmstream plan --model central makes a plan.",
+        "only with their agreement. calmstream central plan makes a plan.",
     )
     steps = parser.add_subparsers(title="commands", metavar="STEP", required=True)
+    made = steps.add_parser("plan", help="make a plan", description="Make a plan.")
+    central_plan.add_options(made)
+    made.set_defaults(run=central_plan.run)
     account = _step(
         steps, "account", _account, "create the account of the privacy budget, once per plan", False
     )

@@ -16,7 +16,7 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan.loss import loss
 from calmstream.estimators.plan.plan import ON_SUSPICION
 from calmstream.estimators.plan.request import Request
-from calmstream.planning import allowed_loss, central_plan, declared, lineage, plan_page
+from calmstream.planning import allowed_loss, declared, lineage, plan_options, plan_page
 from calmstream.planning.lineage import Lineage
 from calmstream.planning.methods_page import ShowMethods
 from calmstream.planning.pilot import learn
@@ -40,14 +40,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     own = (
         _main,
-        _output,
+        plan_options.add_output,
         _collection,
         _tables,
         declared.add_options,
         _time,
         _about,
         _pilot,
-        _central,
     )
     for group in own:
         group(parser)
@@ -56,17 +55,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _main(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--model",
-        choices=("local", "central"),
-        default="local",
-        help="local: devices perturb; central: a trusted aggregator sees raw "
-        "records (default: %(default)s)",
-    )
-    parser.add_argument(
         "--epsilon",
         required=True,
-        help="total privacy loss of one report; with --model central, of one user over the whole "
-        "plan",
+        help="total privacy loss of one report",
     )
     parser.add_argument(
         "--users",
@@ -87,16 +78,6 @@ def _main(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=arguments.positive,
         help="number of attributes of the tables for which the design is optimised",
-    )
-
-
-def _output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", metavar="FILE", help="write the plan to this file")
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON object: the document (plan), the privacy loss of a device (loss), "
-        "and warnings",
     )
 
 
@@ -144,21 +125,10 @@ def _collection(parser: argparse.ArgumentParser) -> None:
         "learn far less about a device, and finals say how much; edges before this release refuse "
         "such a plan (default: --early)",
     )
-    parser.add_argument(
-        "--partitions",
-        type=arguments.positive,
-        default=1,
-        help="partitions per topic (default: %(default)s)",
-    )
 
 
 def _tables(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--columns", type=arguments.names, help="use only these columns, in this order"
-    )
-    parser.add_argument(
-        "--attributes", type=arguments.positive, help="use only the first N columns", metavar="N"
-    )
+    plan_options.add_columns(parser)
     parser.add_argument(
         "--marginal",
         action="append",
@@ -177,12 +147,7 @@ def _time(parser: argparse.ArgumentParser) -> None:
         help="once: a device reports once, ever (default); w-event:W: a device reports in one of "
         "every W windows",
     )
-    times.add_argument(
-        "--window",
-        type=arguments.positive_duration,
-        default="1h",
-        help="length of a window (default: %(default)s)",
-    )
+    plan_options.add_windows(times)
     times.add_argument(
         "--grace",
         type=arguments.duration,
@@ -193,30 +158,11 @@ def _time(parser: argparse.ArgumentParser) -> None:
         type=arguments.duration,
         help="time by which reports can be early (default: a tenth of the window)",
     )
-    times.add_argument(
-        "--start",
-        type=arguments.instant,
-        help="start in seconds since the epoch (default: start of the present window)",
-    )
-    times.add_argument(
-        "--lifetime",
-        type=arguments.positive_duration,
-        default="30d",
-        help="time until the plan expires (default: %(default)s)",
-    )
 
 
 def _about(parser: argparse.ArgumentParser) -> None:
     about = parser.add_argument_group("about")
-    about.add_argument(
-        "--name",
-        default="telemetry",
-        help="name of the plan, part of topic names (default: %(default)s)",
-    )
-    about.add_argument(
-        "--purpose", default="", help="purpose of the collection, for the people concerned"
-    )
-    about.add_argument("--owner", default="", help="who is responsible")
+    plan_options.add_about(about)
     lineage.add_options(about)
     about.add_argument(
         "--lineage-epsilon",
@@ -238,44 +184,10 @@ def _pilot(parser: argparse.ArgumentParser) -> None:
     arguments.add_broker(after, required=False)
 
 
-def _central(parser: argparse.ArgumentParser) -> None:
-    central = parser.add_argument_group("central model only")
-    # Without defaults here, so that a local plan can refuse an option that was given.
-    defaults = central_plan.DEFAULTS
-    central.add_argument("--delta", help=f"delta of the guarantee (default: {defaults['delta']})")
-    central.add_argument(
-        "--quantile",
-        metavar="SHARE",
-        help="share of the users whose k-tuples (k columns with a value for each) should all count "
-        f"(default: {defaults['quantile']})",
-    )
-    central.add_argument(
-        "--spurious",
-        metavar="SHARE",
-        help="maximum expected number of spurious tuples, which no record has, per tuple of the "
-        f"previous level (default: {defaults['spurious']})",
-    )
-    central.add_argument(
-        "--sample",
-        metavar="SHARE",
-        help="count only this share of the users, such as 0.1, and state --users in the plan as "
-        "the maximum number of users of a window; both limit the aggregator's memory "
-        f"(default: {defaults['sample']}, without --users in the plan)",
-    )
-    central.add_argument(
-        "--seen-only",
-        action="store_true",
-        help="publish no spurious tuples, with higher thresholds",
-    )
-
-
 def run(args: argparse.Namespace) -> int:
     """Design the collection, print the design and write the plan."""
     if args.users is None and not args.pilot:
         raise InvalidInput("--users: state the number of reports that a window will receive")
-    if args.model == "central":
-        return central_plan.run(args)
-    central_plan.refuse_options(args)
     times = _times(args, now=time.time())
     lost = loss(args.epsilon, args.guarantee, args.window, times["windows"])
     allowed_loss.check(lost, args.allow_loss)
@@ -334,16 +246,12 @@ def _shortest(text: str) -> str:
 
 def _times(args: argparse.Namespace, *, now: float) -> dict[str, int]:
     """Return the times of the plan in seconds; by default it starts with the present window."""
-    window = args.window
-    if args.lifetime < window:
-        raise InvalidInput(
-            f"--lifetime: {args.lifetime:,} s are less than one window of {window:,} s"
-        )
+    start, window, windows = plan_options.windows_of(args, now)
     tenth = max(1, window // 10)
     return {
-        "start": int(now) // window * window if args.start is None else args.start,
+        "start": start,
         "window": window,
-        "windows": args.lifetime // window,
+        "windows": windows,
         "grace": tenth if args.grace is None else args.grace,
         "skew": tenth if args.skew is None else args.skew,
     }
@@ -393,9 +301,7 @@ def _domain(args: argparse.Namespace) -> tuple[Domain, Table | None]:
     """Return the domain, and the table from which it was learnt; None for a data dictionary."""
     kinds = declared.declared(args)
     if not args.data.endswith(".json"):
-        table = read_table(
-            args.data, columns=args.columns, attributes=args.attributes, declared=kinds
-        )
+        table = read_table(args.data, columns=args.columns, declared=kinds)
         return table.domain, table
     if kinds:
         raise InvalidInput(
@@ -413,9 +319,7 @@ def _chosen(domain: Domain, args: argparse.Namespace) -> Domain:
     by_field: dict[str, list[Attribute]] = {}
     for attribute in domain.attributes:
         by_field.setdefault(attribute.field, []).append(attribute)
-    if args.attributes is not None and args.attributes > len(by_field):
-        raise DomainError(f"{args.attributes} attributes requested; there are {len(by_field)}")
-    chosen = (args.columns or list(by_field))[: args.attributes]
+    chosen = args.columns or list(by_field)
     unknown = [name for name in chosen if name not in by_field]
     if unknown:
         raise DomainError(f"no attribute {unknown[0]!r}; there are {', '.join(by_field)}")

@@ -1,76 +1,78 @@
-"""``calmstream plan --model central``: a plan for raw records and a trusted aggregator."""
+"""``calmstream central plan``: a plan for raw records and a trusted aggregator."""
 
 from __future__ import annotations
 
 import argparse
 import time
-from typing import Any
 
 from rich.filesize import decimal
 
-from calmstream.arguments import DEFAULT_METHOD
-from calmstream.common.errors import InvalidInput, PlanError
+from calmstream import arguments
+from calmstream.common.errors import InvalidInput
 from calmstream.estimators.central.accounting import epsilon_of
 from calmstream.estimators.central.coding import most_raw_bytes
 from calmstream.estimators.central.dp_marginals import check_allocation
 from calmstream.estimators.central.plan import CentralPlan
-from calmstream.estimators.methods import CENTRAL
-from calmstream.estimators.plan import Guarantee
-from calmstream.planning import plan_page
+from calmstream.planning import plan_options, plan_page
 from calmstream.tables import read_texts
 from calmstream.terminal import Console
-
-LOCAL_OPTIONS: dict[str, Any] = {
-    "parameters": {},
-    "marginal": None,
-    "guarantee": Guarantee("once"),
-    "grace": None,
-    "skew": None,
-    "lineage": None,
-    "lineage_epsilon": "",
-    "lineage_name": "",
-    "root": None,
-    "continues": (),
-    "analyse": False,
-    "on_suspicion": "flag",
-    "early": True,
-    "summaries": [],
-    "number": [],
-    "ordered": [],
-    "choices": [],
-    "pilot": None,
-    "allow_loss": None,
-}
-"""Options of ``calmstream plan`` that a central plan does not have, with their defaults."""
-
-DEFAULTS = {"delta": "1e-6", "quantile": "0.99", "spurious": "0.01", "sample": "1"}
-"""Options that only a central plan has, with their defaults."""
 
 _RAW = "Raw records reach the aggregator and its topic: this is not local privacy."
 
 
-def refuse_options(args: argparse.Namespace) -> None:
-    """Refuse options that only a central plan has, for a local plan."""
-    for name in (*DEFAULTS, "seen_only"):
-        if getattr(args, name) not in (None, False):
-            option = f"--{name.replace('_', '-')}"
-            raise InvalidInput(f"{option}: only plans with --model central have this option")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Register the options of ``calmstream central plan``."""
+    parser.add_argument(
+        "data", metavar="TABLE", help="a table (.csv, .csv.gz), for its columns; values are learnt"
+    )
+    parser.add_argument(
+        "--epsilon", required=True, help="total privacy loss of one user over the whole plan"
+    )
+    parser.add_argument("--delta", default="1e-6", help="delta of the guarantee (%(default)s)")
+    parser.add_argument(
+        "--k", required=True, type=arguments.positive, help="number of columns of the widest tuples"
+    )
+    plan_options.add_output(parser)
+    plan_options.add_columns(parser)
+    parser.add_argument(
+        "--quantile",
+        metavar="SHARE",
+        default="0.99",
+        help="share of the users whose k-tuples (k columns with a value for each) should all count "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--spurious",
+        metavar="SHARE",
+        default="0.01",
+        help="maximum expected number of spurious tuples, which no record has, per tuple of the "
+        "previous level (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--sample",
+        metavar="SHARE",
+        default="1",
+        help="count only this share of the users, such as 0.1; with --users it limits the "
+        "aggregator's memory (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--users",
+        type=arguments.positive,
+        default=0,
+        help="maximum number of users of a window, of whom --sample counts a share",
+    )
+    parser.add_argument(
+        "--seen-only",
+        action="store_true",
+        help="publish no spurious tuples, with higher thresholds",
+    )
+    plan_options.add_windows(parser.add_argument_group("time"))
+    plan_options.add_about(parser.add_argument_group("about"))
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the plan and show its cost and its loss."""
-    if args.method not in (DEFAULT_METHOD, CENTRAL):
-        raise PlanError(f"method {args.method} is local: the central model has {CENTRAL} only")
-    for name, absent in LOCAL_OPTIONS.items():
-        if getattr(args, name) != absent:
-            # An option without effect must not be accepted silently.
-            raise InvalidInput(f"--{name.replace('_', '-')}: a central plan has no such option")
-    window = args.window
-    if args.lifetime < window:
-        raise InvalidInput(f"--lifetime: {args.lifetime:,} s are less than a window, {window:,} s")
-    start = args.start if args.start is not None else int(time.time()) // window * window
-    given = {name: getattr(args, name) for name in DEFAULTS}
-    own = DEFAULTS | {name: value for name, value in given.items() if value is not None}
+    start, window, releases = plan_options.windows_of(args, time.time())
     plan = CentralPlan(
         name=args.name,
         purpose=args.purpose,
@@ -80,11 +82,14 @@ def run(args: argparse.Namespace) -> int:
         levels=args.k,
         start=start,
         window=window,
-        releases=args.lifetime // window,
+        releases=releases,
         partitions=args.partitions,
         seen_only=args.seen_only,
-        users=0 if args.sample is None else args.users,
-        **own,
+        users=args.users,
+        delta=args.delta,
+        quantile=args.quantile,
+        spurious=args.spurious,
+        sample=args.sample,
     )
     check_allocation(plan.allocation)
     warnings = [_RAW, *plan_page.over(start + plan.releases * window, time.time())]
@@ -134,4 +139,4 @@ def _columns(args: argparse.Namespace) -> tuple[str, ...]:
         return tuple(args.columns)
     if args.data.endswith(".json"):
         raise InvalidInput(f"{args.data}: a central plan takes the columns of a CSV, or --columns")
-    return tuple(read_texts(args.data))[: args.attributes]
+    return tuple(read_texts(args.data))

@@ -21,7 +21,7 @@ LOCAL, EVALUATION, CENTRAL = "local", "evaluation only", "central"
 CENTRAL_NOTE = Note(
     "the raw record, by a trusted aggregator",
     "counts of tuples with noise, those above a threshold",
-    "the operator may see records; errors are far smaller (central plan)",
+    "the operator may see records; errors are far smaller (`central plan`)",
     "Gopi, Mahabadi, Yekhanin, Differentially Private Marginals",
     expected="",
 )

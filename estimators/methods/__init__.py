@@ -42,7 +42,7 @@ def get(name: str) -> Method:
     if name == CENTRAL:
         raise PlanError(
             f"method {CENTRAL} is central: raw records go to a trusted aggregator, see `calmstream "
-            "plan --model central` and `calmstream central`; this command needs a local method"
+            "central plan`; this command needs a local method"
         )
     if name not in plugins.found(GROUP):
         raise PlanError(f"unknown method {name!r}; there are {', '.join(names())}")

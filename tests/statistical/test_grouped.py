@@ -62,11 +62,8 @@ def test_the_covariance_of_groups_is_that_of_repeated_collections(method: str) -
     assert independent == pytest.approx(1.0, abs=0.25)
 
 
-TOO_WIDE = pytest.mark.xfail(strict=True, reason="the one model's intervals hold all groups here")
-
-
 @pytest.mark.parametrize(
-    "method", ["am", "calm", pytest.param("noise-aware", marks=[pytest.mark.slow, TOO_WIDE])]
+    "method", ["am", "calm", pytest.param("noise-aware", marks=pytest.mark.slow)]
 )
 def test_intervals_of_groups_and_of_proportions_hold_the_truth(method: str) -> None:
     found = answers(method, ["a0", "a1"], 12 if method == "noise-aware" else 60)

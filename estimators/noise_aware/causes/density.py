@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calmstream.estimators.noise_aware.arrays import Reals
+from calmstream.estimators.noise_aware.arrays import Indices, Reals
 from calmstream.estimators.noise_aware.causes.choice import expit
 from calmstream.estimators.noise_aware.causes.layout import Layout
 from calmstream.estimators.noise_aware.causes.loadings import Loadings
@@ -88,6 +88,17 @@ class Problem:
         self.centre = centre
         self.codes = np.ones((chains, 1 + causes, len(self.states)), np.float32)
         self.codes[:, 1:] = (self.states[None] - centre[:, None]).transpose(0, 2, 1)
+
+    def take(self, chosen: Indices) -> None:
+        """Let every chain have the scales and the centre of the chosen one: (chains,)."""
+        self.margins.take(chosen)
+        self.loadings.take(chosen)
+        self.residuals.take(chosen)
+        self.recentre(self.centre[chosen])
+
+    def likelihood(self, found: Moments) -> Reals:
+        """Return log likelihoods: (chains,)."""
+        return self._likelihood(found)[0]
 
     def moments(self, state: State) -> Moments:
         """Return the moments of a state."""

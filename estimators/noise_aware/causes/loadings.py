@@ -10,7 +10,7 @@ from math import lgamma
 
 import numpy as np
 
-from calmstream.estimators.noise_aware.arrays import Reals
+from calmstream.estimators.noise_aware.arrays import Indices, Reals
 from calmstream.estimators.noise_aware.causes.choice import choose
 from calmstream.estimators.noise_aware.causes.layout import Layout
 from calmstream.estimators.noise_aware.input.ordered import Levels
@@ -56,6 +56,12 @@ class Loadings:
             self.along[:, i] = 1
             own = layout.own[i]
             self.inverse[:, own, own] = self._orders[i][0][1]
+        self.rescale()
+
+    def take(self, chosen: Indices) -> None:
+        """Let every chain have the scales of the chosen one."""
+        self.alpha, self.kappa, self.nu = self.alpha[chosen], self.kappa[chosen], self.nu[chosen]
+        self.inverse, self.along = self.inverse[chosen], self.along[chosen]
         self.rescale()
 
     def rescale(self) -> None:

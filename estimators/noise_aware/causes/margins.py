@@ -42,6 +42,9 @@ class Margins(Protocol):
     def redraw(self, fields: Reals, random: np.random.Generator) -> None:
         """Draw the scales given the log odds."""
 
+    def take(self, chosen: Indices) -> None:
+        """Let every chain have the scales of the chosen one."""
+
 
 class BitMargins:
     """Student t with learnt centre and scale."""
@@ -68,6 +71,10 @@ class BitMargins:
         t = np.square((fields[:, :, None] - grid) / self.scale[:, None, None])
         prior = -0.5 * np.square(grid)
         self.centre = grid[choose(random, prior - power * np.log1p(t / FREEDOM).sum(axis=1))]
+
+    def take(self, chosen: Indices) -> None:
+        """See `Margins`."""
+        self.centre, self.scale = self.centre[chosen], self.scale[chosen]
 
 
 class LabelMargins:
@@ -114,6 +121,10 @@ class LabelMargins:
             score = np.log(WEIGHT / len(size) + count) - 0.5 * (energy + size)
             self.choice[:, i] = choose(random, score)
             self.precision[:, own, own] = inverse[self.choice[:, i]]
+
+    def take(self, chosen: Indices) -> None:
+        """See `Margins`."""
+        self.precision, self.choice = self.precision[chosen], self.choice[chosen]
 
 
 def _ordered(levels: Levels) -> Reals:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calmstream.estimators.noise_aware.arrays import Reals
+from calmstream.estimators.noise_aware.arrays import Indices, Reals
 from calmstream.estimators.noise_aware.causes.choice import choose
 from calmstream.estimators.noise_aware.causes.layout import Layout
 from calmstream.estimators.noise_aware.causes.targets import Targets
@@ -72,6 +72,12 @@ class Residuals:
         if targets.triples is not None:
             third = targets.triples.variances + np.square(self.delta)[:, None, None]
             self.triples = np.where(targets.triples.known, 1.0 / third, 0.0).astype(np.float32)
+
+    def take(self, chosen: Indices) -> None:
+        """Let every chain have the scales of the chosen one."""
+        self.tau, self.delta = self.tau[chosen], self.delta[chosen]
+        self.kappa = self.kappa[chosen]
+        self.update()
 
     def redraw(
         self, second: Reals, third: Reals | None, random: np.random.Generator, *, pairs: bool

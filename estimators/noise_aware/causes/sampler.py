@@ -37,6 +37,10 @@ LEAPS, ACCEPTED = 10, 0.8
 EVERY = 5
 """Sweeps between two measurements of the information."""
 
+LOST, LOST_SHARE, LOOK = 100.0, 0.1, 0.6
+"""A chain whose log likelihood is below the best one's by LOST and this share of the statistics
+has been left behind by a sharp likelihood; after this share of the warm-up it follows the best."""
+
 STRETCHES = (0.2, 0.6, 1.5)
 """Deviations of the logarithm of the factor by which a cause is stretched."""
 
@@ -159,6 +163,8 @@ class Sampler:
         chosen = {b - 1 for a, b in pairwise(marks.tolist()) if b > a}
         for sweep in range(effort.warm + effort.keep):
             warming = sweep < effort.warm
+            if sweep == int(LOOK * effort.warm):
+                self._leave_lost()
             if sweep <= 0.75 * effort.warm and sweep % EVERY == 0:
                 if not cool:
                     self._white.restart()
@@ -176,6 +182,19 @@ class Sampler:
             problem.heat = 1.0 if cool else float(COLDEST ** (1.0 - min(1.0, part)))
             self._redraw(moments, warming=warming, cool=cool)
         return self._drawn(kept)
+
+    def _leave_lost(self) -> None:
+        """Let chains that were left behind follow the best one."""
+        problem, chains = self.problem, np.arange(len(self.state.theta))
+        like = problem.likelihood(problem.moments(self.state))
+        least = like.max() - LOST - LOST_SHARE * problem.targets.known.sum() / 2.0
+        lost = like < least
+        if lost.any():
+            chosen = np.where(lost, like.argmax(), chains)
+            self.state = State(*(part[chosen] for part in self.state))
+            problem.take(chosen)
+            self._white.restart()
+            self.state = self._white.measure(problem, self.state)
 
     def _keep(self, kept: _Kept, moments: Moments, *, draw: bool) -> None:
         residuals = self.problem.residuals

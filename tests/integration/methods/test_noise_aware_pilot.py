@@ -155,7 +155,7 @@ def test_what_cannot_be_planned_after_a_pilot(
         (["signs", "--users", "10"], "learns from noise-aware, calm, am, marg-ps, marg-rr"),
         (["pilot"], "--users: every device may report before the pilot ends"),
         (["pilot", *negative], "of order 2: a standard deviation is not negative"),
-        (["pilot", "--users", "10", "--attributes", "3"], "its domain is different"),
+        (["pilot", "--users", "10", "--columns", "a0,a1,a2"], "its domain is different"),
     ]
     for options, message in cases:
         capsys.readouterr()

@@ -143,7 +143,7 @@ class Scene:
         start = ("--start", self.plan.start, "--window", f"{WINDOW}s", "--lifetime", "1h")
         table = self._directory / "raw.csv"
         table.write_text("a,b\n0,0\n")
-        plan = ("plan", table, "--model", "central", "--epsilon", "1", "--users", "100")
+        plan = ("central", "plan", table, "--epsilon", "1")
         where = ("--plan", path, "--bootstrap", self.bootstrap)
         for arguments in (
             (*plan, "--k", "1", *start, "--name", self.plan.name, "--out", path),

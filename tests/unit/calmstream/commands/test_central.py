@@ -33,8 +33,8 @@ def files(tmp_path: Path) -> Path:
     (tmp_path / "people.csv").write_text(CSV)
     (tmp_path / "local.json").write_bytes(small_plan().to_bytes())
     argv = [
-        "plan", str(tmp_path / "people.csv"), "--model", "central", "--epsilon", "4",
-        "--users", "1000", "--k", "2", "--lifetime", "4h", "--out", str(tmp_path / "central.json"),
+        "central", "plan", str(tmp_path / "people.csv"), "--epsilon", "4",
+        "--k", "2", "--lifetime", "4h", "--out", str(tmp_path / "central.json"),
     ]  # fmt: skip
     assert main(argv) == 0
     return tmp_path
@@ -51,8 +51,8 @@ def test_the_plan_names_columns_and_no_values(
     assert b"nurse" not in raw
     assert read_central_plan(plan.to_bytes()) == plan
     assert plan.allocation.cost.rho * 4 <= plan.new_ledger.budget.rho
-    argv = ["plan", "x.csv", "--model", "central", "--columns", "a", "--epsilon", "4"]
-    assert main([*argv, "--users", "9", "--k", "1"]) == 0
+    argv = ["central", "plan", "x.csv", "--columns", "a", "--epsilon", "4"]
+    assert main([*argv, "--k", "1"]) == 0
     shown = capsys.readouterr().out
     assert "not local privacy" in shown
     assert "epsilon 4, delta 1e-6" in shown
@@ -103,8 +103,7 @@ def test_central_commands_refuse_a_local_plan(
     ("command", "message"),
     [
         (["evaluate", "--method", "calm,dp-marginals"], "dp-marginals is central: raw records go"),
-        (["plan", "--method", "dp-marginals"], "`calmstream plan --model central`"),
-        (["plan", "--model", "central", "--method", "rr-joint"], "method rr-joint is local"),
+        (["plan", "--method", "dp-marginals"], "`calmstream central plan`"),
     ],
 )
 def test_methods_of_the_other_model_are_refused(
@@ -116,11 +115,6 @@ def test_methods_of_the_other_model_are_refused(
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
-
-
-def test_the_central_method_can_be_named(files: Path) -> None:
-    argv = ["plan", str(files / "people.csv"), "--model", "central", "--method", "dp-marginals"]
-    assert main([*argv, "--epsilon", "1", "--users", "9", "--k", "1"]) == 0
 
 
 def test_the_account_is_made_once_and_needed(
@@ -193,7 +187,7 @@ def test_a_sample_and_its_users_are_stated_where_they_are_asked_for(
     # digests.
     assert {"sample", "users"}.isdisjoint(before.to_json())
     argv = [
-        "plan", str(files / "people.csv"), "--model", "central", "--epsilon", "4", "--users",
+        "central", "plan", str(files / "people.csv"), "--epsilon", "4", "--users",
         "2000000", "--k", "2", "--sample", "0.25", "--out", str(files / "sampled.json"),
     ]  # fmt: skip
     capsys.readouterr()
@@ -212,8 +206,8 @@ def test_a_plan_whose_noise_cannot_be_drawn_is_refused(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
-    argv = ["plan", str(files / "people.csv"), "--model", "central", "--epsilon", "0.001"]
-    argv += ["--users", "9", "--k", "2", "--lifetime", "300d"]
+    argv = ["central", "plan", str(files / "people.csv"), "--epsilon", "0.001"]
+    argv += ["--k", "2", "--lifetime", "300d"]
     assert main(argv) == 2
     error = capsys.readouterr().err
     assert "plan fewer releases or a larger epsilon" in error
@@ -251,12 +245,7 @@ def test_the_two_readers_refuse_each_other_s_plans(files: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--guarantee", "w-event:3"], "--guarantee: a central plan has no such option"),
-        (["--marginal", "sex,job"], "--marginal: a central plan has no such option"),
-        (["--lineage-epsilon", "9"], "--lineage-epsilon: a central plan has no such option"),
-        (["--allow-loss", "9"], "--allow-loss: a central plan has no such option"),
-        (["--lifetime", "1m"], "--lifetime: 60 s are less than a window, 3,600 s"),
-        (["--pilot", "p.json"], "--pilot: a central plan has no such option"),
+        (["--lifetime", "1m"], "--lifetime: 60 s are less than one window of 3,600 s"),
         (["--delta", ""], "delta must be a decimal number in a string such as \"1e-6\", got ''"),
     ],
 )
@@ -264,31 +253,8 @@ def test_what_a_central_plan_cannot_hold_is_refused(
     files: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
-    argv = ["plan", str(files / "people.csv"), "--model", "central", "--epsilon", "1"]
-    assert main([*argv, "--users", "9", "--k", "1", *words]) == 2
-    assert capsys.readouterr().err == f"calmstream: {message}\n"
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--delta", "1e-6"],
-        ["--quantile", "0.9"],
-        ["--spurious", "0.1"],
-        ["--seen-only"],
-        ["--sample", "0.1"],
-    ],
-)
-def test_what_only_a_central_plan_has_is_refused_by_a_local_one(
-    files: Path, words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Also where the value given is the default.
-    capsys.readouterr()
-    argv = ["plan", str(files / "people.csv"), "--epsilon", "1", "--users", "9", "--k", "1"]
-    assert main(argv) == 0
-    capsys.readouterr()
-    assert main([*argv, *words]) == 2
-    message = f"{words[0]}: only plans with --model central have this option"
+    argv = ["central", "plan", str(files / "people.csv"), "--epsilon", "1"]
+    assert main([*argv, "--k", "1", *words]) == 2
     assert capsys.readouterr().err == f"calmstream: {message}\n"
 
 
@@ -297,6 +263,6 @@ def test_a_data_dictionary_is_refused_as_the_source_of_a_central_plan(
 ) -> None:
     capsys.readouterr()
     (files / "domain.json").write_text("[]")
-    argv = ["plan", str(files / "domain.json"), "--model", "central", "--epsilon", "1"]
-    assert main([*argv, "--users", "9", "--k", "1"]) == 2
+    argv = ["central", "plan", str(files / "domain.json"), "--epsilon", "1"]
+    assert main([*argv, "--k", "1"]) == 2
     assert "takes the columns of a CSV, or --columns" in capsys.readouterr().err

@@ -214,7 +214,6 @@ def test_options_about_the_lineage_that_contradict_each_other(say: Say) -> None:
         (["--lineage-name", "x", "--root", "root.pub", "--lineage", "0" * 32], "omit it"),
         (["--lineage-name", "x" * 129, "--root", "root.pub"], "at most 128"),
         (["--continues", "x"], "continues[0]: expected 32"),
-        (["--model", "central", "--continues", "0" * 32], "a central plan has no such option"),
     ):
         code, _, err = say(*start, *more, fails=True)
         assert code == 2

@@ -166,9 +166,3 @@ def test_a_data_dictionary_states_the_kinds_itself(
 def test_a_file_of_bits_has_no_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert planned(tmp_path / "bits.npz", "--number", "a0=0:1:lin:2") == 2
     assert "a file of bits has no kinds" in capsys.readouterr().err
-
-
-def test_a_central_plan_has_no_kinds(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for more in (NUMBER, ("--summaries", "mean")):
-        assert planned(table, "--model", "central", *more) == 2
-        assert "a central plan has no such option" in capsys.readouterr().err

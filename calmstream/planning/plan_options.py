@@ -1,0 +1,77 @@
+"""Options that ``plan`` and ``central plan`` share."""
+
+from __future__ import annotations
+
+import argparse
+
+from calmstream import arguments
+from calmstream.common.errors import InvalidInput
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Register where the plan is written, and how it is shown."""
+    parser.add_argument("--out", metavar="FILE", help="write the plan to this file")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON object: the document (plan), the privacy loss of a device (loss), "
+        "and warnings",
+    )
+    parser.add_argument(
+        "--partitions",
+        type=arguments.positive,
+        default=1,
+        help="partitions per topic (default: %(default)s)",
+    )
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Register which columns of a table are used."""
+    parser.add_argument(
+        "--columns", type=arguments.names, help="use only these columns, in this order"
+    )
+
+
+def add_windows(times: argparse._ArgumentGroup) -> None:
+    """Register start, length and number of the windows."""
+    times.add_argument(
+        "--window",
+        type=arguments.positive_duration,
+        default="1h",
+        help="length of a window (default: %(default)s)",
+    )
+    times.add_argument(
+        "--start",
+        type=arguments.instant,
+        help="start in seconds since the epoch (default: start of the present window)",
+    )
+    times.add_argument(
+        "--lifetime",
+        type=arguments.positive_duration,
+        default="30d",
+        help="time until the plan expires (default: %(default)s)",
+    )
+
+
+def windows_of(args: argparse.Namespace, now: float) -> tuple[int, int, int]:
+    """Return start, length in seconds and number of windows; the present one is the first."""
+    window = args.window
+    if args.lifetime < window:
+        raise InvalidInput(
+            f"--lifetime: {args.lifetime:,} s are less than one window of {window:,} s"
+        )
+    start = int(now) // window * window if args.start is None else args.start
+    return start, window, args.lifetime // window
+
+
+def add_about(about: argparse._ArgumentGroup) -> None:
+    """Register what people are told about the collection."""
+    about.add_argument(
+        "--name",
+        default="telemetry",
+        help="name of the plan, part of topic names (default: %(default)s)",
+    )
+    about.add_argument(
+        "--purpose", default="", help="purpose of the collection, for the people concerned"
+    )
+    about.add_argument("--owner", default="", help="who is responsible")
