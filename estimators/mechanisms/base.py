@@ -298,21 +298,12 @@ class Mechanism(ABC):
         whole = self.covariance(n, spread_evenly(expected, shape, axes))
         return whole.summed(shape, axes)
 
-    def rarest(
-        self,
-        expected: Floats,  # noqa: ARG002
-        shape: Sequence[int],  # noqa: ARG002
-        axes: Sequence[int],  # noqa: ARG002
-    ) -> float:
+    def rarest(self, _expected: Floats, _shape: Sequence[int], _axes: Sequence[int], /) -> float:
         """Return the smallest probability of a counted event or of its complement, 0 to 1/2.
 
         An event is what a counter of the table counts. The number of reports times this shows
-        whether the table is nearly normally distributed. Here 0: nothing is known of it.
-
-        Args:
-            expected: as for :meth:`table_covariance`.
-            shape: as for :meth:`table`.
-            axes: as for :meth:`table`.
+        whether the table is nearly normally distributed. Here 0: nothing is known of it. The
+        arguments are as for :meth:`table_covariance`.
         """
         return 0.0
 

@@ -74,7 +74,7 @@ class GRR(SupportOracle):
         """Return the exact covariance, with the sampling of devices."""
         return one_cell_covariance(float(self.p - self.q), float(self.q), n, frequencies)
 
-    def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int]) -> float:  # noqa: ARG002
+    def rarest(self, expected: Floats, _shape: Sequence[int], _axes: Sequence[int], /) -> float:
         """Return the smallest probability of a reported cell of the table, or of all others."""
         rate = expected * float(self.p - self.q) + float(self.q) * (self.cells / len(expected))
         return max(float(np.minimum(rate, 1.0 - rate).min()), 0.0)

@@ -107,7 +107,7 @@ class SupportOracle(Mechanism):
         variance: Floats = (noise + np.asarray(f) * slope) / n
         return variance
 
-    def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int]) -> float:
+    def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int], /) -> float:
         """Return the smallest probability that a report supports a cell, or does not."""
         q, gap = self._rates
         rate = q + gap * spread_evenly(expected, shape, axes)

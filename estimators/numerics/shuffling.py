@@ -71,14 +71,6 @@ def divergence(epsilon: float, n: int, central: float) -> float:
     return min(float(chances @ each) * _SLACK + missed, 1.0)
 
 
-def closed_form(epsilon: float, n: int, delta: float) -> float | None:
-    """Return the closed form of the same theorem, which is larger; None where it does not hold."""
-    if epsilon > log(n / (16.0 * log(2.0 / delta))):
-        return None
-    root = 8.0 * sqrt(exp(epsilon) * log(4.0 / delta) / n) + 8.0 * exp(epsilon) / n
-    return log1p((exp(epsilon) - 1.0) / (exp(epsilon) + 1.0) * root)
-
-
 def _clones(n: int, probability: float) -> tuple[Counts, Floats, float]:
     """Return values of C, their probabilities, and the probability of all others."""
     mean, spread = n * probability, sqrt(n * probability * (1.0 - probability))

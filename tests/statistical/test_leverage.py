@@ -186,11 +186,8 @@ def test_the_reach_is_what_a_refit_with_the_worst_reports_shows(
         )
 
 
-SLOW_FITS = pytest.mark.xfail(run=False, reason="refits of the one model take over five minutes")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["calm", pytest.param("noise-aware", marks=SLOW_FITS)])
+@pytest.mark.parametrize("method", ["calm", "noise-aware"])
 def test_fitted_tables_move_about_as_far_as_their_linear_estimates(method: str) -> None:
     """Compare the approximation with refits on forged reports of every kind in every view."""
     domain = mixed_domain(3, 2, 4)

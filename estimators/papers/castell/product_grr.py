@@ -227,7 +227,7 @@ class ProductGRR(Mechanism):
         covariance: Floats = ((inverse * reported) @ inverse.T - np.outer(expected, expected)) / n
         return covariance
 
-    def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int]) -> float:
+    def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int], /) -> float:
         """Return the smallest probability of a reported cell of the table, or of all others."""
         own = tuple(shape[i] for i in axes)
         rate = mix(expected.reshape(own), channels(self, axes))

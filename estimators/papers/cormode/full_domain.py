@@ -7,7 +7,6 @@ domains with few cells.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -50,13 +49,14 @@ class FullDomain:
     """The common part of the five methods; a subclass names its oracle."""
 
     name: ClassVar[str]
+    kind: ClassVar[str]
     baseline: ClassVar[bool] = False
     answers: ClassVar[Answers] = "tables"
     limit: ClassVar[int] = MAX_CELLS
 
-    @abstractmethod
     def oracle(self, epsilon: str, cells: int) -> Mechanism:
         """Return the mechanism over all values of a record."""
+        return standard(self.kind, epsilon, cells)
 
     def design(self, request: Request) -> Design:
         """Choose one view of all attributes.
@@ -118,10 +118,7 @@ class InpRR(FullDomain):
         "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
     limit: ClassVar[int] = MAX_REPORT_CELLS
-
-    def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """Return SUE."""
-        return standard("sue", epsilon, cells)
+    kind: ClassVar[str] = "sue"
 
 
 class InpPS(FullDomain):
@@ -134,10 +131,7 @@ class InpPS(FullDomain):
         "to reproduce the paper; records of a handful of values only",
         "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
-
-    def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """Return GRR."""
-        return standard("grr", epsilon, cells)
+    kind: ClassVar[str] = "grr"
 
 
 class InpOLH(FullDomain):
@@ -151,10 +145,7 @@ class InpOLH(FullDomain):
         "Wang et al., USENIX Security 2017, in Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
     limit: ClassVar[int] = MAX_REPORT_CELLS
-
-    def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """Return OLH with the best number of buckets."""
-        return standard("olh", epsilon, cells)
+    kind: ClassVar[str] = "olh"
 
 
 class InpHTCMS(FullDomain):
@@ -168,10 +159,7 @@ class InpHTCMS(FullDomain):
         "Apple, 2017, in Cormode, Kulkarni, Srivastava, SIGMOD 2018",
         expected=COLLISIONS,
     )
-
-    def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """Return the sketch with five hashes into 256 buckets."""
-        return standard("hadamard-sketch", epsilon, cells)
+    kind: ClassVar[str] = "hadamard-sketch"
 
 
 class FullTable(LinearModel):

@@ -193,12 +193,7 @@ class HadamardSketch(Mechanism):
         covariance: Floats = (moment - np.outer(mean, mean)) / n
         return covariance
 
-    def rarest(
-        self,
-        expected: Floats,  # noqa: ARG002
-        shape: Sequence[int],  # noqa: ARG002
-        axes: Sequence[int],  # noqa: ARG002
-    ) -> float:
+    def rarest(self, _expected: Floats, _shape: Sequence[int], _axes: Sequence[int], /) -> float:
         """Return a lower bound: the probability of the wrong sign."""
         return float(1 - self.p)
 

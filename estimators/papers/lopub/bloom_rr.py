@@ -354,12 +354,7 @@ class BloomRR(Mechanism):
             np.asarray(np.linalg.pinv(gram, hermitian=True), np.float64) for gram in self.grams
         )
 
-    def rarest(
-        self,
-        expected: Floats,  # noqa: ARG002
-        shape: Sequence[int],  # noqa: ARG002
-        axes: Sequence[int],  # noqa: ARG002
-    ) -> float:
+    def rarest(self, _expected: Floats, _shape: Sequence[int], _axes: Sequence[int], /) -> float:
         """Return a lower bound: the probability that a bit is flipped."""
         return float(self.q)
 

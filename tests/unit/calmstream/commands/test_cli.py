@@ -315,7 +315,7 @@ def test_an_unexpected_error_is_one_line(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("form", ["--json", "--columns=a,b"])
+@pytest.mark.parametrize("form", ["--json", "--name=shown"])
 def test_output_that_cannot_be_written_is_a_failure(dictionary: Path, form: str) -> None:
     command = [sys.executable, "-m", "calmstream", *planned(dictionary, form)]
     with Path("/dev/full").open("w") as full:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from benchmarks.accuracy.central import closed_form
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.mechanisms.registry import build
-from calmstream.estimators.numerics.shuffling import central_epsilon, closed_form, divergence
+from calmstream.estimators.numerics.shuffling import central_epsilon, divergence
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.central_statement import central_statement, expected_statement
 from calmstream.estimators.plan.request import Request
