@@ -39,6 +39,8 @@ _RULES: Mapping[str, tuple[Callable[[Any, Any], object], str]] = {
 }
 """What a value must be, by the name of a rule of `bounded`: a check and its words."""
 
+_ANYTHING: tuple[Callable[[Any, Any], object], str] = (lambda _value, _bound: True, "")
+
 
 class Secret:
     """A text that is never shown.
@@ -58,15 +60,16 @@ class Secret:
         return "Secret(***)"
 
 
-def bounded(default: Any, **rules: Any) -> Any:
+def bounded(default: Any, *, fixed: bool = False, **rules: Any) -> Any:
     """Return a setting with a default and with rules for its value.
 
     Args:
         default: the value if nothing is given; None is not subject to the rules.
+        fixed: whether only code sets it, as tests do: there is no variable.
         **rules: limits ``gt``, ``ge``, ``lt`` and ``le`` of a number; ``longest``, the maximum
             length of a text; ``pattern``, a regular expression for the whole text.
     """
-    return field(default=default, metadata=rules)
+    return field(default=default, metadata=dict.fromkeys(["fixed"] if fixed else []) | rules)
 
 
 class WrongSetting(InvalidInput):
@@ -104,7 +107,7 @@ class Settings:
         for each in fields(self):
             value = getattr(self, each.name)
             for rule, bound in each.metadata.items():
-                holds, words = _RULES[rule]
+                holds, words = _RULES.get(rule, _ANYTHING)
                 if value is not None and not holds(value, bound):
                     raise WrongSetting(each.name, f"must be {words} {bound}")
         self.check()
@@ -145,7 +148,7 @@ def load(kind: type[S], **arguments: Any) -> S:
     """
     given = {name: value for name, value in arguments.items() if value is not None}
     environ = {name.upper(): value for name, value in os.environ.items()}
-    found = {n: environ[variable(n)] for n in names(kind) if variable(n) in environ} | given
+    found = {n: environ[variable(n)] for n in settable(kind) if variable(n) in environ} | given
     try:
         types = _types(kind)
         return kind(**{name: _parsed(types, name, value) for name, value in found.items()})
@@ -160,6 +163,11 @@ def names(kind: type[Settings]) -> list[str]:
     return [each.name for each in fields(kind)]
 
 
+def settable(kind: type[Settings]) -> list[str]:
+    """Return the names of the settings that a variable can set."""
+    return [each.name for each in fields(kind) if "fixed" not in each.metadata]
+
+
 def variable(name: str) -> str:
     """Return the environment variable of a setting."""
     return PREFIX + name.upper()
@@ -167,7 +175,7 @@ def variable(name: str) -> str:
 
 def variables(*kinds: type[Settings]) -> set[str]:
     """Return the environment variables that these settings read."""
-    return {variable(name) for kind in kinds for name in names(kind)}
+    return {variable(name) for kind in kinds for name in settable(kind)}
 
 
 def _parsed(types: Mapping[str, Any], name: str, value: Any) -> Any:

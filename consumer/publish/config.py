@@ -24,14 +24,14 @@ class PublisherConfig(Settings):
     """
 
     refresh_seconds: float | None = bounded(None, ge=0, le=86_400)
-    poll_seconds: float = bounded(0.2, ge=0, le=5)
-    send_seconds: float = bounded(30.0, gt=0, le=600)
-    clean_seconds: float = bounded(60.0, ge=0, le=86_400)
-    clean_records: int = bounded(10_000, ge=1, le=1_000_000)
+    poll_seconds: float = bounded(0.2, fixed=True, ge=0, le=5)
+    send_seconds: float = bounded(30.0, fixed=True, gt=0, le=600)
+    clean_seconds: float = bounded(60.0, fixed=True, ge=0, le=86_400)
+    clean_records: int = bounded(10_000, fixed=True, ge=1, le=1_000_000)
     retry_seconds: float = bounded(60.0, gt=0, le=3600)
-    rewrite_seconds: float = bounded(60.0, gt=0, le=86_400)
+    rewrite_seconds: float = bounded(60.0, fixed=True, gt=0, le=86_400)
     test_changes: bool = True
-    topic_check_seconds: float = bounded(10.0, gt=0, le=3600)
+    topic_check_seconds: float = bounded(10.0, fixed=True, gt=0, le=3600)
 
     def refresh(self, plan: Plan) -> float:
         """Return the time between two early sets of a window of this plan, in seconds."""

@@ -38,27 +38,27 @@ class TallyConfig(Settings):
     """
 
     checkpoint_seconds: float = bounded(5.0, gt=0, le=600)
-    poll_seconds: float = bounded(0.2, ge=0, le=5)
+    poll_seconds: float = bounded(0.2, fixed=True, ge=0, le=5)
     poll_records: int = bounded(5000, ge=1, le=10_000)
     session_seconds: float = bounded(30.0, gt=0, le=3600)
     retry_seconds: float = bounded(60.0, gt=0, le=3600)
     stop_seconds: float = bounded(20.0, gt=0, le=600)
     stall_seconds: float = bounded(120.0, gt=0, le=3600)
-    tick_seconds: float = bounded(1.0, ge=1, le=60)
-    writes_in_flight: int = bounded(2000, ge=1, le=100_000)
+    tick_seconds: float = bounded(1.0, fixed=True, ge=1, le=60)
+    writes_in_flight: int = bounded(2000, fixed=True, ge=1, le=100_000)
     member: str = bounded("", longest=128)
-    topic_check_seconds: float = bounded(10.0, gt=0, le=3600)
-    poison_ratio: float = bounded(0.5, gt=0, le=1)
-    poison_records: int = bounded(200, ge=1, le=100_000)
-    poison_consecutive: int = bounded(100, ge=1, le=1_000_000)
+    topic_check_seconds: float = bounded(10.0, fixed=True, gt=0, le=3600)
+    poison_ratio: float = bounded(0.5, fixed=True, gt=0, le=1)
+    poison_records: int = bounded(200, fixed=True, ge=1, le=100_000)
+    poison_consecutive: int = bounded(100, fixed=True, ge=1, le=1_000_000)
     poison_stop: bool = False
 
     def check(self) -> None:
         """Check that a worker polls often enough for its session."""
         if self.poll_seconds * 2 > self.session_seconds:
             raise InvalidInput(
-                f"{variable('poll_seconds')} may be at most half of {variable('session_seconds')}: "
-                f"{self.poll_seconds:g} and {self.session_seconds:g} s"
+                f"{variable('session_seconds')} must be at least twice the time of a poll, "
+                f"{self.poll_seconds:g} s, not {self.session_seconds:g} s"
             )
 
 

@@ -47,7 +47,7 @@ class GatewaySettings(Settings):
     body_bytes: int = bounded(4 << 20, ge=1024, le=64 << 20)
     buffer_bytes: int = bounded(32 << 20, ge=1 << 20, le=192 << 20)
     request_seconds: float = bounded(10.0, gt=0, le=600)
-    idle_seconds: float = bounded(30.0, gt=0, le=3600)
+    idle_seconds: float = bounded(30.0, fixed=True, gt=0, le=3600)
     stop_seconds: float = bounded(20.0, gt=0, le=600)
 
     def check(self) -> None:

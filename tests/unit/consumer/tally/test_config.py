@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
 
 from calmstream.common.errors import InvalidInput
-from calmstream.common.settings import Secret, load
+from calmstream.common.settings import Secret, load, refuse_unknown, variables
 from calmstream.connect import SecurityConfig
 from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
 
@@ -16,9 +17,19 @@ def test_arguments_come_before_the_environment_before_defaults(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CALMSTREAM_CHECKPOINT_SECONDS", "7")
-    monkeypatch.setenv("CALMSTREAM_POLL_RECORDS", "9")
-    config = load(TallyConfig, poll_records=11, stop_seconds=None)
-    assert (config.checkpoint_seconds, config.poll_records, config.stop_seconds) == (7, 11, 20)
+    monkeypatch.setenv("CALMSTREAM_RETRY_SECONDS", "9")
+    config = load(TallyConfig, retry_seconds=11, stop_seconds=None)
+    assert (config.checkpoint_seconds, config.retry_seconds, config.stop_seconds) == (7, 11, 20)
+
+
+def test_a_variable_of_a_setting_that_only_code_sets_is_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CALMSTREAM_TICK_SECONDS", "9")
+    assert load(TallyConfig).tick_seconds == 1
+    assert load(TallyConfig, tick_seconds=7).tick_seconds == 7
+    with pytest.raises(InvalidInput, match="unknown environment variable CALMSTREAM_TICK_SECONDS"):
+        refuse_unknown(os.environ, variables(TallyConfig))
 
 
 @pytest.mark.parametrize(
@@ -29,7 +40,7 @@ def test_arguments_come_before_the_environment_before_defaults(
         ({"poll_records": "many"}, "^--poll-records: "),
         (
             {"session_seconds": 1.0, "poll_seconds": 0.6},
-            "^CALMSTREAM_POLL_SECONDS may be at most half of CALMSTREAM_SESSION_SECONDS: 0.6 and 1",
+            "^CALMSTREAM_SESSION_SECONDS must be at least twice the time of a poll, 0.6 s, not 1 s",
         ),
     ],
 )
