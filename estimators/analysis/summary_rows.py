@@ -54,11 +54,6 @@ def summarise(
 ) -> tuple[list[SummaryRow], tuple[str, ...]]:
     """Return the statistics of the last attribute of a table, and flags about them.
 
-    Args:
-        joint: with ungrouped labels of the attribute; the other attributes are given.
-        attribute: the last attribute of the table.
-        statistics: as the module says, without ``rank``.
-
     Raises:
         InvalidInput: an unknown statistic, an attribute without order, or a table whose covariance
             would be too large.

@@ -33,15 +33,7 @@ ROW_BYTES = 400
 
 
 def pack(timestamp: int, partition: int, offset: int, row: int, values: Sequence[str]) -> bytes:
-    """Return one packed record; of two records of a user, the earlier one compares as smaller.
-
-    Args:
-        timestamp: append time of the record's batch, milliseconds since the epoch.
-        partition: partition of the batch.
-        offset: offset of the batch in the partition.
-        row: position of the record in its batch.
-        values: one per column, as :func:`.wire.value_text` returns them.
-    """
+    """Return one packed record; of two records of a user, the earlier one compares as smaller."""
     place = _PLACE.pack(max(timestamp, 0), partition, offset, row)
     return place + _SEPARATOR.join([value.encode() for value in values])
 
@@ -69,11 +61,6 @@ def code_records(
 
     A code is the rank of a label among the labels of its column. So the codes, and the order of a
     release, contain no information about the order of the records.
-
-    Args:
-        rows: one packed record per user.
-        columns: number of columns.
-        alive: called every second or more often.
 
     Returns:
         The records and, for every column, the label of each code in UTF-8, ascending.

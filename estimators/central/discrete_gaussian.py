@@ -59,12 +59,7 @@ def round_variance(variance: Fraction) -> Fraction:
 
 
 def discrete_gaussian(variance: Fraction, size: int, randomness: Randomness) -> Integers:
-    """Return ``size`` independent exact discrete Gaussian integers.
-
-    Args:
-        variance: a result of :func:`round_variance`.
-        size: number of integers.
-        randomness: source of uniform bytes; the operating system's in production.
+    """Return ``size`` exact discrete Gaussian integers; ``variance`` is from `round_variance`.
 
     Returns:
         Shape (size,), int64. Cost: about 60 random words per integer.

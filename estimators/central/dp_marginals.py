@@ -133,12 +133,7 @@ def check_allocation(allocation: Allocation) -> int:
 
 
 def working_bytes(records: Records, levels: int) -> int:
-    """Return an upper bound of the bytes that :func:`release` needs in addition to the records.
-
-    Args:
-        records: the raw records.
-        levels: number T of levels.
-    """
+    """Return an upper bound of the bytes that :func:`release` needs in addition to the records."""
     n, d = len(records.codes), len(records.cardinalities)
     tuples = elementary(records.cardinalities, levels)
     largest = max(tuples[1], min(max(tuples[1:]), MAX_CANDIDATES))
@@ -209,13 +204,7 @@ class _Extraction:
     alive: Alive
 
     def level(self, records: Records, offered: Universe, k: int) -> Level:
-        """Return S_k and H_k, the released tuples and their noisy counts.
-
-        Args:
-            records: the records.
-            offered: the candidates.
-            k: number of columns of a tuple.
-        """
+        """Return S_k and H_k, the released tuples and their noisy counts."""
         locator = Locator(records, offered.cells, self.alive)
         held = locator.sizes()
         # Which columns have any value is private, so at level 1 all columns count. Later levels

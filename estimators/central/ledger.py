@@ -76,9 +76,6 @@ class Ledger:
     def bind(self, topic: str) -> Ledger:
         """Return the ledger, permanently bound to one releases topic.
 
-        Args:
-            topic: the topic's id, which another topic of the same name does not have.
-
         Raises:
             FatalError: it is bound to another one.
         """

@@ -78,13 +78,7 @@ def size(cells: Cells) -> int:
 
 
 class Locator:
-    """Finds the tuples of each record among the candidates, and counts them.
-
-    Args:
-        records: the records.
-        universe: the candidates.
-        alive: called for every column set, to show that the work goes on.
-    """
+    """Finds the tuples of each record among the candidates, and counts them."""
 
     def __init__(
         self, records: Records, universe: Cells, alive: Callable[[], None] = lambda: None

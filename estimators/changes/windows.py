@@ -58,12 +58,7 @@ def _single_after_all(one: Span, other: Span) -> bool:
 
 
 def mean_repeats(period: int, reports: dict[int, int]) -> float:
-    """Return the mean number of reports of the device behind a report, at least 1.
-
-    Args:
-        period: as for `relation`.
-        reports: number of reports of every window of the side, of one view.
-    """
+    """Return the mean number of reports of the device behind a report, at least 1."""
     windows = Counter(window % period for window in reports)
     total = sum(reports.values())
     if total == 0:

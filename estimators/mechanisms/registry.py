@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from calmstream.common.errors import PlanError
@@ -13,12 +14,27 @@ if TYPE_CHECKING:
     from calmstream.estimators.mechanisms.base import Mechanism
 
 GROUP = "calmstream.mechanisms"
-"""The group of entry points."""
+"""The group of entry points in which other packages state mechanisms."""
+
+_OURS = {
+    "bloom-rr": "papers.lopub.bloom_rr:BloomRR",
+    "grr": "mechanisms.grr:GRR",
+    "hadamard-coefficient": "mechanisms.coefficient:HadamardCoefficient",
+    "hadamard-response": "mechanisms.response:HadamardResponse",
+    "hadamard-sketch": "papers.cormode.sketch:HadamardSketch",
+    "olh": "mechanisms.olh:OLH",
+    "oue": "mechanisms.oue:OUE",
+    "product-grr": "papers.castell.product_grr:ProductGRR",
+    "subset-selection": "mechanisms.subset:SubsetSelection",
+    "sue": "mechanisms.sue:SUE",
+}
+"""Module and class of each mechanism of this package. They are no entry points, because an
+application on a device may be frozen without its packages' metadata."""
 
 
 def names() -> list[str]:
-    """Return the names of the mechanisms that installed packages state, ascending."""
-    return sorted(plugins.found(GROUP))
+    """Return the names of all mechanisms that are installed, ascending."""
+    return sorted(_OURS.keys() | plugins.found(GROUP).keys())
 
 
 def spec(mechanism: Mechanism) -> dict[str, Any]:
@@ -61,6 +77,11 @@ def build(document: Mapping[str, Any], epsilon: str) -> Mechanism:
 
 def _kind(name: object) -> type[Mechanism]:
     """Import a mechanism when it is first named: a device loads only those of its plans."""
+    if isinstance(name, str) and name in _OURS:
+        module, _, kind = _OURS[name].partition(":")
+        return cast(
+            "type[Mechanism]", getattr(import_module(f"calmstream.estimators.{module}"), kind)
+        )
     if not isinstance(name, str) or name not in plugins.found(GROUP):
         raise PlanError(f"unknown mechanism {name!r}; there are {', '.join(names())}")
     return cast("type[Mechanism]", plugins.load(GROUP, name))

@@ -55,14 +55,7 @@ def sign(epsilon: str) -> Mechanism:
 
 
 def choose(levels: Levels, precision: float, reports: float, epsilon: str) -> CoarseViews:
-    """Return the masks and the share of least expected error; no masks where signs gain nothing.
-
-    Args:
-        levels: the order of the labels.
-        precision: of a coefficient of the margin, inverse variance, from the tables without signs.
-        reports: the attribute's part of all reports, from which signs are taken.
-        epsilon: privacy loss of a report.
-    """
+    """Return the masks and the share of least expected error; no masks where signs gain nothing."""
     count = int(levels.ordered.sum())
     if count < LEAST_LEVELS:
         return NONE

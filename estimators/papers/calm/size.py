@@ -42,12 +42,6 @@ def noise_error(n: float, cardinalities: Sequence[int], epsilon: float, l: int) 
 
     It is ``min(4e, L - 2 + e) / (e - 1)² · L / l · d / n`` with e = exp(epsilon). L is the mean
     number of cells of a view (`mean_cells`); views with many labels have a larger error.
-
-    Args:
-        n: number of users.
-        cardinalities: number of labels of all d attributes.
-        epsilon: whole loss of one report.
-        l: number of attributes of a view.
     """
     e, cells = exp(epsilon), mean_cells(cardinalities, l)
     leading = min(4.0 * e, cells - 2.0 + e) / (e - 1.0) ** 2

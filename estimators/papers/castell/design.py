@@ -62,12 +62,6 @@ def choose_tables(
     number of reports, nearly every randomised record is new, and they would grow like the list of
     reports.
 
-    Args:
-        domain: attributes of a record.
-        k: size of the marginals to be answered.
-        parameters: may contain ``tables``, lists of attribute names or positions.
-        least: all tables of this size can be answered in any case.
-
     Raises:
         PlanError: ``tables`` is malformed, or more tables are needed than a plan can list.
     """
@@ -113,11 +107,6 @@ def _requested(domain: Domain, sets: tuple[Attributes, ...], least: int) -> Tabl
 
 def attribute_sets(what: str, value: object, domain: Domain) -> tuple[Attributes, ...]:
     """Read lists of attribute names or positions as sorted tuples of positions.
-
-    Args:
-        what: name of the parameter, for error messages.
-        value: the parameter, as it was decoded from JSON.
-        domain: attributes of a record.
 
     Raises:
         PlanError: the value is no such list, or names an unknown attribute.

@@ -21,10 +21,6 @@ M = TypeVar("M", bound="Mechanism")
 def only_mechanism(plan: Plan, kind: type[M]) -> M:
     """Return the mechanism of a plan whose method is defined for one kind of mechanism only.
 
-    Args:
-        plan: the plan; its method uses functions that only ``kind`` has.
-        kind: the registered class of mechanisms that the method is defined for.
-
     Raises:
         PlanError: the plan has several groups, or its mechanism is of another kind.
     """
@@ -36,11 +32,6 @@ def only_mechanism(plan: Plan, kind: type[M]) -> M:
 
 def fit_product(plan: Plan, tallies: Sequence[Tally], scheme: str) -> ProductModel:
     """Return the model of a plan with one group of devices that report whole records.
-
-    Args:
-        plan: the plan.
-        tallies: the counts of its only group.
-        scheme: a key of `PROCESSING`.
 
     Raises:
         PlanError: the plan has several groups, or another mechanism than the product mechanism.

@@ -360,11 +360,6 @@ def share_weight(epsilon: str, parts: int, of: int) -> int:
     For parts / of = power / divisor in lowest terms, it is the power of the rounded-down weight of
     ``epsilon / divisor``. Therefore the realised loss is at most epsilon · parts / of.
 
-    Args:
-        epsilon: decimal string of the whole loss.
-        parts: number of parts of epsilon that are spent.
-        of: number of parts into which epsilon is divided.
-
     Raises:
         PlanError: epsilon · parts / of is above 16.
     """

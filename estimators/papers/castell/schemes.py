@@ -116,11 +116,6 @@ def independent_error(moments: Sequence[float], cells: Sequence[int], n: int) ->
 
     It is ``prod(1 / r + (M - 1) / n) - prod(1 / r)``. The part that dependence between blocks
     causes depends on the data and is not included.
-
-    Args:
-        moments: the ``moment`` M of each block's channel.
-        cells: the number of values r of each block.
-        n: number of reports.
     """
     noisy = np.prod([1.0 / r + (m - 1.0) / n for m, r in zip(moments, cells, strict=True)])
     return float(noisy - np.prod([1.0 / r for r in cells]))
