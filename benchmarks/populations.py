@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.strangers.sets import SETS, neighbours, stranger
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.tables import Table, read_table, read_texts
+from calmstream.tables import RecordTable, read_table, read_texts
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
@@ -68,7 +68,7 @@ MANY_VALUES = 16
 
 
 @cache
-def population(dataset: str) -> Table:
+def population(dataset: str) -> RecordTable:
     """Return a data set by its name."""
     if dataset in SETS:
         return stranger(dataset)
@@ -80,21 +80,21 @@ def population(dataset: str) -> Table:
     table = read_table(DATA / name, columns=columns)
     if dataset == "taxi":
         source = np.load(DATA / name)["source"]
-        return Table(table.domain, table.codes[np.isin(source, TAXI_SOURCES)], {})
+        return RecordTable(table.domain, table.codes[np.isin(source, TAXI_SOURCES)], {})
     return merged(table) if dataset.endswith("3") else table
 
 
 @cache
-def first(dataset: str, d: int) -> Table | None:
+def first(dataset: str, d: int) -> RecordTable | None:
     """Return the first d attributes of a data set; None if it has fewer."""
     table = population(dataset)
     if len(table.domain) < d:
         return None
     domain = Domain(table.domain.attributes[:d])
-    return Table(domain, np.ascontiguousarray(table.codes[:, :d]), {})
+    return RecordTable(domain, np.ascontiguousarray(table.codes[:, :d]), {})
 
 
-def merged(table: Table) -> Table:
+def merged(table: RecordTable) -> RecordTable:
     """Keep the two most frequent labels of every attribute; merge all others into one label."""
     attributes, columns = [], []
     for j, attribute in enumerate(table.domain.attributes):
@@ -109,10 +109,10 @@ def merged(table: Table) -> Table:
         into[kept] = np.arange(CATEGORIES - 1)
         attributes.append(Attribute(attribute.name, (*labels, "(other)")))
         columns.append(into[codes])
-    return Table(Domain(tuple(attributes)), np.stack(columns, axis=1), {})
+    return RecordTable(Domain(tuple(attributes)), np.stack(columns, axis=1), {})
 
 
-def grouped(texts: Mapping[str, Sequence[str]]) -> Table:
+def grouped(texts: Mapping[str, Sequence[str]]) -> RecordTable:
     """Read columns of whole numbers; cut those of more than 16 values into at most 8 groups.
 
     The records, sorted by value, are divided into eight parts of equal size. A value belongs to the
@@ -131,4 +131,4 @@ def grouped(texts: Mapping[str, Sequence[str]]) -> Table:
             codes = into[codes]
         attributes.append(Attribute(name, tuple(labels)))
         columns.append(codes.astype(np.uint16))
-    return Table(Domain(tuple(attributes)), np.stack(columns, axis=1), {})
+    return RecordTable(Domain(tuple(attributes)), np.stack(columns, axis=1), {})

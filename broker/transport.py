@@ -22,8 +22,8 @@ from typing import Protocol
 from calmstream.broker.records import Chunk, Damage, Headers, Partition, Record
 
 __all__ = [
+    "AssignmentChanges",
     "Broker",
-    "Changes",
     "Chunk",
     "Damage",
     "Delivery",
@@ -179,7 +179,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class AssignmentChanges:
     """Changes of a group member's assignment since the last call.
 
     A partition that is both in ``gone`` and in ``added`` was taken away first and then
@@ -236,7 +236,7 @@ class GroupReader(Protocol):
         While the coordinator does not answer, polls return nothing, though other brokers answer.
         """
 
-    def take_changes(self) -> Changes:
+    def take_changes(self) -> AssignmentChanges:
         """Return the assignment changes since the last call. Never blocks."""
 
     def assignment(self) -> frozenset[Partition]:

@@ -30,7 +30,7 @@ from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.local_service import LocalService
-from calmstream.producer.simulation.produce import Summary, produce
+from calmstream.producer.simulation.produce import ProduceSummary, produce
 
 NAMESPACE = "demo"
 
@@ -54,7 +54,7 @@ PATIENCE_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DemoOutcome:
     """Result of the demo, which ``--json`` prints.
 
     Attributes:
@@ -160,7 +160,7 @@ class Demo:
         )
         self.codes = records[rows]
         self.plan = draw_plan(domain, reports, method)
-        self.sent = Summary(reports)
+        self.sent = ProduceSummary(reports)
         self._service = LocalService(self.plan, broker, NAMESPACE)
         self._watchdog = Watchdog(WINDOWS * WINDOW_SECONDS, PATIENCE_SECONDS)
 
@@ -198,7 +198,7 @@ class Demo:
         if summary.error is not None:
             raise summary.error
 
-    def _note(self, summary: Summary) -> None:
+    def _note(self, summary: ProduceSummary) -> None:
         if summary.sent > self.sent.sent:
             self._watchdog.progress()
         self.sent = summary
@@ -236,7 +236,7 @@ class Watchdog:
         raise FatalError(f"the demo made no progress for {self._patience:g} s")
 
 
-def summarise(demo: Demo, last: Snapshot, snapshots: int, seconds: float) -> Outcome:
+def summarise(demo: Demo, last: Snapshot, snapshots: int, seconds: float) -> DemoOutcome:
     """Compare the last running total with the true tables of the devices.
 
     Args:
@@ -254,7 +254,7 @@ def summarise(demo: Demo, last: Snapshot, snapshots: int, seconds: float) -> Out
         errors.append(sse(table, truth))
         distances.append(total_variation(table, truth))
         baseline.append(sse(np.full(len(truth), 1 / len(truth)), truth))
-    return Outcome(
+    return DemoOutcome(
         reports=len(demo.codes),
         accepted=last.manifest.reports,
         rejected=sum(last.manifest.rejected.values()),

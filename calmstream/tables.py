@@ -29,7 +29,7 @@ MAX_DEFAULT_VALUES = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class RecordTable:
     """Records of a local file.
 
     Attributes:
@@ -62,7 +62,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     attributes: int | None = None,
     declared: Declared | None = None,
-) -> Table:
+) -> RecordTable:
     """Read a file; ``.npz`` by its name, anything else as CSV.
 
     Args:
@@ -155,7 +155,7 @@ def _csv_columns(path: Path, _: Domain | None, errors: str = "strict") -> dict[s
     return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
 
 
-def _first(table: Table, attributes: int) -> Table:
+def _first(table: RecordTable, attributes: int) -> RecordTable:
     """Return the table with its first columns only."""
     fields = list(dict.fromkeys(a.field for a in table.domain.attributes))
     if not 1 <= attributes <= len(fields):
@@ -165,7 +165,7 @@ def _first(table: Table, attributes: int) -> Table:
     return replace(table, domain=chosen, codes=codes)
 
 
-def _read_csv(path: Path, columns: Sequence[str] | None, declared: Declared) -> Table:
+def _read_csv(path: Path, columns: Sequence[str] | None, declared: Declared) -> RecordTable:
     """Read a CSV file and learn what is not declared of its domain."""
     header, rows = _rows(_text(path))
     if not rows:
@@ -197,7 +197,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None, declared: Declared) -> 
     own = {name: (Attribute(name, _labels(distinct[name])),) for name in learnt}
     domain = Domain(tuple(a for name in columns for a in {**own, **declared}[name]))
     codes = domain.encode({name: cells[name] for name in columns})
-    return Table(domain, codes, dropped, bool(learnt))
+    return RecordTable(domain, codes, dropped, bool(learnt))
 
 
 _OTHER_FILES = (
@@ -272,14 +272,14 @@ def _labels(values: set[str]) -> tuple[str, ...]:
     return tuple(sorted(values))
 
 
-def _read_bits(path: Path, columns: Sequence[str] | None, declared: Declared) -> Table:
+def _read_bits(path: Path, columns: Sequence[str] | None, declared: Declared) -> RecordTable:
     """Read an NPZ file; refuse declarations about its bits."""
     if declared:
         raise InvalidInput(f"{next(iter(declared))!r} is declared; a file of bits has no kinds")
     return _read_npz(path, columns)
 
 
-def _read_npz(path: Path, columns: Sequence[str] | None) -> Table:
+def _read_npz(path: Path, columns: Sequence[str] | None) -> RecordTable:
     """Read an NPZ file with one bit mask per record, and optional names of the bits."""
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -309,4 +309,4 @@ def _read_npz(path: Path, columns: Sequence[str] | None) -> Table:
     codes = np.empty((len(records), len(chosen)), np.uint16)
     for j, name in enumerate(chosen):
         codes[:, j] = (records >> order[name]) & 1
-    return Table(domain, codes, {})
+    return RecordTable(domain, codes, {})

@@ -36,7 +36,7 @@ from calmstream.estimators.domain import Attribute, Codes, Domain
 from calmstream.estimators.marginal import Marginal, inside
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
-from calmstream.estimators.plan.pilots import Pooled
+from calmstream.estimators.plan.pilots import PooledPilots
 from calmstream.estimators.plan.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
@@ -118,7 +118,7 @@ def measure(dataset: str, epsilon: str, users: int, repeat: int, *, shuffled: bo
         own, plan, tallies = _own(domain, codes, asked, epsilon, repeat)
         found |= {f"{name} {k}": v for k, v in own.items()}
     if shuffled:
-        same = Pooled(plain(domain), 2, plan.groups, plan.mechanisms)
+        same = PooledPilots(plain(domain), 2, plan.groups, plan.mechanisms)
         errors = _errors(domain, codes, NoiseAwareModel(same, tallies), repeat)
         found |= {f"same {k}": v for k, v in errors.items()}
     count = len(NUMBERS[dataset])

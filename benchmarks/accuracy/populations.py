@@ -9,13 +9,13 @@ import numpy as np
 from benchmarks.populations import DATA, merged, population
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.evaluation.evaluate import draw_targets
-from calmstream.tables import Table
+from calmstream.tables import RecordTable
 
 NAMES = {"taxi": "taxi-pool"}
 """Other names of data sets: the report measures the trips of all source files as "taxi"."""
 
 
-def table(dataset: str) -> Table:
+def table(dataset: str) -> RecordTable:
     """Return a data set by the name that the report uses."""
     return population(NAMES.get(dataset, dataset))
 

@@ -41,7 +41,7 @@ from calmstream.estimators.papers.lopub.bloom_rr import BITS, HASHES, BloomRR
 from calmstream.estimators.papers.lopub.method import PENALTY, LoPubModel
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
-from calmstream.tables import Table, read_table
+from calmstream.tables import RecordTable, read_table
 
 RESULTS = ROOT / "benchmarks" / "results" / "castell.csv"
 SCHEMES = {
@@ -138,7 +138,7 @@ class Setting:
 
 
 @cache
-def table_of(dataset: str) -> Table:
+def table_of(dataset: str) -> RecordTable:
     """Return a data set: Adult, Nursery, or the first eight columns of the 1980 census."""
     if dataset == "adult":
         return read_table(DATA / "adult.csv.gz", columns=ADULT)

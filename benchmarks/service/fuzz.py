@@ -24,7 +24,7 @@ import time
 from collections import Counter
 
 from calmstream.broker.transport import Chunk, Partition, Record
-from calmstream.consumer.tally.folding.fold import Outcome, PartitionFold
+from calmstream.consumer.tally.folding.fold import PartitionFold, RecordOutcome
 from tests.support.attacks.fuzzing import messages, plan_of
 from tests.support.attacks.typed_mutants import cases, paths, random_mutant, verdict
 from tests.support.tally import fold_one
@@ -32,7 +32,7 @@ from tests.support.tally import fold_one
 CHUNK = 200
 """Number of messages that are folded at once."""
 
-Folded = tuple[Record, Outcome]
+Folded = tuple[Record, RecordOutcome]
 
 
 def compare(joined: PartitionFold, single: PartitionFold, folded: list[Folded]) -> None:

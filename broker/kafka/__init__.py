@@ -1,6 +1,6 @@
 """The protocols of `broker.transport`, implemented for Apache Kafka with kafka-python."""
 
 from calmstream.broker.kafka.broker import KafkaBroker, connect
-from calmstream.broker.kafka.limits import Limits
+from calmstream.broker.kafka.limits import KafkaLimits
 
-__all__ = ["KafkaBroker", "Limits", "connect"]
+__all__ = ["KafkaBroker", "KafkaLimits", "connect"]

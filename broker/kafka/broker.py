@@ -14,7 +14,7 @@ from calmstream.broker.kafka.client_repairs import repair_admin
 from calmstream.broker.kafka.client_repairs.client_version import check_client_version
 from calmstream.broker.kafka.client_repairs.failed_starts import close_failed_start
 from calmstream.broker.kafka.group_reader import KafkaGroupReader, new_member
-from calmstream.broker.kafka.limits import Limits, milliseconds
+from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
 from calmstream.broker.kafka.readers import KafkaReader, new_consumer
 from calmstream.broker.kafka.sink import KafkaSink
 from calmstream.broker.kafka.topics import KafkaTopics
@@ -43,7 +43,7 @@ def connect(bootstrap: str, security: Security | None = None, **limits: Any) -> 
     check_client_version()
     servers = _servers(bootstrap)
     try:
-        bounds = Limits(**limits)
+        bounds = KafkaLimits(**limits)
     except TypeError as error:
         raise InvalidInput(f"unknown limit among {', '.join(sorted(limits))}") from error
     settings = {
@@ -64,7 +64,7 @@ class KafkaBroker:
     are not.
     """
 
-    def __init__(self, bootstrap: str, settings: dict[str, Any], limits: Limits) -> None:
+    def __init__(self, bootstrap: str, settings: dict[str, Any], limits: KafkaLimits) -> None:
         self._bootstrap = bootstrap
         self._settings = settings
         self._limits = limits

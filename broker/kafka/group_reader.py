@@ -22,10 +22,10 @@ from calmstream.broker.kafka.assignor import QuickCooperativeAssignor
 from calmstream.broker.kafka.client_repairs import repair_member
 from calmstream.broker.kafka.client_repairs.missing_calls import is_joined, partition_state
 from calmstream.broker.kafka.client_repairs.stale_claims import forget_lost_partitions
-from calmstream.broker.kafka.limits import Limits, milliseconds
+from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
 from calmstream.broker.kafka.readers import DEFAULT_MAX_RECORDS, ConsumerBase, new_consumer
 from calmstream.broker.kafka.translate import translate, translated
-from calmstream.broker.transport import Changes, Chunk, Partition
+from calmstream.broker.transport import AssignmentChanges, Chunk, Partition
 from calmstream.common.errors import CalmstreamError, FatalError, MissingTopic, concerning
 
 _ASSIGNORS: Mapping[str, type] = {
@@ -40,7 +40,7 @@ _MAX_HEARTBEAT_SECONDS = 1.0
 
 
 def new_member(
-    settings: dict[str, Any], limits: Limits, group: str, member: str | None
+    settings: dict[str, Any], limits: KafkaLimits, group: str, member: str | None
 ) -> KafkaConsumer:
     """Return a consumer in a group."""
     heartbeat = min(limits.session_seconds / 3, _MAX_HEARTBEAT_SECONDS)
@@ -94,7 +94,7 @@ class KafkaGroupReader(ConsumerBase):
         """Return whether this is a member of its group and knows the coordinator."""
         return is_joined(self._consumer)
 
-    def take_changes(self) -> Changes:
+    def take_changes(self) -> AssignmentChanges:
         """Return the assignment changes since the last call."""
         return self._notes.take()
 
@@ -174,7 +174,7 @@ class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has
 
     def __init__(self, consumer: KafkaConsumer) -> None:
         self._consumer = consumer
-        self._changes = Changes()
+        self._changes = AssignmentChanges()
         self.without_position: set[Partition] = set()
 
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
@@ -202,9 +202,9 @@ class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has
         self.without_position -= gone
         self._changes = replace(before, lost=before.lost | gone, added=before.added - gone)
 
-    def take(self) -> Changes:
+    def take(self) -> AssignmentChanges:
         """Return the changes since the last call."""
-        changes, self._changes = self._changes, Changes()
+        changes, self._changes = self._changes, AssignmentChanges()
         return changes
 
 

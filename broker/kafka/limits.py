@@ -12,7 +12,7 @@ CODECS = (None, "gzip", "lz4", "snappy", "zstd")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class KafkaLimits:
     """Limits of the clients; times are in seconds, sizes in bytes.
 
     Attributes:

@@ -10,7 +10,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from calmstream.broker.kafka.client_repairs import repair_consumer
 from calmstream.broker.kafka.client_repairs.missing_calls import partition_state
-from calmstream.broker.kafka.limits import Limits, milliseconds
+from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
 from calmstream.broker.kafka.translate import translated
 from calmstream.broker.transport import Chunk, Partition, Record
 from calmstream.common.errors import FatalError, MissingTopic, concerning
@@ -25,7 +25,7 @@ _FETCH_BYTES = 4 << 20
 _PARTITION_FETCH_BYTES = 2 << 20
 
 
-def new_consumer(settings: dict[str, Any], limits: Limits, **more: Any) -> KafkaConsumer:
+def new_consumer(settings: dict[str, Any], limits: KafkaLimits, **more: Any) -> KafkaConsumer:
     """Return a consumer that does not commit, reset offsets or create topics by itself."""
     consumer = KafkaConsumer(
         **settings,

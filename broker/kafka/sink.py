@@ -12,7 +12,7 @@ from kafka import errors as kafka_errors
 from calmstream.broker.failed_delivery import FailedDelivery
 from calmstream.broker.kafka.client_repairs import RepairedProducer
 from calmstream.broker.kafka.client_repairs.missing_calls import announce_topics, force_close
-from calmstream.broker.kafka.limits import Limits, milliseconds
+from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
 from calmstream.broker.kafka.translate import translate, translated
 from calmstream.broker.transport import Headers
 from calmstream.common.errors import CalmstreamError, FatalError, MissingTopic, RecoverableError
@@ -48,7 +48,7 @@ class KafkaSink:
     def __init__(
         self,
         settings: dict[str, Any],
-        limits: Limits,
+        limits: KafkaLimits,
         find: Callable[[Collection[str]], Collection[str]],
     ) -> None:
         self._limits = limits

@@ -9,6 +9,6 @@ the same one, whatever libraries it has.
 
 from calmstream.broker.record_batches.as_chunk import as_chunk
 from calmstream.broker.record_batches.batch_header import CorruptBatch
-from calmstream.broker.record_batches.decode import Columns, Damaged, decode_batches
+from calmstream.broker.record_batches.decode import Damaged, RecordColumns, decode_batches
 
-__all__ = ["Columns", "CorruptBatch", "Damaged", "as_chunk", "decode_batches"]
+__all__ = ["CorruptBatch", "Damaged", "RecordColumns", "as_chunk", "decode_batches"]

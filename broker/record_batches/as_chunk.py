@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from calmstream.broker.record_batches.decode import Columns, Damaged
+from calmstream.broker.record_batches.decode import Damaged, RecordColumns
 from calmstream.broker.records import Chunk, Damage, Partition
 
 
-def as_chunk(partition: Partition, piece: Columns | Damaged) -> Chunk | None:
+def as_chunk(partition: Partition, piece: RecordColumns | Damaged) -> Chunk | None:
     """Return the records of a decoded piece of a log; None if it has no record."""
-    if isinstance(piece, Columns):
+    if isinstance(piece, RecordColumns):
         columns = (piece.offset, piece.timestamp, piece.append_time)
         spans = (piece.key, piece.value, piece.headers)
         return Chunk(partition, piece.data, *columns, *spans) if len(piece.offset) else None

@@ -65,7 +65,7 @@ class Damaged:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class RecordColumns:
     """n records in the order of the log, none of them below the offset that was requested.
 
     n is 0 if the batches contain no such record; then only ``next_offset`` is of use.
@@ -93,7 +93,7 @@ class Columns:
     leader_epoch: int
 
 
-def decode_batches(data: bytes, from_offset: int = 0) -> Iterator[Columns | Damaged]:
+def decode_batches(data: bytes, from_offset: int = 0) -> Iterator[RecordColumns | Damaged]:
     """Decode the bytes of one partition in a fetch response.
 
     Each batch is decoded completely before any of its records is yielded. Transaction markers are
@@ -152,7 +152,7 @@ def _damaged(batch: BatchHeader, data: bytes, why: str) -> Damaged:
     )
 
 
-def _decompressed(batch: BatchHeader, data: bytes, from_offset: int) -> Columns | Damaged:
+def _decompressed(batch: BatchHeader, data: bytes, from_offset: int) -> RecordColumns | Damaged:
     """Decode a compressed batch; it is never part of a run."""
     try:
         plain = decompress(batch.codec, memoryview(data)[batch.start + HEADER_BYTES : batch.end])
@@ -164,7 +164,7 @@ def _decompressed(batch: BatchHeader, data: bytes, from_offset: int) -> Columns 
     # A run of one batch gives one result. If that is a damaged batch, it is stated again with the
     # bytes as received, because the run contains only the decompressed records.
     (result,) = run.flush()
-    return result if isinstance(result, Columns) else _damaged(batch, data, result.why)
+    return result if isinstance(result, RecordColumns) else _damaged(batch, data, result.why)
 
 
 class _Run:
@@ -207,7 +207,7 @@ class _Run:
         self._ends += spans[1]
         return True
 
-    def flush(self) -> Iterator[Columns | Damaged]:
+    def flush(self) -> Iterator[RecordColumns | Damaged]:
         """Decode the run and clear it."""
         batches, sizes = self._batches, self._sizes
         if not batches:
@@ -273,7 +273,7 @@ class _Table:
         damaged[owner[bad]] = True
         return cls(data, batches, bounds, fields, first_offset[owner] + delta, damaged)
 
-    def columns(self, first: int, last: int, from_offset: int) -> Columns:
+    def columns(self, first: int, last: int, from_offset: int) -> RecordColumns:
         """Return the records of the batches ``first`` to ``last - 1``."""
         batches = self.batches[first:last]
         rows = slice(int(self.bounds[first]), int(self.bounds[last]))
@@ -289,7 +289,7 @@ class _Table:
         def spans(start: Integers, end: Integers) -> Integers:
             return np.stack([start[rows], end[rows]], axis=1)[kept]
 
-        return Columns(
+        return RecordColumns(
             self.data,
             self.offset[rows][kept],
             time[kept],

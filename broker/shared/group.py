@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from calmstream.broker.shared.queue import RecordQueue
-from calmstream.broker.transport import Changes, Chunk, GroupReader, Partition, Record
+from calmstream.broker.transport import AssignmentChanges, Chunk, GroupReader, Partition, Record
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
 
@@ -40,7 +40,7 @@ class GroupShare:
         self.topics: frozenset[str] = frozenset()
         self.attached = False
         self.owned: frozenset[Partition] = frozenset()
-        self.changes = Changes()
+        self.changes = AssignmentChanges()
         self.queue = RecordQueue()
         self.seeks: dict[Partition, int] = {}
         self.started: set[Partition] = set()
@@ -54,7 +54,7 @@ class GroupShare:
         with self._lock:
             self._forget()
             self.attached = True
-            self.changes = Changes(added=self.owned)
+            self.changes = AssignmentChanges(added=self.owned)
             self.error = None
 
     def subscribe(self, topics: Iterable[str]) -> None:
@@ -82,10 +82,10 @@ class GroupShare:
         """Return whether the common member is in its group and knows the coordinator."""
         return self._group.joined
 
-    def take_changes(self) -> Changes:
+    def take_changes(self) -> AssignmentChanges:
         """Return the assignment changes since the last call."""
         with self._lock:
-            changes, self.changes = self.changes, Changes()
+            changes, self.changes = self.changes, AssignmentChanges()
             return changes
 
     def assignment(self) -> frozenset[Partition]:
@@ -142,7 +142,7 @@ class GroupShare:
 
     # For the group, under its lock.
 
-    def apply(self, changes: Changes, owned: frozenset[Partition]) -> None:
+    def apply(self, changes: AssignmentChanges, owned: frozenset[Partition]) -> None:
         """Note a change of the assignment."""
         changed = changes.gone | changes.added
         self.owned = owned
@@ -154,7 +154,7 @@ class GroupShare:
         self.paused -= changed
         before = self.changes
         if self.attached:
-            self.changes = Changes(
+            self.changes = AssignmentChanges(
                 revoked=before.revoked | changes.revoked,
                 lost=before.lost | changes.lost,
                 added=(before.added - changes.gone) | changes.added,
@@ -177,7 +177,7 @@ class GroupShare:
         self.started.clear()
         self.paused.clear()
         self.commits.clear()
-        self.changes = Changes()
+        self.changes = AssignmentChanges()
 
     def _require(self, partition: Partition) -> None:
         if partition not in self.owned:
@@ -332,7 +332,9 @@ class SharedGroup:
         for share in self._shares:
             mine = _of(owned, share.topics)
             if mine != share.owned:
-                share.apply(Changes(revoked=share.owned - mine, added=mine - share.owned), mine)
+                share.apply(
+                    AssignmentChanges(revoked=share.owned - mine, added=mine - share.owned), mine
+                )
                 due.add(share)
         return due
 
@@ -376,7 +378,7 @@ class SharedGroup:
             mine = [_of(part, share.topics) for part in (changes.revoked, changes.lost)]
             added = _of(changes.added, share.topics)
             if any(mine) or added:
-                change = Changes(revoked=mine[0], lost=mine[1], added=added)
+                change = AssignmentChanges(revoked=mine[0], lost=mine[1], added=added)
                 share.apply(change, _of(owned, share.topics))
                 due.add(share)
         return due

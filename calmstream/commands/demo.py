@@ -23,7 +23,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
 from calmstream.consumer.runtime.service import configure_logging
 from calmstream.consumer.subscribe.subscribe import Snapshot, plan_names
-from calmstream.demo import NAMESPACE, Demo, K, Outcome, summarise
+from calmstream.demo import NAMESPACE, Demo, DemoOutcome, K, summarise
 from calmstream.pages.watch import render
 from calmstream.terminal import Console
 from calmstream.topics import ensure_topics
@@ -163,7 +163,7 @@ class _Screen:
         return Group(self._progress, self._table)
 
 
-def _conclusion(demo: Demo, outcome: Outcome) -> Grid:
+def _conclusion(demo: Demo, outcome: DemoOutcome) -> Grid:
     grid = Grid(title=f"all {outcome.windows} windows against the truth", show_header=False)
     ratio = outcome.uniform_sse / outcome.sse_mean
     for name, value in (
@@ -180,7 +180,7 @@ def _conclusion(demo: Demo, outcome: Outcome) -> Grid:
     return grid
 
 
-def _counted(demo: Demo, outcome: Outcome) -> str:
+def _counted(demo: Demo, outcome: DemoOutcome) -> str:
     text = f"{outcome.accepted:,} of {outcome.reports:,}"
     unsent = outcome.reports - demo.sent.sent
     return f"{text}; {unsent:,} not sent in time" if unsent > 0 else text

@@ -18,7 +18,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.evaluate import Result, evaluate
 from calmstream.planning.methods_page import note_of
-from calmstream.tables import Table, read_records, read_table
+from calmstream.tables import RecordTable, read_records, read_table
 from calmstream.terminal import Console
 
 MIN_WIDTH = 84
@@ -149,14 +149,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _table(args: argparse.Namespace) -> Table:
+def _table(args: argparse.Namespace) -> RecordTable:
     """Read the table; a data dictionary says what its attributes are."""
     if args.domain is None:
         return read_table(args.data, columns=args.columns, attributes=args.attributes)
     if args.columns or args.attributes:
         raise InvalidInput("--domain: the data dictionary names the columns; leave others out")
     domain = arguments.load_domain(args.domain)
-    return Table(domain, read_records(args.data, domain, SeededRandomness(args.seed)), {})
+    return RecordTable(domain, read_records(args.data, domain, SeededRandomness(args.seed)), {})
 
 
 def _write(results: Iterable[Result]) -> None:

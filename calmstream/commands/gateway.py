@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     if args.roots is None and not args.allow_unsigned:
         raise InvalidInput("--roots FILE says whose plans are offered; --allow-unsigned needs none")
     configure_logging(http.log_level)
-    registry, connection = new_registry(), Connection(args.bootstrap)
+    registry, connection = new_registry(), BrokerConnection(args.bootstrap)
     environment = Environment(
         spool=Path(args.spool),
         plans=Path(args.plans),
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-class Connection:
+class BrokerConnection:
     """The connection to the brokers, which is made when it is first needed, and made again."""
 
     def __init__(self, bootstrap: str) -> None:

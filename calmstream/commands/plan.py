@@ -20,7 +20,7 @@ from calmstream.planning import allowed_loss, declared, lineage, plan_options, p
 from calmstream.planning.lineage import Lineage
 from calmstream.planning.methods_page import ShowMethods
 from calmstream.planning.pilot import learn
-from calmstream.tables import Table, read_table
+from calmstream.tables import RecordTable, read_table
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -297,7 +297,7 @@ def _after_pilot(args: argparse.Namespace, domain: Domain) -> Inputs:
     return Inputs(users, result.parameters | args.parameters, follows)
 
 
-def _domain(args: argparse.Namespace) -> tuple[Domain, Table | None]:
+def _domain(args: argparse.Namespace) -> tuple[Domain, RecordTable | None]:
     """Return the domain, and the table from which it was learnt; None for a data dictionary."""
     kinds = declared.declared(args)
     if not args.data.endswith(".json"):

@@ -23,7 +23,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.producer.gateway.encoding import DEFAULT_SIZE
 from calmstream.producer.gateway.metrics import PRODUCER_METRICS, ProducerMetrics
-from calmstream.producer.simulation.produce import Summary, produce
+from calmstream.producer.simulation.produce import ProduceSummary, produce
 from calmstream.tables import read_records
 from calmstream.terminal import Console
 
@@ -128,7 +128,7 @@ def serve(registry: CollectorRegistry, host: str, port: int | None) -> ThreadSer
         raise InvalidInput(f"--http-port: {error}") from None
 
 
-def _conclude(summary: Summary) -> int:
+def _conclude(summary: ProduceSummary) -> int:
     console = Console(highlight=False, soft_wrap=True)
     console.print(
         f"{summary.sent:,} reports of {summary.devices:,} devices acknowledged in "

@@ -20,7 +20,7 @@ from calmstream.consumer.plans.folder import PlanFolder
 from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
 from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.consumer.sink.addresses import target_of
-from calmstream.consumer.sink.follower import SinkFollower, Totals
+from calmstream.consumer.sink.follower import SinkFollower, SinkTotals
 from calmstream.consumer.sink.metrics import sink_metrics
 from calmstream.consumer.sink.once import OnceForEach
 from calmstream.consumer.sink.target import Target
@@ -155,7 +155,7 @@ def _http(args: argparse.Namespace) -> HttpConfig:
     return load(HttpConfig, http_host=args.http_host, http_port=port, log_level=level)
 
 
-def _summary(done: Totals, target: str) -> None:
+def _summary(done: SinkTotals, target: str) -> None:
     print(  # noqa: T201 - this is the interface
         f"{target}: {done.stored:,} sets stored with {done.rows:,} rows; "
         f"{done.read - done.stored:,} skipped, stored before or outdated",

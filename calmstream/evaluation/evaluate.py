@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from calmstream.estimators.domain import Attributes, Codes
     from calmstream.estimators.methods.base import Method, Model
     from calmstream.estimators.plan import Plan
-    from calmstream.tables import Table
+    from calmstream.tables import RecordTable
 
 Floats = NDArray[np.float64]
 
@@ -94,7 +94,7 @@ class Result:
 
 
 def evaluate(
-    table: Table,
+    table: RecordTable,
     *,
     dataset: str,
     methods: Sequence[str],
@@ -156,7 +156,7 @@ class _Campaign:
     ``margins`` have the true tables of every repeat.
     """
 
-    table: Table
+    table: RecordTable
     dataset: str
     targets: tuple[Attributes, ...]
     ranges: RangeQuestions | None

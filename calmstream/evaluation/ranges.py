@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.analysis.summaries import Distribution, Levels, levels
+from calmstream.estimators.analysis.summaries import Distribution, SummaryLevels, levels
 from calmstream.estimators.domain import Attributes, Codes, Domain
 from calmstream.estimators.methods.base import Model
 
@@ -91,7 +91,9 @@ class RangeQuestions:
         return RangeErrors(float(np.mean(squares)), *np.mean(pairs, axis=0).tolist())
 
 
-def _margin_errors(own: Levels, estimate: Floats, truth: Floats) -> tuple[float, float, float]:
+def _margin_errors(
+    own: SummaryLevels, estimate: Floats, truth: Floats
+) -> tuple[float, float, float]:
     """Return the Wasserstein-1 distance, and the errors of mean and median."""
     found, true = _distribution(own, estimate), _distribution(own, truth)
     gap = np.cumsum(_ordered(own, estimate) - _ordered(own, truth))[:-1]
@@ -101,11 +103,11 @@ def _margin_errors(own: Levels, estimate: Floats, truth: Floats) -> tuple[float,
     return distance, mean, median
 
 
-def _distribution(own: Levels, shares: Floats) -> Distribution:
+def _distribution(own: SummaryLevels, shares: Floats) -> Distribution:
     return Distribution(own, shares, np.zeros((own.count, own.count)))
 
 
-def _ordered(own: Levels, shares: Floats) -> Floats:
+def _ordered(own: SummaryLevels, shares: Floats) -> Floats:
     inside = np.maximum(shares[: own.size], 0.0)
     total = float(inside.sum())
     uniform: Floats = np.full(own.size, 1.0 / own.size)

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from calmstream.consumer.read.changes import Changes
 from calmstream.consumer.read.history import Counted
-from calmstream.estimators.changes import TableChange
+from calmstream.estimators.changes import ComparedTable
 from calmstream.estimators.changes.compare import ALPHA
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.marginal import Z95
@@ -57,7 +57,7 @@ def _side(counted: Counted) -> str:
     return f"{counted.plan.name}-{counted.plan.digest[:8]}, {counted.windows}: {reports:,} reports"
 
 
-def _table(found: Changes, changed: list[TableChange]) -> Table:
+def _table(found: Changes, changed: list[ComparedTable]) -> Table:
     domain = found.after.plan.domain
     shown = Table(box=None, pad_edge=False)
     shown.add_column("changed", overflow="fold")
@@ -74,7 +74,7 @@ def _table(found: Changes, changed: list[TableChange]) -> Table:
     return shown
 
 
-def _largest(table: TableChange, domain: Domain) -> tuple[str, str, str]:
+def _largest(table: ComparedTable, domain: Domain) -> tuple[str, str, str]:
     """Return the cell with the largest change in standard errors, and its change."""
     if table.difference is None or table.stderr is None:
         return "", "", ""
@@ -85,7 +85,7 @@ def _largest(table: TableChange, domain: Domain) -> tuple[str, str, str]:
     return label, f"{100 * table.difference[cell]:+.2f}", f"{100 * Z95 * table.stderr[cell]:.2f}"
 
 
-def _kind(table: TableChange) -> str:
+def _kind(table: ComparedTable) -> str:
     if table.dependence is None:
         return "margin" if len(table.attributes) == 1 else "-"
     return "dependence" if table.dependence < _SMALL else "margins"
@@ -108,5 +108,5 @@ def _tables(count: int) -> str:
     return "1 table" if count == 1 else f"{count} tables"
 
 
-def _order(table: TableChange) -> tuple[float, int]:
+def _order(table: ComparedTable) -> tuple[float, int]:
     return (table.adjusted if table.adjusted is not None else 1.0, len(table.attributes))

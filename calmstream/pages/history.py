@@ -22,7 +22,7 @@ def sparkline(values: Sequence[float | None], scale: float) -> str:
     )
 
 
-class History:
+class HistoryLines:
     """The final snapshots of the latest windows, for lines through them."""
 
     def __init__(self) -> None:

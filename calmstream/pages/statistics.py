@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from calmstream.estimators.wire.snapshot import MarginalRecord
-from calmstream.estimators.wire.table_summary import Statistic, StatisticsRow, TableSummary
+from calmstream.estimators.wire.table_summary import Statistic, TableStatistics, TableSummary
 
 MAX_LINES = 12
 """Maximum number of labels of a given attribute that are shown."""
@@ -31,7 +31,7 @@ def _lines(one: TableSummary) -> Iterator[str]:
         yield f"the first {MAX_LINES} of {len(one.rows):,} labels"
 
 
-def _head(one: TableSummary, row: StatisticsRow) -> str:
+def _head(one: TableSummary, row: TableStatistics) -> str:
     name = " and ".join(one.attributes)
     if not one.given:
         return name

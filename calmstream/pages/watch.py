@@ -22,7 +22,7 @@ from calmstream.estimators.marginal import Z95
 from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord
 from calmstream.pages.conditional import conditional
 from calmstream.pages.exact_conditional import SnapshotWithProportions
-from calmstream.pages.history import History, sparkline
+from calmstream.pages.history import HistoryLines, sparkline
 from calmstream.pages.quiet import folded
 from calmstream.pages.statistics import statistics_lines
 from calmstream.terminal import Console
@@ -260,7 +260,7 @@ class Dashboard:
     def __init__(self, marginal: Sequence[str] | None = None, given: Sequence[str] = ()) -> None:
         self._marginal = marginal
         self._given = given
-        self._history = History()
+        self._history = HistoryLines()
         self._window: Snapshot | None = None
         self._total: Snapshot | None = None
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from calmstream.estimators.domain import Attributes, Domain
     from calmstream.estimators.methods.base import Design
     from calmstream.estimators.plan import Plan
-    from calmstream.tables import Table
+    from calmstream.tables import RecordTable
 
 NOISE_SHARE = 1 / 8
 """A published table always gets the flag ``noise`` if its expected squared error is larger than
@@ -86,7 +86,7 @@ def meaning(plan: Plan) -> str:
     return f"{note_of(plan.method).expected} calmstream evaluate measures the error."
 
 
-def warning(plan: Plan, design: Design, data: Table | None) -> str:
+def warning(plan: Plan, design: Design, data: RecordTable | None) -> str:
     """Return one line if an expected error is above that of the uniform table, else "".
 
     Without data the error of the uniform table is unknown. Then the limit is the error above which
@@ -110,7 +110,7 @@ def warning(plan: Plan, design: Design, data: Table | None) -> str:
     return f"The expected error exceeds {limit}; {listed}. {verdict} {_REMEDY}"
 
 
-def uniform_errors(data: Table, sizes: Iterable[int]) -> dict[int, float]:
+def uniform_errors(data: RecordTable, sizes: Iterable[int]) -> dict[int, float]:
     """Return the mean squared error of the uniform table by size of marginal.
 
     The mean is over an evenly spaced sample of marginals. It is computed from at most 65,536

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from calmstream.estimators.central.plan import CentralPlan
     from calmstream.estimators.methods.base import Design
     from calmstream.estimators.plan import Plan
-    from calmstream.tables import Table
+    from calmstream.tables import RecordTable
 
 RESTORE_BYTES_PER_SECOND = 20 << 20
 """Rate at which a worker restores state from its topic; a cautious value."""
@@ -68,7 +68,7 @@ def over(expires: int, now: float) -> list[str]:
     return [_OVER] if expires <= now else []
 
 
-def warnings(plan: Plan, design: Design, *, data: Table | None, now: float) -> list[str]:
+def warnings(plan: Plan, design: Design, *, data: RecordTable | None, now: float) -> list[str]:
     """Return what the author should consider before the plan is used, one line each."""
     lines = []
     if data is not None:

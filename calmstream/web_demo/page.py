@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from calmstream.common.errors import InvalidInput
-from calmstream.common.http.answer import Answer
-from calmstream.common.http.server import Request, ThreadServer
+from calmstream.common.http.answer import HttpReply
+from calmstream.common.http.server import ServerRequest, ThreadServer
 from calmstream.consumer.subscribe.subscribe import Snapshot
 
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css"}
@@ -43,16 +43,16 @@ class PageServer:
         """Stop serving."""
         self._server.close()
 
-    def _respond(self, request: Request) -> Answer:
+    def _respond(self, request: ServerRequest) -> HttpReply:
         status, media_type, body = self._content(request)
         headers = (
             (b"content-type", media_type.encode()),
             (b"cache-control", b"no-store"),
             (b"x-content-type-options", b"nosniff"),
         )
-        return Answer(status, body, headers)
+        return HttpReply(status, body, headers)
 
-    def _content(self, request: Request) -> tuple[int, str, bytes]:
+    def _content(self, request: ServerRequest) -> tuple[int, str, bytes]:
         path, port = request.path, self._server.port
         if request.header("host") not in {f"{HOST}:{port}", f"localhost:{port}"}:
             return 421, "text/plain", b"this server has another address\n"

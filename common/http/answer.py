@@ -16,7 +16,7 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ReplyKind:
     """What all problems of one reason have in common.
 
     Attributes:
@@ -35,7 +35,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpReply:
     """A complete answer; ``problem`` is the reason where it is not a success."""
 
     status: int
@@ -57,14 +57,14 @@ class Answer:
 
 
 def problem(
-    kinds: Mapping[Any, Kind],
+    kinds: Mapping[Any, ReplyKind],
     reason: str,
     detail: str = "",
     *,
     retry_after: int | None = None,
     headers: Headers = (),
     **members: Any,
-) -> Answer:
+) -> HttpReply:
     """Return the answer with a problem document; ``detail`` holds nothing of the request."""
     kind = kinds[reason]
     document = {
@@ -82,14 +82,14 @@ def problem(
         headers += ((b"retry-after", str(seconds).encode()),)
     if kind.closes:
         headers += ((b"connection", b"close"),)
-    return Answer(kind.status, orjson.dumps(document | members), headers, str(reason))
+    return HttpReply(kind.status, orjson.dumps(document | members), headers, str(reason))
 
 
 NOT_HTTP, HEAD_TOO_LARGE, TOO_LARGE, BUSY = "not_http", "head_too_large", "too_large", "busy"
-CONNECTION_KINDS: Mapping[str, Kind] = {
-    NOT_HTTP: Kind(400, "The request is not HTTP.", closes=True),
-    HEAD_TOO_LARGE: Kind(431, "The headers are too large.", closes=True),
-    TOO_LARGE: Kind(413, "The body is too large.", closes=True),
-    BUSY: Kind(503, "Too many requests are in progress.", 1, closes=True),
+CONNECTION_KINDS: Mapping[str, ReplyKind] = {
+    NOT_HTTP: ReplyKind(400, "The request is not HTTP.", closes=True),
+    HEAD_TOO_LARGE: ReplyKind(431, "The headers are too large.", closes=True),
+    TOO_LARGE: ReplyKind(413, "The body is too large.", closes=True),
+    BUSY: ReplyKind(503, "Too many requests are in progress.", 1, closes=True),
 }
 """Problems that a connection finds before any application sees the request."""

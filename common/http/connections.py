@@ -25,7 +25,7 @@ SWEEP_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """Limits of one server; sizes in bytes, times in seconds.
 
     Attributes:
@@ -56,7 +56,9 @@ class Connections:
         cut: connections that were closed because of a limit.
     """
 
-    def __init__(self, limits: Limits, refused: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self, limits: ConnectionLimits, refused: Callable[[str], None] = lambda _: None
+    ) -> None:
         self.limits = limits
         self.refused = refused
         self.cut = 0

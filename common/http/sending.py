@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from calmstream.common.http.answer import BUSY, CONNECTION_KINDS, Answer, problem
+from calmstream.common.http.answer import BUSY, CONNECTION_KINDS, HttpReply, problem
 from calmstream.common.http.shares import Share
 
 SLICE_BYTES = 64 << 10
@@ -93,7 +93,7 @@ class Sending:
             await self._send({"type": _BODY, "body": bytes(part), "more_body": more or not last})
 
 
-async def send_answer(send: Send, answer: Answer) -> None:
+async def send_answer(send: Send, answer: HttpReply) -> None:
     """Send a complete answer."""
     await send({"type": _START, "status": answer.status, "headers": answer.head()})
     await send({"type": _BODY, "body": answer.body})

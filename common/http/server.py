@@ -13,9 +13,9 @@ import structlog
 import uvicorn
 
 from calmstream.common.errors import FatalError
-from calmstream.common.http.answer import Answer
+from calmstream.common.http.answer import HttpReply
 from calmstream.common.http.connection import protocol_of
-from calmstream.common.http.connections import Connections, Limits
+from calmstream.common.http.connections import ConnectionLimits, Connections
 from calmstream.common.http.sending import send_answer
 
 _BACKLOG = 1024
@@ -101,7 +101,7 @@ class HttpServer:
         self._server.should_exit = True
 
 
-class Request:
+class ServerRequest:
     """A request without a body, as a :data:`Handler` sees it."""
 
     def __init__(self, method: str, path: str, headers: Mapping[bytes, bytes]) -> None:
@@ -113,7 +113,7 @@ class Request:
         return self._headers.get(name.encode(), b"").decode("latin-1")
 
 
-Handler = Callable[[Request], Answer]
+Handler = Callable[[ServerRequest], HttpReply]
 
 
 class ThreadServer:
@@ -123,7 +123,7 @@ class ThreadServer:
         self._handler = handler
         self._listening = listen(host, port, what)
         self.port: int = self._listening.getsockname()[1]
-        self._server = HttpServer(self._app, self._listening, Connections(Limits()))
+        self._server = HttpServer(self._app, self._listening, Connections(ConnectionLimits()))
         self._thread = threading.Thread(target=self._run, name="calmstream-http", daemon=True)
         self._thread.start()
 
@@ -138,12 +138,12 @@ class ThreadServer:
             runner.run(self._server.run())
 
     async def _app(self, scope: Any, _receive: Any, send: Any) -> None:
-        request = Request(scope["method"], scope["path"], dict(scope["headers"]))
+        request = ServerRequest(scope["method"], scope["path"], dict(scope["headers"]))
         try:
             answer = await asyncio.to_thread(self._handler, request)
         except Exception as error:  # noqa: BLE001 - one request's defect is not another's
             structlog.get_logger("calmstream.http").error("defect", **defect(error))
-            answer = Answer(500, b"defect\n", ((b"content-type", b"text/plain"),))
+            answer = HttpReply(500, b"defect\n", ((b"content-type", b"text/plain"),))
         await send_answer(send, answer)
 
 

@@ -19,7 +19,7 @@ from calmstream.estimators.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class PilotCounts:
     """The counts of all closed windows.
 
     Attributes:
@@ -37,7 +37,7 @@ class Counted:
         return sum(tally.reports for tally in self.tallies)
 
 
-def counted(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Counted:
+def counted(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> PilotCounts:
     """Return the counts of all closed windows. Reads once, joins no group and writes nothing.
 
     They are the running total of the newest final window, where it is kept.
@@ -52,7 +52,7 @@ def counted(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Coun
         topics.close()
 
 
-def _kept(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Counted | None:
+def _kept(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> PilotCounts | None:
     """Return the running total of the newest final window; None if it is not kept."""
     kept = KeptCounts(plan, broker, names, clock)
     try:
@@ -61,14 +61,14 @@ def _kept(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Counte
         if newest is None or not kept.kept(newest):
             return None
         _, total = kept.tallies(newest)
-        return None if total is None else Counted(tuple(total), newest + 1)
+        return None if total is None else PilotCounts(tuple(total), newest + 1)
     finally:
         kept.close()
 
 
 def _of_states(
     plan: Plan, broker: Broker, topics: Topics, names: TopicNames, clock: Clock
-) -> Counted:
+) -> PilotCounts:
     """Return the counts of all closed windows as workers keep them."""
     if names.state not in topics.describe([names.state]):
         raise FatalError(
@@ -88,4 +88,4 @@ def _of_states(
         tallies[group] = tallies[group] + state.total.tally
     complete = len(states) == len(plan.groups) * plan.partitions
     closed = 1 + min(state.closed_through for state in states.values()) if complete else 0
-    return Counted(tuple(tallies), closed)
+    return PilotCounts(tuple(tallies), closed)

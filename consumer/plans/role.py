@@ -16,9 +16,9 @@ from calmstream.consumer.metrics.registry import Metrics, plan_label
 from calmstream.consumer.plans.lanes import Lanes
 from calmstream.consumer.plans.served_plan import (
     IDLE_SECONDS,
+    PlanState,
     PlanWorker,
     ServedPlan,
-    State,
     described,
 )
 from calmstream.consumer.runtime.health import RoleHealth
@@ -136,7 +136,7 @@ class PlansRole:
         self.health.watched(self)
 
     @property
-    def states(self) -> dict[str, State]:
+    def states(self) -> dict[str, PlanState]:
         """What each plan does, by digest."""
         return {digest: entry.served.state for digest, entry in self._entries.items()}
 
@@ -221,9 +221,9 @@ class PlansRole:
 
     def _forget_gone(self, *, put_back: bool = True) -> None:
         for digest, entry in list(self._entries.items()):
-            if entry.served.state in (State.OVER, State.GONE):
+            if entry.served.state in (PlanState.OVER, PlanState.GONE):
                 entry.give_back()
-            if entry.served.state is State.GONE:
+            if entry.served.state is PlanState.GONE:
                 del self._entries[digest]
                 if put_back:
                     self._log.info("plan given back", plan=plan_label(entry.served.plan))
@@ -247,7 +247,7 @@ class PlansRole:
             ) from error
         was_well = not entry.served.reason
         entry.served.quarantine(error)
-        if entry.served.state is State.GONE and was_well:
+        if entry.served.state is PlanState.GONE and was_well:
             self._note_unfinished(entry.served.plan, described(error))
 
     def _note_unfinished(self, plan: Plan, reason: str) -> None:
@@ -319,12 +319,12 @@ class PlansRole:
         silences = []
         for entry in self._entries.values():
             served = entry.served
-            if served.state is State.WORKING:
+            if served.state is PlanState.WORKING:
                 silences.append(served.silent_seconds())
-            starting += served.state is State.WAITING
+            starting += served.state is PlanState.WAITING
             verdicts[plan_label(served.plan)] = served.verdict()
             if not entry.given_back:
-                entry.metrics.set(self._kind.quarantined, served.state is State.QUARANTINED)
+                entry.metrics.set(self._kind.quarantined, served.state is PlanState.QUARANTINED)
         self._silent_seconds = min(silences, default=0.0)
         self.health.note_plans(verdicts)
         if starting:

@@ -50,7 +50,7 @@ class PlanWorker(Protocol):
         """Return whether the plan needs no worker any more."""
 
 
-class State(Enum):
+class PlanState(Enum):
     """What a plan does."""
 
     WAITING = "waiting"
@@ -82,7 +82,7 @@ class ServedPlan:
         on_fault: Callable[[Plan, str, float], None],
     ) -> None:
         self.plan = plan
-        self.state = State.WAITING
+        self.state = PlanState.WAITING
         self.reason = ""
         self.stop = threading.Event()
         self._make = make
@@ -99,17 +99,17 @@ class ServedPlan:
     def wake(self) -> None:
         """Note that something has arrived for the plan; one that is due keeps its place."""
         self._woken = True
-        if self.state is State.WORKING:
+        if self.state is PlanState.WORKING:
             self._due_at = min(self._due_at, self._clock.monotonic())
 
     def leave(self) -> None:
         """Finish the worker's work, as soon as its present turn has ended."""
         self.stop.set()
-        if self.state not in (State.GONE, State.LEAVING):
+        if self.state not in (PlanState.GONE, PlanState.LEAVING):
             if self._worker is None and self._task is None:
-                self.state = State.GONE
+                self.state = PlanState.GONE
             else:
-                self.state = State.LEAVING
+                self.state = PlanState.LEAVING
             self._due_at = self._clock.monotonic()
 
     def due(self, now: float) -> bool:
@@ -136,11 +136,11 @@ class ServedPlan:
         self._task = None
         if self._ending:
             self._worker = None
-            over = State.OVER if task.error is None else State.WORKING
-            self.state = State.GONE if self.stop.is_set() else over
-        elif self.state is State.LEAVING and self._worker is None:
-            self.state = State.GONE
-        elif task.error is None and self.state is not State.LEAVING:
+            over = PlanState.OVER if task.error is None else PlanState.WORKING
+            self.state = PlanState.GONE if self.stop.is_set() else over
+        elif self.state is PlanState.LEAVING and self._worker is None:
+            self.state = PlanState.GONE
+        elif task.error is None and self.state is not PlanState.LEAVING:
             self._went_well(task.more)
         return task.error
 
@@ -150,15 +150,15 @@ class ServedPlan:
         if worker is not None:
             worker.abandon()
         now = self._clock.monotonic()
-        if self.state is State.LEAVING:
-            self.state = State.GONE
-        if self.state in (State.GONE, State.OVER):
+        if self.state is PlanState.LEAVING:
+            self.state = PlanState.GONE
+        if self.state in (PlanState.GONE, PlanState.OVER):
             return
-        if self.state is State.WORKING and now - self._working_since > STEADY_SECONDS:
+        if self.state is PlanState.WORKING and now - self._working_since > STEADY_SECONDS:
             self._pause = FIRST_PAUSE
         self.reason = described(error)
         self._on_fault(self.plan, self.reason, self._pause)
-        self.state, self._due_at = State.QUARANTINED, now + self._pause
+        self.state, self._due_at = PlanState.QUARANTINED, now + self._pause
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
     def abandon(self) -> None:
@@ -168,13 +168,13 @@ class ServedPlan:
 
     def verdict(self) -> Verdict:
         """Return whether the plan is served, in words."""
-        if self.state is State.QUARANTINED:
+        if self.state is PlanState.QUARANTINED:
             pause = max(self._due_at - self._clock.monotonic(), 0.0)
             return Verdict(False, f"quarantined: {self.reason} (next attempt in {pause:.0f} s)")
         worker = self._worker
-        if self.state is State.WORKING and worker is not None:
+        if self.state is PlanState.WORKING and worker is not None:
             return worker.verdict()
-        return Verdict(self.state is State.OVER, self.state.value)
+        return Verdict(self.state is PlanState.OVER, self.state.value)
 
     def silent_seconds(self) -> float:
         """Return the age of the worker's last answer from a broker while requests fail, or 0."""
@@ -182,11 +182,11 @@ class ServedPlan:
         return worker.silent_seconds() if worker is not None else 0.0
 
     def _call(self) -> Callable[[], bool] | None:
-        if self.state is State.LEAVING:
+        if self.state is PlanState.LEAVING:
             return self._finish
-        if self.state in (State.WAITING, State.QUARANTINED):
+        if self.state in (PlanState.WAITING, PlanState.QUARANTINED):
             return self._begin
-        return self._turn if self.state is State.WORKING else None
+        return self._turn if self.state is PlanState.WORKING else None
 
     def _begin(self) -> bool:
         self._worker = self._make(self.plan, self.stop)
@@ -204,11 +204,11 @@ class ServedPlan:
 
     def _went_well(self, more: bool) -> None:
         now = self._clock.monotonic()
-        if self.state is not State.WORKING:
-            self.state, self._working_since, self.reason = State.WORKING, now, ""
+        if self.state is not PlanState.WORKING:
+            self.state, self._working_since, self.reason = PlanState.WORKING, now, ""
         assert self._worker is not None
         if self._worker.over():
-            self.state = State.LEAVING
+            self.state = PlanState.LEAVING
             self._due_at = now
         else:
             self._due_at = now if more or self._woken else now + self._idle_seconds

@@ -27,7 +27,7 @@ Tallies = Sequence[Tally]
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierWindows:
     """What a final window is compared with.
 
     Attributes:
@@ -39,12 +39,12 @@ class Earlier:
     before: Tallies | None
 
 
-def earlier_of(final: Tallies, total: Tallies | None, previous: Tallies | None) -> Earlier:
+def earlier_of(final: Tallies, total: Tallies | None, previous: Tallies | None) -> EarlierWindows:
     """Return what a final is compared with, from its own total and the window before."""
     if total is None:
-        return Earlier(previous, None)
+        return EarlierWindows(previous, None)
     pairs = zip(total, final, strict=True)
-    return Earlier(previous, [Tally(a.n - b.n, a.counts - b.counts) for a, b in pairs])
+    return EarlierWindows(previous, [Tally(a.n - b.n, a.counts - b.counts) for a, b in pairs])
 
 
 def try_changes(
@@ -76,7 +76,7 @@ def _decoded(plan: Plan, records: Mapping[int, bytes]) -> list[GroupCounts]:
     return [decode_counts(plan, records[group]) for group in sorted(records)]
 
 
-def changes_record(plan: Plan, final: MergedWindow, earlier: Earlier) -> tuple[bytes, bytes]:
+def changes_record(plan: Plan, final: MergedWindow, earlier: EarlierWindows) -> tuple[bytes, bytes]:
     """Return key and value of the record of tests of a final window.
 
     With the same counts the bytes are the same. Cost: two comparisons of all published tables.

@@ -20,8 +20,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from calmstream.common.clock import Clock
-from calmstream.common.http.answer import Answer
-from calmstream.common.http.server import Handler, Request
+from calmstream.common.http.answer import HttpReply
+from calmstream.common.http.server import Handler, ServerRequest
 
 DEFAULT_SILENCE_SECONDS = 60.0
 """A loop that has not run for this long is not alive; every round takes a few seconds at most."""
@@ -140,7 +140,7 @@ def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> Hand
         "/readyz": RoleHealth.readiness,
     }
 
-    def answer(request: Request) -> Answer:
+    def answer(request: ServerRequest) -> HttpReply:
         if request.path == "/metrics":
             encode, media_type = choose_encoder(request.header("accept"))
             return _answer(200, encode(registry), media_type)
@@ -156,9 +156,9 @@ def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> Hand
     return answer
 
 
-def _answer(status: int, body: bytes, media_type: str = "text/plain; charset=utf-8") -> Answer:
+def _answer(status: int, body: bytes, media_type: str = "text/plain; charset=utf-8") -> HttpReply:
     headers = ((b"content-type", media_type.encode()), (b"cache-control", b"no-store"))
-    return Answer(status, body, headers)
+    return HttpReply(status, body, headers)
 
 
 Verdicts = Mapping[str, tuple[Verdict, Mapping[str, Verdict]]]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from calmstream.consumer.serve.answers import Answers
 from calmstream.consumer.serve.events import Streams
-from calmstream.consumer.serve.guard import Observer
+from calmstream.consumer.serve.guard import RequestObserver
 from calmstream.consumer.serve.page_files import PageFiles
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused
@@ -22,7 +22,7 @@ class Context:
         plans: ServedPlans,
         settings: ServeSettings,
         page: PageFiles,
-        observer: Observer,
+        observer: RequestObserver,
     ) -> None:
         self._plans = plans
         self.settings = settings

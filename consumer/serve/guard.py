@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from typing import Any, Protocol
 
 from calmstream.common.errors import InvalidInput
-from calmstream.common.http.answer import Answer
+from calmstream.common.http.answer import HttpReply
 from calmstream.common.http.sending import Send, send_answer
 from calmstream.consumer.serve.problems import Problem, answer_to
 
@@ -44,7 +44,7 @@ _HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+")
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
-class Observer(Protocol):
+class RequestObserver(Protocol):
     """Receives what became of requests, never anything of the client."""
 
     def answered(self) -> None:
@@ -64,7 +64,7 @@ class Guard:
         hosts: Iterable[str],
         origins: Iterable[str],
         token: str | None,
-        observer: Observer,
+        observer: RequestObserver,
         failed: Callable[[BaseException], None],
     ) -> None:
         self._app = app
@@ -168,7 +168,7 @@ class _Completing:
 
     async def preflight(self) -> None:
         """Answer the question of a browser whether a page may ask."""
-        await send_answer(self, Answer(204, headers=_CORS))
+        await send_answer(self, HttpReply(204, headers=_CORS))
 
 
 def _without_port(host: str) -> str:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from calmstream.common.errors import CalmstreamError, DomainError, InvalidInput, RecoverableError
 from calmstream.common.http import answer
-from calmstream.common.http.answer import CONNECTION_KINDS, Answer, Kind
+from calmstream.common.http.answer import CONNECTION_KINDS, HttpReply, ReplyKind
 from calmstream.consumer.read.refusals import NoReports, NotFinal, NotKept, Withheld
 
 
@@ -40,35 +40,35 @@ class Problem(StrEnum):
     STOPPING = "stopping"
 
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, ReplyKind] = {
     Problem.NOT_HTTP: CONNECTION_KINDS[Problem.NOT_HTTP],
-    Problem.MALFORMED: Kind(400, "The question is malformed."),
-    Problem.UNAUTHORIZED: Kind(
+    Problem.MALFORMED: ReplyKind(400, "The question is malformed."),
+    Problem.UNAUTHORIZED: ReplyKind(
         401, "The token is missing or wrong.", headers=((b"www-authenticate", b"Bearer"),)
     ),
-    Problem.WITHHELD: Kind(403, "The plan withholds this table."),
-    Problem.ORIGIN: Kind(403, "Pages of this origin may not ask."),
-    Problem.NOT_FOUND: Kind(404, "There is nothing at this address."),
-    Problem.UNKNOWN_PLAN: Kind(404, "This server has no such plan."),
-    Problem.NOT_FINAL: Kind(404, "The window is not final."),
-    Problem.NO_REPORTS: Kind(404, "There are no reports."),
-    Problem.METHOD: Kind(
+    Problem.WITHHELD: ReplyKind(403, "The plan withholds this table."),
+    Problem.ORIGIN: ReplyKind(403, "Pages of this origin may not ask."),
+    Problem.NOT_FOUND: ReplyKind(404, "There is nothing at this address."),
+    Problem.UNKNOWN_PLAN: ReplyKind(404, "This server has no such plan."),
+    Problem.NOT_FINAL: ReplyKind(404, "The window is not final."),
+    Problem.NO_REPORTS: ReplyKind(404, "There are no reports."),
+    Problem.METHOD: ReplyKind(
         405, "This server only answers GET and HEAD.", headers=((b"allow", b"GET, HEAD"),)
     ),
-    Problem.NOT_ACCEPTABLE: Kind(406, "No such format."),
-    Problem.NOT_KEPT: Kind(410, "The counts of a window are not kept."),
-    Problem.RETIRED: Kind(410, "The plan was retired and its results deleted."),
-    Problem.TOO_LARGE: Kind(413, "The table or the body is too large.", closes=True),
-    Problem.HOST: Kind(421, "This server has another name."),
-    Problem.REFUSED: Kind(422, "The question cannot be answered."),
+    Problem.NOT_ACCEPTABLE: ReplyKind(406, "No such format."),
+    Problem.NOT_KEPT: ReplyKind(410, "The counts of a window are not kept."),
+    Problem.RETIRED: ReplyKind(410, "The plan was retired and its results deleted."),
+    Problem.TOO_LARGE: ReplyKind(413, "The table or the body is too large.", closes=True),
+    Problem.HOST: ReplyKind(421, "This server has another name."),
+    Problem.REFUSED: ReplyKind(422, "The question cannot be answered."),
     Problem.HEAD_TOO_LARGE: CONNECTION_KINDS[Problem.HEAD_TOO_LARGE],
-    Problem.INTERNAL: Kind(500, "The server has a defect."),
+    Problem.INTERNAL: ReplyKind(500, "The server has a defect."),
     Problem.BUSY: CONNECTION_KINDS[Problem.BUSY],
-    Problem.SLOW: Kind(503, "The answer is still being computed.", 2),
-    Problem.STARTING: Kind(503, "The results are still being read.", 2),
-    Problem.UNAVAILABLE: Kind(503, "The broker does not answer.", 5),
-    Problem.UNREADABLE: Kind(503, "The results cannot be read.", 30),
-    Problem.STOPPING: Kind(503, "The server is stopping.", 5),
+    Problem.SLOW: ReplyKind(503, "The answer is still being computed.", 2),
+    Problem.STARTING: ReplyKind(503, "The results are still being read.", 2),
+    Problem.UNAVAILABLE: ReplyKind(503, "The broker does not answer.", 5),
+    Problem.UNREADABLE: ReplyKind(503, "The results cannot be read.", 30),
+    Problem.STOPPING: ReplyKind(503, "The server is stopping.", 5),
 }
 
 
@@ -96,6 +96,6 @@ def refusal(error: CalmstreamError) -> Refused:
     return Refused(kind or Problem.UNREADABLE, str(error))
 
 
-def answer_to(problem: Problem, detail: str = "") -> Answer:
+def answer_to(problem: Problem, detail: str = "") -> HttpReply:
     """Return the answer with the problem document."""
     return answer.problem(KINDS, problem, detail)

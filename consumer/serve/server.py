@@ -11,7 +11,7 @@ import structlog
 
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
-from calmstream.common.http.connections import Connections, Limits
+from calmstream.common.http.connections import ConnectionLimits, Connections
 from calmstream.common.http.server import HttpServer, anywhere, as_host, defect, listen
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.runtime.health import RoleHealth
@@ -88,7 +88,7 @@ class ResultsServer:
             observer=metrics,
             failed=self._note,
         )
-        limits = Limits(
+        limits = ConnectionLimits(
             connections=settings.max_connections,
             requests=settings.max_requests,
             sending_bytes=settings.sending_bytes,

@@ -26,7 +26,7 @@ _LONGEST_PAUSE_SECONDS = 30.0
 
 
 @dataclass
-class Totals:
+class SinkTotals:
     """What a sink has done.
 
     Attributes:
@@ -74,7 +74,7 @@ class SinkFollower:
         batch_rows: int = BATCH_ROWS,
     ) -> None:
         self.health = RoleHealth(self.name, clock)
-        self.totals = Totals()
+        self.totals = SinkTotals()
         self._plan = plan
         self._broker = broker
         self._names = names

@@ -9,7 +9,7 @@ from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, RecoverableError
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.runtime.health import RoleHealth
-from calmstream.consumer.sink.follower import SinkFollower, Totals
+from calmstream.consumer.sink.follower import SinkFollower, SinkTotals
 from calmstream.estimators.plan import Plan
 
 
@@ -31,7 +31,7 @@ class OnceForEach:
         self, plans: Iterable[Plan], follower: Callable[[Plan], SinkFollower], clock: Clock
     ) -> None:
         self.health = RoleHealth(self.name, clock)
-        self.totals = Totals()
+        self.totals = SinkTotals()
         self.failed: dict[str, str] = {}
         self._plans = sorted(plans, key=lambda plan: (plan.name, plan.digest))
         self._follower = follower
@@ -53,7 +53,7 @@ class OnceForEach:
                 self._add(follower.totals)
         self.totals.at_end = not stop.is_set()
 
-    def _add(self, done: Totals) -> None:
+    def _add(self, done: SinkTotals) -> None:
         self.totals.read += done.read
         self.totals.stored += done.stored
         self.totals.rows += done.rows

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from calmstream.estimators import methods
 from calmstream.estimators.methods.shared.coefficient_model import CoefficientMethod, precision
-from calmstream.estimators.methods.shared.coefficients import Evidence, Recovery, Structure
+from calmstream.estimators.methods.shared.coefficients import Recovery, Structure, ViewEvidence
 from calmstream.estimators.methods.shared.pooled_variance import (
     agreement_weights,
     interaction_mass,
@@ -275,7 +275,7 @@ class _Coefficients:
                 yield _Part(view, row, np.ones(len(row)))
 
 
-def _no_evidence(_view: int) -> Evidence:
+def _no_evidence(_view: int) -> ViewEvidence:
     """Stand in for the estimates of views, which are not needed for weights."""
     raise AssertionError("weights do not depend on what was reported")
 

@@ -11,7 +11,7 @@ from calmstream.estimators.analysis.summary_rows import RANK, correlate, summari
 from calmstream.estimators.domain import Attribute, Attributes, Domain
 from calmstream.estimators.kinds import Choice, Number, Ordered
 from calmstream.estimators.methods.base import Model
-from calmstream.estimators.wire.table_summary import Statistic, StatisticsRow, TableSummary
+from calmstream.estimators.wire.table_summary import Statistic, TableStatistics, TableSummary
 
 MAX_CELLS = 1 << 10
 """Largest table with summaries: its covariance takes 8 MB, which a publisher can spare."""
@@ -63,7 +63,8 @@ def published_summaries(
             given=tuple(attribute.name for attribute in given),
             flags=flags,
             rows=tuple(
-                StatisticsRow(row.labels, tuple(map(_statistic, asked, row.values))) for row in rows
+                TableStatistics(row.labels, tuple(map(_statistic, asked, row.values)))
+                for row in rows
             ),
         ),
     )
@@ -76,7 +77,7 @@ def _correlation(
     if joint is None:
         return ()
     names = tuple(attribute.name for attribute in pair)
-    row = StatisticsRow((), (_statistic(RANK, correlate(joint, *pair)),))
+    row = TableStatistics((), (_statistic(RANK, correlate(joint, *pair)),))
     return (TableSummary(names, "", (), (), (row,)),)
 
 

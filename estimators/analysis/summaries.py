@@ -24,7 +24,7 @@ Z95 = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Levels:
+class SummaryLevels:
     """The ordered codes of an attribute.
 
     Attributes:
@@ -64,13 +64,13 @@ class Value:
     high: float
 
 
-def levels(attribute: Attribute) -> Levels:
+def levels(attribute: Attribute) -> SummaryLevels:
     """Return the ordered codes of an attribute; labels of a category count in their order."""
     kind = attribute.kind
     if isinstance(kind, Number):
-        return Levels(kind.unit, kind.positions, kind.bounds, attribute.cardinality)
+        return SummaryLevels(kind.unit, kind.positions, kind.bounds, attribute.cardinality)
     index = np.arange(attribute.cardinality, dtype=np.float64)
-    return Levels("", index, np.stack([index, index], axis=1), attribute.cardinality)
+    return SummaryLevels("", index, np.stack([index, index], axis=1), attribute.cardinality)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class Distribution:
         InvalidInput: shapes that do not fit.
     """
 
-    levels: Levels
+    levels: SummaryLevels
     shares: Floats
     covariance: Floats
 

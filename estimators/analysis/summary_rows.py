@@ -19,7 +19,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators.analysis.grouped import GroupedTable
 from calmstream.estimators.analysis.grouping import of_labels
 from calmstream.estimators.analysis.rank_correlation import rank_correlation
-from calmstream.estimators.analysis.summaries import Distribution, Levels, Value, levels
+from calmstream.estimators.analysis.summaries import Distribution, SummaryLevels, Value, levels
 from calmstream.estimators.domain import Attribute
 from calmstream.estimators.kinds import Choice, Number
 
@@ -94,7 +94,7 @@ def check(attribute: Attribute, statistics: Sequence[str]) -> None:
         _statistic(attribute, own, text)
 
 
-def _levels(attribute: Attribute, statistics: Sequence[str]) -> Levels:
+def _levels(attribute: Attribute, statistics: Sequence[str]) -> SummaryLevels:
     if isinstance(attribute.kind, Choice) and not all(s.startswith(_SHARE) for s in statistics):
         raise InvalidInput(f"summary: {attribute.name!r} is an option: ask for share:yes")
     return levels(attribute)
@@ -112,7 +112,7 @@ def _covariance(joint: GroupedTable) -> Floats:
 class _Statistic:
     """One statistic, ready to be computed."""
 
-    def __init__(self, text: str, own: Levels, members: Floats | None, share: float) -> None:
+    def __init__(self, text: str, own: SummaryLevels, members: Floats | None, share: float) -> None:
         self._text, self._own, self._members, self._share = text, own, members, share
 
     def __call__(self, found: Distribution) -> Value:
@@ -127,7 +127,7 @@ class _Statistic:
         return Value(mean.value, mean.stderr, low_end, max(min(high.high, most), mean.value))
 
 
-def _statistic(attribute: Attribute, own: Levels, text: str) -> _Statistic:
+def _statistic(attribute: Attribute, own: SummaryLevels, text: str) -> _Statistic:
     if text == "mean":
         return _Statistic(text, own, None, 0.0)
     if text == "median":

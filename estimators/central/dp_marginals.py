@@ -48,7 +48,7 @@ Alive = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ReleaseSettings:
     """The parameters that the paper leaves to the user.
 
     Attributes:
@@ -143,7 +143,7 @@ def working_bytes(records: Records, levels: int) -> int:
 def release(
     records: Records,
     allocation: Allocation,
-    settings: Settings,
+    settings: ReleaseSettings,
     randomness: Randomness,
     alive: Alive = lambda: None,
 ) -> Release:
@@ -198,7 +198,7 @@ class _Extraction:
     """The steps of one level, with the parameters that all levels share."""
 
     allocation: Allocation
-    settings: Settings
+    settings: ReleaseSettings
     randomness: Randomness
     largest_limit: int
     alive: Alive

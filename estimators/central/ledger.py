@@ -31,7 +31,7 @@ class BudgetSpent(FatalError):  # noqa: N818 - it is a refusal, not a defect
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """One release.
 
     Attributes:
@@ -60,7 +60,7 @@ class Ledger:
     plan: str
     epsilon: str
     delta: str
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[LedgerEntry, ...] = ()
     topic: str = ""
 
     @property
@@ -106,7 +106,7 @@ class Ledger:
             raise BudgetSpent(
                 f"release {release} is refused: the privacy budget is spent ({self.summary()})"
             )
-        return replace(self, entries=(*self.entries, Entry(release, cost)))
+        return replace(self, entries=(*self.entries, LedgerEntry(release, cost)))
 
     def finish(self, release: str) -> Ledger:
         """Return the ledger with the release marked as published; its cost stays.
@@ -179,11 +179,11 @@ def read_ledger(raw: bytes) -> Ledger:
     return ledger
 
 
-def _entry(document: Any) -> Entry:
+def _entry(document: Any) -> LedgerEntry:
     cost = Spend(Fraction(document["rho"]), Fraction(document["delta"]))
     if cost.rho < 0 or cost.delta < 0 or not isinstance(document["published"], bool):
         raise ValueError("an entry is out of range")
-    return Entry(str(document["release"]), cost, document["published"])
+    return LedgerEntry(str(document["release"]), cost, document["published"])
 
 
 def _topic(document: dict[str, Any]) -> str:

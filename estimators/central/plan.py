@@ -18,7 +18,7 @@ import orjson
 from calmstream.common.errors import PlanError
 from calmstream.common.text import unseen
 from calmstream.estimators.central.accounting import Allocation, Spend, allocate, whole_budget
-from calmstream.estimators.central.dp_marginals import Settings
+from calmstream.estimators.central.dp_marginals import ReleaseSettings
 from calmstream.estimators.central.ledger import Ledger
 
 MODEL = "central"
@@ -123,9 +123,9 @@ class CentralPlan:
         self.allocation  # noqa: B018 - validates epsilon and delta
 
     @cached_property
-    def settings(self) -> Settings:
+    def settings(self) -> ReleaseSettings:
         """Q, eta and the alternative."""
-        return Settings(_ratio(self, "quantile"), _ratio(self, "spurious"), self.seen_only)
+        return ReleaseSettings(_ratio(self, "quantile"), _ratio(self, "spurious"), self.seen_only)
 
     @cached_property
     def sampled(self) -> Fraction:

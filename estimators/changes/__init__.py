@@ -9,7 +9,7 @@ what a view says about the interactions. ``fit``: generalised least squares over
 ``compare``: all tables of two sources. ``power``: the smallest shift that a test finds.
 """
 
-from calmstream.estimators.changes.compare import Comparison, TableChange, compare
+from calmstream.estimators.changes.compare import ComparedTable, Comparison, compare
 from calmstream.estimators.changes.source import Source, source
 
-__all__ = ["Comparison", "Source", "TableChange", "compare", "source"]
+__all__ = ["ComparedTable", "Comparison", "Source", "compare", "source"]

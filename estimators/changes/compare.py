@@ -32,7 +32,7 @@ Method = Literal["chi2", "bootstrap"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TableChange:
+class ComparedTable:
     """The result for one table.
 
     Attributes:
@@ -85,7 +85,7 @@ class Comparison:
         tables: in the order asked for.
     """
 
-    tables: tuple[TableChange, ...]
+    tables: tuple[ComparedTable, ...]
 
     @property
     def tested(self) -> int:
@@ -170,12 +170,12 @@ def benjamini_hochberg(values: Sequence[float | None]) -> list[float | None]:
     return out
 
 
-def _test(readings: Readings, target: Attributes) -> TableChange:
+def _test(readings: Readings, target: Attributes) -> ComparedTable:
     shape = readings.sides[0].domain.shape(target)
     cells = int(np.prod(shape))
     if cells > MAX_CELLS:
         reason = f"more than {MAX_CELLS:,} cells"
-        return TableChange(target, reason=reason)
+        return ComparedTable(target, reason=reason)
     sides, fits, left_out = _fits(readings, target, together=True)
     test = homogeneity(*fits)
     known = fits[0].known & fits[1].known
@@ -185,15 +185,15 @@ def _test(readings: Readings, target: Attributes) -> TableChange:
         if not known[own_positions(shape, axes)].all()
     )
     if not test.freedom:
-        return TableChange(target, uncovered=uncovered, left_out=left_out, reason=_why(left_out))
+        return ComparedTable(target, uncovered=uncovered, left_out=left_out, reason=_why(left_out))
     p, method = test.p, "chi2"
     uneven = bootstrap.needed([*sides[0], *sides[1]])
     if uneven and test.p < bootstrap.BODY:
         if not bootstrap.possible([*sides[0], *sides[1]]):
             reason = "too few reports for the chi-square distribution"
-            return TableChange(target, uncovered=uncovered, left_out=left_out, reason=reason)
+            return ComparedTable(target, uncovered=uncovered, left_out=left_out, reason=reason)
         p, method = _bootstrapped(target, test, fits, sides), "bootstrap"
-    return TableChange(
+    return ComparedTable(
         target, test.statistic, test.freedom, p, method=method,  # type: ignore[arg-type]
         uncovered=uncovered, left_out=left_out,
     )  # fmt: skip
@@ -226,7 +226,7 @@ def _bootstrapped(
     return bootstrap.p_value(test, fits, sides, theta, [*target, *seed])
 
 
-def _detailed(readings: Readings, table: TableChange) -> TableChange:
+def _detailed(readings: Readings, table: ComparedTable) -> ComparedTable:
     target = table.attributes
     shape = readings.sides[0].domain.shape(target)
     _, (first, second), _ = _fits(readings, target, together=False)

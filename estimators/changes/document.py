@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from calmstream.estimators.changes.basis import Floats
-from calmstream.estimators.changes.compare import TableChange
+from calmstream.estimators.changes.compare import ComparedTable
 from calmstream.estimators.domain import Attributes, Domain
 
 PARTIAL = "partial"
@@ -19,7 +19,7 @@ Modelled = tuple[Floats, Floats]
 
 
 def table_document(
-    change: TableChange,
+    change: ComparedTable,
     domain: Domain,
     flags: Sequence[str] = (),
     modelled: Modelled | None = None,
@@ -61,7 +61,7 @@ def _names(attributes: Attributes, domain: Domain) -> list[str]:
 
 
 def _differences(
-    change: TableChange, domain: Domain, modelled: Modelled | None
+    change: ComparedTable, domain: Domain, modelled: Modelled | None
 ) -> list[dict[str, Any]]:
     if change.difference is None or change.stderr is None:
         return []

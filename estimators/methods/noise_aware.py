@@ -19,7 +19,7 @@ from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views
 from calmstream.estimators.noise_aware.design import coarse_views
 from calmstream.estimators.noise_aware.design.allocation import (
-    Allocation,
+    ViewShares,
     allocate,
     describe,
     integer_shares,
@@ -126,7 +126,7 @@ class NoiseAware:
         }
 
 
-def _with_signs(found: Allocation, request: Request) -> tuple[list[View], list[float]]:
+def _with_signs(found: ViewShares, request: Request) -> tuple[list[View], list[float]]:
     """Return the views with those on signs of numbers' levels, and their shares.
 
     There are no signs where topics do not suffice for another mechanism.

@@ -59,7 +59,7 @@ class _Level:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Structure:
+class ConsistencyStructure:
     """The part of a family of views that does not depend on data; built by `structure`.
 
     Attributes:
@@ -95,7 +95,9 @@ class Structure:
 
 
 @lru_cache(maxsize=32)
-def structure(views: tuple[Attributes, ...], cardinalities: tuple[int, ...]) -> Structure:
+def structure(
+    views: tuple[Attributes, ...], cardinalities: tuple[int, ...]
+) -> ConsistencyStructure:
     """Return the index arrays for a family of views; they are cached.
 
     Args:
@@ -112,7 +114,7 @@ def structure(views: tuple[Attributes, ...], cardinalities: tuple[int, ...]) -> 
         sets = sorted(s for s in closed if len(s) == size)
         levels.append(_level(sets, [closed[s] for s in sets], views, cardinalities, offsets))
     widths = tuple((int(w), np.flatnonzero(sizes == w)) for w in np.unique(sizes))
-    return Structure(views, cardinalities, offsets, tuple(levels), widths)
+    return ConsistencyStructure(views, cardinalities, offsets, tuple(levels), widths)
 
 
 def _closed_sets(views: tuple[Attributes, ...]) -> dict[Attributes, list[int]]:
@@ -174,7 +176,9 @@ def projection(view: Attributes, attributes: Attributes, cardinalities: tuple[in
     return into
 
 
-def harmonise(shared: Structure, flat: Floats, precision: Floats) -> tuple[Floats, float]:
+def harmonise(
+    shared: ConsistencyStructure, flat: Floats, precision: Floats
+) -> tuple[Floats, float]:
     """Make tables consistent, with totals 1, by one pass of weighted least squares.
 
     Shared marginals become the weighted average of the views' marginals.
@@ -207,7 +211,7 @@ def harmonise(shared: Structure, flat: Floats, precision: Floats) -> tuple[Float
     return flat, gap
 
 
-def non_negative(shared: Structure, flat: Floats) -> Floats:
+def non_negative(shared: ConsistencyStructure, flat: Floats) -> Floats:
     """Return every table replaced by the nearest distribution (`simplex.project`)."""
     out = np.empty_like(flat)
     for rows in shared.rows():
@@ -215,7 +219,7 @@ def non_negative(shared: Structure, flat: Floats) -> Floats:
     return out
 
 
-def reconcile(shared: Structure, flat: Floats, precision: Floats) -> Floats:
+def reconcile(shared: ConsistencyStructure, flat: Floats, precision: Floats) -> Floats:
     """Return tables that agree, are non-negative and sum to 1, close to the given ones.
 
     `harmonise` and `non_negative` alternate until the largest difference is below ``TOLERANCE``,
@@ -243,7 +247,7 @@ def reconcile(shared: Structure, flat: Floats, precision: Floats) -> Floats:
     return _lift(shared, agreed)
 
 
-def _lift(shared: Structure, flat: Floats) -> Floats:
+def _lift(shared: ConsistencyStructure, flat: Floats) -> Floats:
     """Mix all tables with uniform tables until no cell is negative."""
     uniform = np.repeat(1.0 / np.diff(shared.offsets), np.diff(shared.offsets))
     below = np.minimum(flat, 0.0)

@@ -53,7 +53,7 @@ _SHORTEST_STEP = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fit:
+class LikelihoodFit:
     """A fitted table.
 
     Attributes:
@@ -73,7 +73,7 @@ def _mix(table: Floats, factors: Sequence[AxisChannel]) -> Floats:
     return out
 
 
-def expectation_maximisation(observed: Floats, factors: Sequence[AxisChannel]) -> Fit:
+def expectation_maximisation(observed: Floats, factors: Sequence[AxisChannel]) -> LikelihoodFit:
     """Iterate from the uniform table until no cell changes by more than 1e-5.
 
     For a small epsilon per attribute the first step changes no cell by more than that, so the
@@ -96,10 +96,10 @@ def expectation_maximisation(observed: Floats, factors: Sequence[AxisChannel]) -
         guess = updated
         if change < CHANGE:
             break
-    return Fit(guess, steps)
+    return LikelihoodFit(guess, steps)
 
 
-def barrier(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Fit:
+def barrier(observed: Floats, factors: Sequence[AxisChannel], n: int) -> LikelihoodFit:
     """Maximise the log-likelihood of the n reports, up to a certified difference of 0.01.
 
     If the unbiased inverse has no negative cell, it is the maximum. Otherwise Newton's method
@@ -116,11 +116,11 @@ def barrier(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Fit:
     """
     raw = unmix(observed, factors)
     if raw.min() >= 0.0:
-        return Fit(raw / raw.sum(), 0)
+        return LikelihoodFit(raw / raw.sum(), 0)
     return _central_path(observed, factors, n, 0.0)
 
 
-def discrepancy(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Fit:
+def discrepancy(observed: Floats, factors: Sequence[AxisChannel], n: int) -> LikelihoodFit:
     """Return the smoothest table that fits the reports about as well as the true table.
 
     The most likely table fits the noise too. The maxima of `barrier` for decreasing mu lead from
@@ -142,7 +142,9 @@ def discrepancy(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Fit
     return _central_path(observed, factors, n, freedom * (1.0 - 2.0 / (9.0 * freedom)) ** 3)
 
 
-def _central_path(observed: Floats, factors: Sequence[AxisChannel], n: int, deviance: float) -> Fit:
+def _central_path(
+    observed: Floats, factors: Sequence[AxisChannel], n: int, deviance: float
+) -> LikelihoodFit:
     """Follow the maxima for decreasing mu until the deviance is small enough or mu is minimal."""
     cells, shape = observed.size, observed.shape
     matrix = _mix(np.eye(cells).reshape(cells, *shape), _shifted(factors)).reshape(cells, cells)
@@ -159,7 +161,7 @@ def _central_path(observed: Floats, factors: Sequence[AxisChannel], n: int, devi
             if mu <= least or 2.0 * n * missing <= deviance:
                 break
             mu = max(mu * _SHRINK, least)
-    return Fit(table.reshape(shape), steps)
+    return LikelihoodFit(table.reshape(shape), steps)
 
 
 def _newton(table: Floats, seen: Floats, matrix: Floats, mu: float) -> tuple[Floats, float]:

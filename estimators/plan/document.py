@@ -14,7 +14,7 @@ import orjson
 from calmstream.common.errors import DomainError, PlanError
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan.group import Group, Guarantee
-from calmstream.estimators.plan.limits import Limits
+from calmstream.estimators.plan.limits import PlanLimits
 from calmstream.estimators.plan.plan import PLAN_VERSION, Plan
 from calmstream.estimators.view import View
 
@@ -124,7 +124,7 @@ def plan_of(
         parameters=method["parameters"],
         groups=groups,
         marginals=_each(fields["marginals"], "marginals", _integers),
-        limits=Limits(**limits),
+        limits=PlanLimits(**limits),
         **_optional(fields),
     )
     if plan.parameters != method["parameters"]:

@@ -33,7 +33,7 @@ BATCHES_HEADROOM = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PlanLimits:
     """Limits of a plan on batches.
 
     Attributes:
@@ -56,7 +56,7 @@ class Limits:
         return {"batch_reports": self.batch_reports, "batches": self.batches}
 
 
-def standard_limits(largest: int, partitions: int) -> Limits:
+def standard_limits(largest: int, partitions: int) -> PlanLimits:
     """Return the limits of a plan that states none; honest senders do not reach them.
 
     A batch may have a hundredth of the reports that the largest group expects in a window, but at
@@ -69,4 +69,4 @@ def standard_limits(largest: int, partitions: int) -> Limits:
     """
     reports = max(MIN_BATCH_REPORTS, min(largest // BATCH_SHARE, MAX_BATCH_REPORTS))
     batches = BATCHES_HEADROOM * -(-largest // partitions)
-    return Limits(reports, max(MIN_BATCHES, min(batches, MAX_BATCHES)))
+    return PlanLimits(reports, max(MIN_BATCHES, min(batches, MAX_BATCHES)))

@@ -51,7 +51,7 @@ class CollectionPlan(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Pooled:
+class PooledPilots:
     """Groups of several plans together; the attributes are those of `CollectionPlan`."""
 
     domain: Domain
@@ -158,9 +158,9 @@ def _check(group: Group, mechanism: Mechanism, domain: Domain, where: str) -> No
 
 def pool(
     plan: CollectionPlan, tallies: Sequence[Tally], earlier: Sequence[Earlier]
-) -> tuple[Pooled, list[Tally]]:
+) -> tuple[PooledPilots, list[Tally]]:
     """Return a plan's groups and tallies together with those of earlier plans."""
-    pooled = Pooled(
+    pooled = PooledPilots(
         plan.domain,
         plan.k,
         sum((one.groups for one in earlier), plan.groups),

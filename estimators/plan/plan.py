@@ -20,7 +20,7 @@ from calmstream.common.text import unseen
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.plan.group import Group, Guarantee
-from calmstream.estimators.plan.limits import Limits, standard_limits
+from calmstream.estimators.plan.limits import PlanLimits, standard_limits
 from calmstream.estimators.plan.numbers import MAX_INTEGER, exact_numbers
 from calmstream.estimators.plan.state_size import record_bytes
 from calmstream.estimators.randomness import parse_epsilon
@@ -137,7 +137,7 @@ class Plan:
     lineage_epsilon: str = ""
     analysis: bool = False
     version: int = PLAN_VERSION
-    limits: Limits | None = None
+    limits: PlanLimits | None = None
     on_suspicion: str = "flag"
     lineage_name: str = ""
     continues: tuple[str, ...] = ()

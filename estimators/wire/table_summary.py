@@ -37,7 +37,7 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True)
-class StatisticsRow:
+class TableStatistics:
     """The statistics within one combination of the given attributes.
 
     Attributes:
@@ -65,7 +65,7 @@ class TableSummary:
     unit: str
     given: tuple[str, ...]
     flags: tuple[str, ...]
-    rows: tuple[StatisticsRow, ...]
+    rows: tuple[TableStatistics, ...]
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-ready object; `read_summary` reads it."""
@@ -104,7 +104,7 @@ def read_summary(body: Mapping[str, Any]) -> TableSummary:
         given=tuple(body["given"]),
         flags=tuple(body["flags"]),
         rows=tuple(
-            StatisticsRow(tuple(row["labels"]), tuple(map(_statistic, row["statistics"])))
+            TableStatistics(tuple(row["labels"]), tuple(map(_statistic, row["statistics"])))
             for row in body["rows"]
         ),
     )

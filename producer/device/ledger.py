@@ -33,7 +33,7 @@ import numpy as np
 
 from calmstream.producer.device.history import Sent
 from calmstream.producer.device.policy import EXACT, Policy, Status, total
-from calmstream.producer.device.totals import Totals
+from calmstream.producer.device.totals import DeviceTotals
 
 if TYPE_CHECKING:
     from calmstream.estimators.plan import Plan
@@ -94,7 +94,7 @@ class DeviceState:
     secret: bytes = field(repr=False)
     lineages: Mapping[str, Entries] = field(default_factory=lambda: MappingProxyType({}))
     signed: Mapping[str, Entries] = field(default_factory=lambda: MappingProxyType({}))
-    totals: Totals = field(default_factory=Totals)
+    totals: DeviceTotals = field(default_factory=DeviceTotals)
     policy: Policy | None = None
     withdrawn: bool = False
     history: tuple[Sent, ...] = ()

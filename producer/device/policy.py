@@ -96,7 +96,7 @@ class Allotment:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PolicyLimits:
     """The limits that apply to one root: its allotment, or the remainder after all allotments.
 
     The losses of ``roots`` count, or of all but the ``excluded`` ones if that is None. ``span`` is
@@ -182,17 +182,17 @@ class Policy:
         return self.span_days * DAY
 
     @property
-    def overall(self) -> Limits:
+    def overall(self) -> PolicyLimits:
         """The limits on the sum over all roots."""
         ever = None if self.ever_epsilon is None else Decimal(self.ever_epsilon)
-        return Limits(None, frozenset(), Decimal(self.span_epsilon), ever)
+        return PolicyLimits(None, frozenset(), Decimal(self.span_epsilon), ever)
 
-    def limits(self, root: str) -> Limits:
+    def limits(self, root: str) -> PolicyLimits:
         """Return the limits of one root; the empty root stands for unsigned plans."""
         own = self.allotments.get(root)
         if own is not None:
             ever = None if own.ever_epsilon is None else Decimal(own.ever_epsilon)
-            return Limits(frozenset((root,)), frozenset(), Decimal(own.span_epsilon), ever)
+            return PolicyLimits(frozenset((root,)), frozenset(), Decimal(own.span_epsilon), ever)
         taken = self.allotments.values()
         span = EXACT.subtract(
             Decimal(self.span_epsilon), total([Decimal(a.span_epsilon) for a in taken])
@@ -201,7 +201,7 @@ class Policy:
         if self.ever_epsilon is not None:
             given = [Decimal(a.ever_epsilon) for a in taken if a.ever_epsilon is not None]
             ever = EXACT.subtract(Decimal(self.ever_epsilon), total(given))
-        return Limits(None, frozenset(self.allotments), span, ever)
+        return PolicyLimits(None, frozenset(self.allotments), span, ever)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of a device's store."""

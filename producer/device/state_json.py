@@ -15,7 +15,7 @@ from calmstream.producer.device.assignment import SECRET_BYTES
 from calmstream.producer.device.history import Sent
 from calmstream.producer.device.ledger import DeviceState, Entries, Spent
 from calmstream.producer.device.policy import Policy
-from calmstream.producer.device.totals import Recent, Totals
+from calmstream.producer.device.totals import DeviceTotals, Recent
 
 STORE_VERSION = 1
 
@@ -89,13 +89,13 @@ def _lineages(document: Mapping[str, Any]) -> dict[str, Entries]:
     }
 
 
-def _totals(document: Mapping[str, Any]) -> Totals:
+def _totals(document: Mapping[str, Any]) -> DeviceTotals:
     recent = tuple(
         Recent(_of(int, counts_from), _amount(epsilon), _of(str, root))
         for counts_from, epsilon, root in document["recent"]
     )
     spent_in_all = {root: _amount(text) for root, text in document["ever"].items()}
-    return Totals(_of(int, document["mark"]), recent, spent_in_all)
+    return DeviceTotals(_of(int, document["mark"]), recent, spent_in_all)
 
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from itertools import chain
 from types import MappingProxyType
 
 # EXACT is decimal arithmetic without rounding.
-from calmstream.producer.device.policy import EXACT, Limits, Policy, Status, total
+from calmstream.producer.device.policy import EXACT, Policy, PolicyLimits, Status, total
 
 MAX_RECENT = 4096
 """Maximum number of entries for reports. If there are more, the older ones are joined in pairs, so
@@ -56,7 +56,7 @@ class Remaining:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class DeviceTotals:
     """Sums over all lineages, of signed and unsigned plans.
 
     Attributes:
@@ -94,7 +94,7 @@ class Totals:
             return Status.EVER_EPSILON
         return Status.READY
 
-    def _left(self, limits: Limits, span_start: int) -> Remaining:
+    def _left(self, limits: PolicyLimits, span_start: int) -> Remaining:
         """Return what these limits leave, if the span begins at ``span_start`` (seconds)."""
         counted = [r for r in self.recent if r.counts_from > span_start and limits.apply_to(r.root)]
         span = EXACT.subtract(limits.span, total([Decimal(r.epsilon) for r in counted]))
@@ -105,7 +105,7 @@ class Totals:
 
     def add(
         self, window_end: int, epsilon: str, root: str, now: int, policy: Policy | None
-    ) -> Totals:
+    ) -> DeviceTotals:
         """Return the totals after one more report; without a policy no report expires."""
         mark = self.present(now)
         # Without a policy, the span begins before every possible time.
@@ -115,9 +115,9 @@ class Totals:
         kept.sort(key=lambda r: r.counts_from)
         sums = {root: "0"} | dict(self.spent_in_all)
         sums[root] = f"{EXACT.add(Decimal(sums[root]), Decimal(epsilon)):f}"
-        return Totals(mark, _joined(kept), MappingProxyType(sums))
+        return DeviceTotals(mark, _joined(kept), MappingProxyType(sums))
 
-    def restored(self) -> Totals:
+    def restored(self) -> DeviceTotals:
         """Return totals in which no loss has expired, for a policy whose span becomes longer.
 
         The times of expired losses are not known any more. These losses get the time of the mark,
@@ -130,7 +130,7 @@ class Totals:
             if rest:
                 dropped.append(Recent(self.mark, f"{rest:f}", root))
         recent = sorted(chain(self.recent, dropped), key=lambda r: r.counts_from)
-        return Totals(self.mark, tuple(recent), self.spent_in_all)
+        return DeviceTotals(self.mark, tuple(recent), self.spent_in_all)
 
 
 def _joined(recent: list[Recent]) -> tuple[Recent, ...]:

@@ -17,7 +17,7 @@ from calmstream.broker.transport import Delivery, Sink
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 from calmstream.producer.gateway.encoding import EncodedBatch
-from calmstream.producer.gateway.totals import Failure, Observer, Totals
+from calmstream.producer.gateway.totals import Failure, GatewayTotals, Observer
 
 POLL_SECONDS = 0.05
 """Longest wait for one delivery before the others are checked again."""
@@ -81,7 +81,7 @@ class BatchSender:
         self._budget = budget or Budget()
         self._expired = expired
         self._settled = settled
-        self.totals = Totals(observer)
+        self.totals = GatewayTotals(observer)
         self._clock = clock or SystemClock()
         self._batches: deque[InFlightBatch] = deque()
         self.fatal: FatalError | None = None

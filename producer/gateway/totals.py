@@ -45,7 +45,7 @@ class Observer(Protocol):
         """The number of unacknowledged batches has changed."""
 
 
-class Totals:
+class GatewayTotals:
     """An :class:`Observer` that counts and passes everything on. For one thread.
 
     A batch that failed may still be in the log, if only its acknowledgement was lost.

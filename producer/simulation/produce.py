@@ -41,7 +41,7 @@ SHOW_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class ProduceSummary:
     """State of a run: its progress, and at the end its result.
 
     Attributes:
@@ -75,7 +75,7 @@ class Summary:
     error: CalmstreamError | None = None
 
 
-Progress = Callable[[Summary], None]
+Progress = Callable[[ProduceSummary], None]
 """A function that receives the present state of a run."""
 
 
@@ -96,7 +96,7 @@ def produce(
     stop: threading.Event | None = None,
     clock: Clock | None = None,
     randomness: Randomness | None = None,
-) -> Summary:
+) -> ProduceSummary:
     """Let every row of ``codes`` report as one device, in real time.
 
     If the plan has not started, the run waits for its start. Under ``once`` the devices report one
@@ -197,7 +197,7 @@ class _Run:
         self._shown_at = -math.inf
         self._stopped_at = math.inf
         self._missing = 0
-        self.summary = Summary(len(population))
+        self.summary = ProduceSummary(len(population))
 
     def let_report(self, windows: int | None) -> None:
         """Let devices report, window after window."""
@@ -219,7 +219,7 @@ class _Run:
         over = self._going() and self._window() >= self._plan.windows
         self.summary = replace(self.summary, expired=over)
 
-    def finish(self) -> Summary:
+    def finish(self) -> ProduceSummary:
         """Wait for the batches in flight and return the summary."""
         while self._sender.in_flight:
             self._sender.step(POLL_SECONDS)

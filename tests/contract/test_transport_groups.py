@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from calmstream.broker.transport import Changes, GroupReader, Partition
+from calmstream.broker.transport import AssignmentChanges, GroupReader, Partition
 from calmstream.common.errors import FatalError
 from tests.contract.conftest import DEADLINE, Bench, until
 
@@ -16,13 +16,13 @@ class Member:
 
     def __init__(self, reader: GroupReader) -> None:
         self.reader = reader
-        self.changes: list[Changes] = []
+        self.changes: list[AssignmentChanges] = []
         self.values: list[bytes | None] = []
 
     def turn(self, timeout: float = 0.1) -> None:
         self.values += [record.value for record in self.reader.poll(timeout)]
         changes = self.reader.take_changes()
-        if changes != Changes():
+        if changes != AssignmentChanges():
             self.changes.append(changes)
         for partition in changes.added:
             self.reader.seek(partition, 0)
@@ -70,8 +70,8 @@ def test_a_lone_member_gets_all_partitions_paused(bench: Bench) -> None:
     assert reader.joined()
     added = _all(topic, 3)
     assert reader.assignment() == added
-    assert reader.take_changes() == Changes(added=added)
-    assert reader.take_changes() == Changes()
+    assert reader.take_changes() == AssignmentChanges(added=added)
+    assert reader.take_changes() == AssignmentChanges()
     assert [reader.poll(0.2) for _ in range(3)] == [[], [], []]
     one = Partition(topic, 1)
     with pytest.raises(FatalError, match=r"position"):

@@ -18,7 +18,7 @@ from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.plans.lanes import Inline
 from calmstream.consumer.plans.role import PlansRole
-from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, State
+from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, PlanState
 from calmstream.consumer.plans.timing import all_windows_closed_at
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker
@@ -366,7 +366,7 @@ class ManyScenario:
             return False
         tally, publisher = self.services[0].tally, self.services[0].publisher
         over = [*tally.states.values(), *publisher.states.values()]
-        return over == [State.OVER] * 2 * len(NAMES) and not tally._shared.group.owned
+        return over == [PlanState.OVER] * 2 * len(NAMES) and not tally._shared.group.owned
 
 
 def run(operations: list[Operation]) -> ManyScenario:

@@ -19,9 +19,9 @@ from calmstream.broker.records import Chunk, in_chunks
 from calmstream.broker.transport import Damage, Partition, Record
 from calmstream.common.errors import Reason
 from calmstream.consumer.tally.folding.admission import AdmissionControl
-from calmstream.consumer.tally.folding.fold import Outcome, PartitionFold
+from calmstream.consumer.tally.folding.fold import PartitionFold, RecordOutcome
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.limits import Limits
+from calmstream.estimators.plan.limits import PlanLimits
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.batch import HEAD_BYTES, TICK, Batch, encode_batch, form_of
 from calmstream.estimators.wire.state import encode_closed, encode_state
@@ -32,7 +32,7 @@ WHERE = Partition("reports", 0)
 PLAN = plan_of()
 PLANS = {
     "usual": PLAN,
-    "tight": replace(PLAN, limits=Limits(batch_reports=4, batches=12), grace=5, skew=3),
+    "tight": replace(PLAN, limits=PlanLimits(batch_reports=4, batches=12), grace=5, skew=3),
     "one window": replace(PLAN, expires=PLAN.start + PLAN.window, grace=0, skew=0),
 }
 GROUPS = range(len(PLAN.groups))
@@ -89,7 +89,7 @@ def cut(records: list[Record], dice: random.Random) -> Iterator[Chunk]:
         at += size
 
 
-def shown(outcome: Outcome, plan: Plan) -> tuple[object, ...]:
+def shown(outcome: RecordOutcome, plan: Plan) -> tuple[object, ...]:
     """Return everything that an outcome says, closed windows as the bytes that are written."""
     why = outcome.rejection
     return (
@@ -101,7 +101,7 @@ def shown(outcome: Outcome, plan: Plan) -> tuple[object, ...]:
     )
 
 
-def folded(fold: PartitionFold, chunk: Chunk) -> Iterator[Outcome]:
+def folded(fold: PartitionFold, chunk: Chunk) -> Iterator[RecordOutcome]:
     """Fold a chunk; yield the outcome of every record."""
     at = 0
     while at < len(chunk):
@@ -111,7 +111,7 @@ def folded(fold: PartitionFold, chunk: Chunk) -> Iterator[Outcome]:
         assert all(not one.closed or i == at for i, one in result.special.items())
         for i in range(at, result.stop):
             n, period = int(result.reports[i - at]), int(result.period[i - at])
-            plain = Outcome(reports=n, period=period if n else None)
+            plain = RecordOutcome(reports=n, period=period if n else None)
             special = result.special.get(i, plain)
             assert special.reports == n
             yield special

@@ -19,7 +19,7 @@ from calmstream.common.errors import Reason
 from calmstream.consumer.tally.folding.admission import AdmissionControl
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.limits import Limits
+from calmstream.estimators.plan.limits import PlanLimits
 from calmstream.estimators.wire.state import (
     PartitionState,
     decode_closed,
@@ -47,7 +47,7 @@ PLANS = (
     small_plan(grace=0, skew=0),
     small_plan(grace=25, skew=15, windows=6),
     small_plan(windows=1, grace=1, skew=30),
-    small_plan(grace=25, skew=15, windows=6, limits=Limits(batch_reports=2, batches=2)),
+    small_plan(grace=25, skew=15, windows=6, limits=PlanLimits(batch_reports=2, batches=2)),
 )
 
 

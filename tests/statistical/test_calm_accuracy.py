@@ -22,7 +22,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.planning import default_marginals
 from calmstream.evaluation.evaluate import Result, evaluate
 from calmstream.evaluation.population import collect, draw
-from calmstream.tables import Table, read_table
+from calmstream.tables import RecordTable, read_table
 from tests.support.plans import draft, mixed_domain
 
 ERROR_AT_02 = (0.016, 0.029)
@@ -37,16 +37,16 @@ table."""
 
 
 @cache
-def binary(shared: Path, name: str) -> Table:
+def binary(shared: Path, name: str) -> RecordTable:
     return read_table(shared / "data" / f"{name}.npz", attributes=16)
 
 
 @cache
-def adult(shared: Path) -> Table:
+def adult(shared: Path) -> RecordTable:
     return read_table(shared / "data" / "adult.csv.gz", columns=ADULT)
 
 
-def measured(table: Table, method: str, epsilons: list[str], tallies: str) -> list[Result]:
+def measured(table: RecordTable, method: str, epsilons: list[str], tallies: str) -> list[Result]:
     return list(
         evaluate(
             table,
@@ -63,7 +63,9 @@ def measured(table: Table, method: str, epsilons: list[str], tallies: str) -> li
     )
 
 
-def fit(plan: Plan, table: Table, users: int, seed: int) -> tuple[OverlappingTables, np.ndarray]:
+def fit(
+    plan: Plan, table: RecordTable, users: int, seed: int
+) -> tuple[OverlappingTables, np.ndarray]:
     codes = draw(table.codes, users, np.random.default_rng(seed))
     tallies = collect(plan, codes, np.random.SeedSequence(seed), exact=True)
     model = methods.get("calm").fit(plan, tallies)

@@ -27,7 +27,7 @@ from calmstream.estimators.papers.castell.product_grr import ProductGRR
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.population import collect
-from calmstream.tables import Table, read_table
+from calmstream.tables import RecordTable, read_table
 from tests.support.plans import draft
 
 SIGMAS = 5.0
@@ -41,17 +41,17 @@ PAIRS = {
 
 
 @cache
-def adult(shared: Path) -> Table:
+def adult(shared: Path) -> RecordTable:
     return read_table(shared / "data" / "adult.csv.gz", columns=ADULT)
 
 
-def mechanism(table: Table, epsilon: str, tables: tuple[Attributes, ...]) -> ProductGRR:
+def mechanism(table: RecordTable, epsilon: str, tables: tuple[Attributes, ...]) -> ProductGRR:
     single = tuple((i,) for i in range(len(table.domain)))
     request = Request(table.domain, epsilon, len(table.codes), 2)
     return product_group(request, single, tables)[1]
 
 
-def models(table: Table, m: ProductGRR, seed: int) -> dict[str, ProductModel]:
+def models(table: RecordTable, m: ProductGRR, seed: int) -> dict[str, ProductModel]:
     values = table.domain.cells(table.codes, range(len(table.domain)))
     counts = m.tally(m.perturb(values, SeededRandomness(seed)), None, 1)[0]
     n = len(table.codes)
@@ -61,7 +61,7 @@ def models(table: Table, m: ProductGRR, seed: int) -> dict[str, ProductModel]:
     }
 
 
-def truth(table: Table, attributes: Attributes) -> np.ndarray:
+def truth(table: RecordTable, attributes: Attributes) -> np.ndarray:
     return table.domain.histogram(table.codes, attributes) / len(table.codes)
 
 
@@ -153,7 +153,7 @@ def test_stated_errors_are_honest(shared: Path) -> None:
 
 
 def fitted_by(
-    method: str, table: Table, rows: np.ndarray, seed: int, **parameters: object
+    method: str, table: RecordTable, rows: np.ndarray, seed: int, **parameters: object
 ) -> Model:
     plan, _ = draft(table.domain, "16", len(rows), 2, method, parameters, start=0, name="castell")
     tallies = collect(plan, table.codes[rows], np.random.SeedSequence(seed), exact=False)

@@ -17,7 +17,7 @@ from calmstream.estimators.analysis.report import check_pair, unbiased_pair
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.numerics.dependence import cramers_v, cramers_v_error
 from calmstream.evaluation.population import collect, draw
-from calmstream.tables import Table, read_table
+from calmstream.tables import RecordTable, read_table
 from tests.support.plans import draft
 
 N = 1 << 18
@@ -25,13 +25,13 @@ RUNS = 40
 
 
 @pytest.fixture
-def taxi(shared: Path) -> Table:
+def taxi(shared: Path) -> RecordTable:
     return read_table(shared / "data" / "taxi8.npz")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["inp-ht", "marg-ps", "calm"])
-def test_size_at_the_five_percent_level(taxi: Table, method: str) -> None:
+def test_size_at_the_five_percent_level(taxi: RecordTable, method: str) -> None:
     """28 pairs of attributes with taxi's margins, drawn independently; the paper's rule beside."""
     plan, _ = draft(taxi.domain, "1.1", N, 2, method)
     margins = taxi.codes.mean(axis=0)
@@ -53,7 +53,7 @@ def test_size_at_the_five_percent_level(taxi: Table, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["inp-ht", pytest.param("calm", marks=pytest.mark.slow)])
-def test_power_on_taxi(taxi: Table, method: str) -> None:
+def test_power_on_taxi(taxi: RecordTable, method: str) -> None:
     plan, _ = draft(taxi.domain, "1.1", N, 2, method)
     pairs = [taxi.domain.index(names) for names in (("Toll", "Far"), ("CC", "Tip"))]
     detected = dict.fromkeys(pairs, 0)

@@ -20,7 +20,7 @@ from calmstream.estimators.methods.base import LinearAnswers
 from calmstream.estimators.plan import Plan
 from calmstream.evaluation.evaluate import evaluate
 from calmstream.evaluation.population import collect, draw
-from calmstream.tables import Table, read_table
+from calmstream.tables import RecordTable, read_table
 from tests.support.plans import draft, mixed_domain
 
 N = 1 << 18
@@ -30,7 +30,7 @@ TAXI_TV = {1: 0.0041, 2: 0.0153, 3: 0.0376, 4: 0.0737, 5: 0.1239, 6: 0.1888, 7: 
 
 
 @cache
-def taxi(shared: Path) -> Table:
+def taxi(shared: Path) -> RecordTable:
     return read_table(shared / "data" / "taxi8.npz")
 
 

@@ -15,10 +15,10 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.records import in_chunks
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.errors import Reason
-from calmstream.consumer.tally.folding.fold import Outcome, PartitionFold
+from calmstream.consumer.tally.folding.fold import PartitionFold, RecordOutcome
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Group, Plan
-from calmstream.estimators.plan.limits import Limits
+from calmstream.estimators.plan.limits import PlanLimits
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import TICK, Batch, encode_batch
 from calmstream.estimators.wire.state import PartitionState
@@ -37,7 +37,7 @@ def small_plan(
     groups: int = 1,
     packed: bool = False,
     start: int = START,
-    limits: Limits | None = None,
+    limits: PlanLimits | None = None,
 ) -> Plan:
     """Return a plan over four binary attributes whose groups report pairs of them by GRR.
 
@@ -114,13 +114,13 @@ def tick(offset: int, timestamp: int) -> Record:
     return record(offset, timestamp, None, TICK)
 
 
-def fold_one(fold: PartitionFold, one: Record) -> Outcome:
+def fold_one(fold: PartitionFold, one: Record) -> RecordOutcome:
     """Fold a single record."""
     (chunk,) = in_chunks([one])
     result = fold.fold_chunk(chunk)
     assert result.stop == 1
     n = int(result.reports[0])
-    return result.special.get(0, Outcome(n, period=int(result.period[0]) if n else None))
+    return result.special.get(0, RecordOutcome(n, period=int(result.period[0]) if n else None))
 
 
 @dataclass

@@ -43,7 +43,7 @@ from calmstream.estimators.wire.state import (
     parse_key,
 )
 from calmstream.producer.simulation.fleet import Fleet
-from calmstream.producer.simulation.produce import Summary, produce
+from calmstream.producer.simulation.produce import ProduceSummary, produce
 from tests.support.producer import FakeClock
 from tests.support.publisher import AWAIT_SECONDS
 from tests.support.tally import at, batch_id, body, fields_of, fold_one, names_of
@@ -104,7 +104,7 @@ class Stage:
 
     def ask(
         self, codes: NDArray[np.uint16], seed: int, *, devices: Path | None = None, **options: Any
-    ) -> Summary:
+    ) -> ProduceSummary:
         """Let a population of devices report in the first window.
 
         `produce` makes and sends the reports, with a clock that begins a second after the plan.

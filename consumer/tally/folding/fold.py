@@ -21,7 +21,7 @@ from calmstream.estimators.wire.state import ClosedWindow, PartitionState, Windo
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RecordOutcome:
     """The effect of one record.
 
     Attributes:
@@ -61,7 +61,7 @@ class ChunkOutcome:
     stop: int
     reports: NDArray[np.int64]
     period: NDArray[np.int64]
-    special: Mapping[int, Outcome]
+    special: Mapping[int, RecordOutcome]
 
 
 class Accumulator:
@@ -217,7 +217,7 @@ class PartitionFold:
             for index, rejection in sorted(decisions.rejections.items())
         }
         if closed:
-            own = Outcome(int(reports[0]), period=int(period[0]) if reports[0] else None)
+            own = RecordOutcome(int(reports[0]), period=int(period[0]) if reports[0] else None)
             special = {first: replace(special.pop(first, own), closed=closed), **special}
         return ChunkOutcome(first + len(part), reports, period, special)
 
@@ -226,9 +226,9 @@ class PartitionFold:
             same = joined.only(joined.period == period)
             self._window(period).count_reports(int(same.n.sum()), same.view, same.columns)
 
-    def _rejected(self, rejection: Rejection, clock: int) -> Outcome:
+    def _rejected(self, rejection: Rejection, clock: int) -> RecordOutcome:
         rejects = self._reject(rejection.reason, clock)
-        return Outcome(rejection=rejection, rejects=rejects)
+        return RecordOutcome(rejection=rejection, rejects=rejects)
 
     def _reject(self, reason: Reason, clock: int) -> int:
         """Count a rejected record in the window of the clock, or in the total after the last."""

@@ -12,7 +12,7 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import MAX_DEAD_LETTER_BYTES
 from calmstream.broker.transport import Record
 from calmstream.common.errors import Rejection
-from calmstream.consumer.tally.folding.fold import Outcome
+from calmstream.consumer.tally.folding.fold import RecordOutcome
 from calmstream.consumer.tally.writing.outbox import Outbox, Write
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.dead_letter import DeadLetter, content_hash
@@ -48,7 +48,7 @@ class DeadLetters:
         self._on_acknowledged = on_acknowledged
         self._on_omitted = on_omitted
 
-    def keep(self, record: Record, outcome: Outcome) -> None:
+    def keep(self, record: Record, outcome: RecordOutcome) -> None:
         """Write a dead letter for a rejected record; to write it twice does no harm."""
         rejection = outcome.rejection
         assert rejection is not None, "only rejected records are kept"

@@ -23,7 +23,7 @@ from calmstream.estimators.linear import (
 )
 from calmstream.estimators.mechanisms.base import Covariance
 from calmstream.estimators.mechanisms.registry import build
-from calmstream.estimators.methods.shared.coefficients import Evidence, Recovery, Structure
+from calmstream.estimators.methods.shared.coefficients import Recovery, Structure, ViewEvidence
 from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ SHARE_SCALE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class CoefficientFamily:
     """The views of a method, and the tables for which the reports of each may be used.
 
     Attributes:
@@ -63,7 +63,7 @@ class Family:
 class CoefficientMethod(Protocol):
     """A method that states the tables for which each of its views may be used."""
 
-    def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
+    def family(self, domain: Domain, k: int, views: Sequence[View]) -> CoefficientFamily:
         """Return the views with the tables for which each may be used."""
 
 
@@ -101,13 +101,13 @@ def expected_errors(method: CoefficientMethod, request: Request, design: Design)
     ]
     reports = even_counts(request.users, shares)
     family = method.family(request.domain, request.k, views)
-    known: dict[tuple[Mechanism, int], Evidence] = {}
+    known: dict[tuple[Mechanism, int], ViewEvidence] = {}
 
-    def read(view: int) -> Evidence:
+    def read(view: int) -> ViewEvidence:
         mechanism, n = mechanisms[view], int(reports[view])
         if (mechanism, n) not in known:
             even = np.full(mechanism.cells, 1.0 / mechanism.cells)
-            known[mechanism, n] = Evidence(even, mechanism.covariance(n, even))
+            known[mechanism, n] = ViewEvidence(even, mechanism.covariance(n, even))
         return known[mechanism, n]
 
     structure = Structure(request.domain, family.views, family.owners)
@@ -127,7 +127,7 @@ def precision(mechanisms: Sequence[Mechanism]) -> Floats:
 class CoefficientModel(LinearModel):
     """A model that answers by the inverse transform of the estimated coefficients."""
 
-    def __init__(self, domain: Domain, family: Family, recovery: Recovery) -> None:
+    def __init__(self, domain: Domain, family: CoefficientFamily, recovery: Recovery) -> None:
         super().__init__(domain)
         self._family = family
         self._recovery = recovery
@@ -137,7 +137,7 @@ class CoefficientModel(LinearModel):
         cls,
         plan: Plan,
         tallies: Sequence[Tally],
-        family: Callable[[Domain, int, Sequence[View]], Family],
+        family: Callable[[Domain, int, Sequence[View]], CoefficientFamily],
     ) -> Self:
         """Return the model of a plan's tallies.
 
@@ -156,7 +156,7 @@ class CoefficientModel(LinearModel):
         counts = [row for tally in tallies for row in tally.counts]
         reports = np.concatenate([tally.n for tally in tallies])
 
-        def read(view: int) -> Evidence:
+        def read(view: int) -> ViewEvidence:
             return _evidence(mechanisms[view], counts[view], int(reports[view]))
 
         structure = Structure(plan.domain, roles.views, roles.owners)
@@ -181,12 +181,12 @@ class CoefficientModel(LinearModel):
         return self._recovery.covariance(attributes)
 
 
-def _evidence(mechanism: Mechanism, counts: Counts, n: int) -> Evidence:
+def _evidence(mechanism: Mechanism, counts: Counts, n: int) -> ViewEvidence:
     """Return the estimated table of one view, with its covariance."""
     if n == 0:
         even = np.full(mechanism.cells, 1.0 / mechanism.cells)
-        return Evidence(np.zeros(mechanism.cells), Covariance(even, np.zeros((len(even), 1))))
+        return ViewEvidence(np.zeros(mechanism.cells), Covariance(even, np.zeros((len(even), 1))))
     table = mechanism.estimate(counts, n)
     positive = np.maximum(table, 0.0)
     likely = positive / positive.sum() if positive.sum() > 0.0 else positive + 1.0 / len(table)
-    return Evidence(table, mechanism.covariance(n, likely))
+    return ViewEvidence(table, mechanism.covariance(n, likely))

@@ -41,7 +41,7 @@ KEPT_CELLS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CoefficientEntry:
     """One way to a coefficient: it is the harmonic ``harmonic`` of the view number ``view``."""
 
     view: int
@@ -49,7 +49,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
+class ViewEvidence:
     """The estimate from one view's tally.
 
     Attributes:
@@ -116,10 +116,10 @@ class Structure:
         self.domain = domain
         self.views = views
         self.owners = None if owners is None else [frozenset(o) for o in owners]
-        entries: dict[Key, list[Entry]] = defaultdict(list)
+        entries: dict[Key, list[CoefficientEntry]] = defaultdict(list)
         for number, view in enumerate(views):
             for harmonic, key in harmonics(view, domain):
-                entries[key].append(Entry(number, harmonic))
+                entries[key].append(CoefficientEntry(number, harmonic))
         self.entries = dict(entries)
 
     @cached_property
@@ -155,7 +155,7 @@ class Structure:
         turns = _turns if prod(shape) <= KEPT_CELLS else _turns.__wrapped__
         return turns(shape, axes, key[1], self.binary)
 
-    def allowed(self, key: Key, attributes: Attributes) -> list[Entry]:
+    def allowed(self, key: Key, attributes: Attributes) -> list[CoefficientEntry]:
         """Return the ways to a coefficient that may serve a table over ``attributes``."""
         entries = self.entries[key]
         if self.owners is None:
@@ -188,20 +188,20 @@ class Recovery:
         structure: Structure,
         reports: NDArray[np.int64],
         precision: Floats,
-        read: Callable[[int], Evidence],
+        read: Callable[[int], ViewEvidence],
     ) -> None:
         self._structure = structure
         self._reports = reports
         self._weight = reports * precision
         self._read = read
-        self._cache: dict[int, Evidence] = {}
+        self._cache: dict[int, ViewEvidence] = {}
 
     @property
     def reports(self) -> int:
         """Number of reports of all views."""
         return int(self._reports.sum())
 
-    def evidence(self, view: int) -> Evidence:
+    def evidence(self, view: int) -> ViewEvidence:
         """Return the estimate of a view, computed once."""
         if view not in self._cache:
             self._cache[view] = self._read(view)

@@ -45,7 +45,7 @@ class Moments(NamedTuple):
     products: Reals | None  # (chains, pairs, states): of the features of pairs
 
 
-class Value(NamedTuple):
+class DensityValue(NamedTuple):
     """Log densities (chains,), and what the likelihood is of."""
 
     density: Reals
@@ -66,7 +66,7 @@ def weights_of(states: Reals, rho: Reals) -> Reals:
 
 
 @dataclass
-class Problem:
+class Posterior:
     """The statistics, the priors, and how far the likelihood counts."""
 
     layout: Layout
@@ -114,7 +114,7 @@ class Problem:
             third = weighted @ products.transpose(0, 2, 1)
         return Moments(weights, features, share, weighted.sum(axis=2), second, third, products)
 
-    def value(self, state: State, *, slopes: bool = True) -> Value:
+    def value(self, state: State, *, slopes: bool = True) -> DensityValue:
         """Return the log density and its slopes."""
         found = self.moments(state)
         like, pull = self._likelihood(found)
@@ -122,7 +122,7 @@ class Problem:
         own, slope_loadings, slope_common = self.loadings.density(state.theta[:, 1:], state.common)
         prior = fields + own - 0.5 * np.square(state.rho / SHARE).sum(axis=1)
         if not slopes:
-            return Value(like + prior, None, found)
+            return DensityValue(like + prior, None, found)
         slope, by_weight = self._slopes(found, *pull)
         slope[:, 0] += slope_fields
         slope[:, 1:] += slope_loadings
@@ -130,7 +130,7 @@ class Problem:
         present = expit(state.rho)
         slope_rho = weighted @ self.states - weighted.sum(axis=1)[:, None] * present
         slope_rho = slope_rho - state.rho / SHARE**2
-        return Value(like + prior, State(slope, slope_rho, slope_common), found)
+        return DensityValue(like + prior, State(slope, slope_rho, slope_common), found)
 
     def _likelihood(self, found: Moments) -> tuple[Reals, tuple[Reals, Reals, Reals | None]]:
         """Return log likelihoods, and their slopes by the moments."""

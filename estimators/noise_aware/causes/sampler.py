@@ -15,10 +15,10 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.noise_aware.arrays import Flags, Reals
 from calmstream.estimators.noise_aware.causes import loadings as priors
 from calmstream.estimators.noise_aware.causes.density import (
+    DensityValue,
     Moments,
-    Problem,
+    Posterior,
     State,
-    Value,
     states_of,
 )
 from calmstream.estimators.noise_aware.causes.layout import Layout
@@ -121,7 +121,7 @@ class Sampler:
         else:
             margins = LabelMargins(layout, domain, chains)
             orders = margins.orders
-        self.problem = Problem(
+        self.problem = Posterior(
             layout,
             targets,
             margins,
@@ -306,7 +306,7 @@ def leading(layout: Layout, targets: Targets, causes: int) -> Reals:
     return np.asarray(2.0 * out / spread[:, None])
 
 
-def _slope(value: Value) -> State:
+def _slope(value: DensityValue) -> State:
     assert value.slope is not None
     return value.slope
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from calmstream.estimators.noise_aware.arrays import Reals
 from calmstream.estimators.noise_aware.causes.choice import expit
-from calmstream.estimators.noise_aware.causes.density import SHARE, Moments, Problem, State
+from calmstream.estimators.noise_aware.causes.density import SHARE, Moments, Posterior, State
 from calmstream.estimators.noise_aware.causes.loadings import COMMON
 from calmstream.estimators.noise_aware.causes.margins import BitMargins, LabelMargins
 
@@ -33,7 +33,7 @@ class Whitening:
     def __init__(self) -> None:
         self._information: Reals | None = None
 
-    def measure(self, problem: Problem, state: State) -> State:
+    def measure(self, problem: Posterior, state: State) -> State:
         """Centre the causes and measure the information; return the state in the new centre."""
         present = expit(state.rho)
         theta = state.theta.copy()
@@ -51,7 +51,7 @@ class Whitening:
         """Forget the old information."""
         self._information = None
 
-    def _shares(self, problem: Problem, found: Moments, present: Reals) -> None:
+    def _shares(self, problem: Posterior, found: Moments, present: Reals) -> None:
         """Information on the causes' shares."""
         spread = np.maximum(present * (1.0 - present), LEAST_SPREAD)
         scale = (np.maximum(spread, 0.1) / spread)[:, None]
@@ -67,7 +67,7 @@ class Whitening:
             own += 0.5 * (flat * problem.residuals.pairs[c].ravel()) @ flat.T
             self._rho[c] = _root(own + np.eye(causes) / SHARE**2)
 
-    def prepare(self, problem: Problem) -> None:
+    def prepare(self, problem: Posterior) -> None:
         """Follow the present scales of the priors."""
         assert self._information is not None
         loadings, layout = problem.loadings, problem.layout
@@ -86,7 +86,7 @@ class Whitening:
         self._columns = _root(total[:, :, 1:, 1:])
         self._fields(problem, problem.margins, total[:, :, 0, 0])
 
-    def _fields(self, problem: Problem, margins: LabelMargins, known: Reals) -> None:
+    def _fields(self, problem: Posterior, margins: LabelMargins, known: Reals) -> None:
         """Log odds of an attribute's labels together."""
         self._layout = layout = problem.layout
         m = layout.padded(problem.targets.margins)
@@ -133,7 +133,7 @@ def _root(information: Reals) -> Reals:
     return np.asarray(np.linalg.inv(np.linalg.cholesky(information)))
 
 
-def _information(problem: Problem, found: Moments) -> Reals:
+def _information(problem: Posterior, found: Moments) -> Reals:
     """Return a block for each column: (chains, columns, 1 + causes, 1 + causes)."""
     layout = problem.layout
     first, second = layout.bend(found.share)

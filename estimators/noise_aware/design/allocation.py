@@ -21,7 +21,7 @@ from calmstream.estimators.mechanisms.adaptive import best_oracle
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.noise_aware.arrays import Floats
 from calmstream.estimators.noise_aware.design.exchangeable import Scenario, variances
-from calmstream.estimators.noise_aware.design.triples import Triples
+from calmstream.estimators.noise_aware.design.triples import TripleViews
 from calmstream.estimators.noise_aware.input.statistics import cell_variance
 from calmstream.estimators.noise_aware.priors import (
     SCENARIO_MEANS,
@@ -63,7 +63,7 @@ STEPS = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Allocation:
+class ViewShares:
     """Views with positive shares that sum to 1."""
 
     views: tuple[Attributes, ...]  # Attribute sets
@@ -76,7 +76,7 @@ class Allocation:
 
 def allocate(
     cardinalities: Sequence[int], users: int, epsilon: str, k: int, prior: PriorScales | None = None
-) -> Allocation:
+) -> ViewShares:
     """Return the allocation with the least expected error of marginals of ``k`` attributes.
 
     ``prior`` None stands for the default scales.
@@ -84,7 +84,7 @@ def allocate(
     problem = _Problem(tuple(cardinalities), users, epsilon, prior or PriorScales())
     d = len(cardinalities)
     if d == 1:
-        return Allocation(((0,),), np.ones(1), 1, problem.expected(problem.single, np.zeros(0), 1))
+        return ViewShares(((0,),), np.ones(1), 1, problem.expected(problem.single, np.zeros(0), 1))
     return problem.sets(k) if all(r == 2 for r in cardinalities) else problem.pairs(k)
 
 
@@ -159,7 +159,7 @@ class _Problem:
             total += comb(k, order) * free * self.mean_cells ** (order - k) * left
         return total
 
-    def pairs(self, k: int) -> Allocation:
+    def pairs(self, k: int) -> ViewShares:
         """Return the best shares of single attributes, pairs and, where they pay off, triples.
 
         Triples are considered where what pairs do not predict is `LEAST_UNPREDICTED` of the error.
@@ -189,17 +189,17 @@ class _Problem:
         views = tuple(compress(members, kept.tolist()))
         first, second, third = self._precisions_with((one, two, three), usual)
         expected = self.expected(first, second, k, usual.unknown(third))
-        return Allocation(views, all_shares[kept] / all_shares[kept].sum(), 2 + pays, expected)
+        return ViewShares(views, all_shares[kept] / all_shares[kept].sum(), 2 + pays, expected)
 
-    def _triples(self, ratio: float) -> Triples:
+    def _triples(self, ratio: float) -> TripleViews:
         """Return triples whose interactions have so many times the prior scale of order three."""
-        return Triples(
+        return TripleViews(
             self.r.tolist(),
             lambda cells: self.users * self._information(cells),
             ratio * (*self.prior.scales, 0.0)[2],
         )
 
-    def _even(self, triples: Triples) -> tuple[Floats, Floats, Floats]:
+    def _even(self, triples: TripleViews) -> tuple[Floats, Floats, Floats]:
         """Return shares to start from."""
         pairs, sets = self.upper[0].size, len(triples.sets)
         return (
@@ -208,7 +208,9 @@ class _Problem:
             np.ones(sets) / max(sets, 1),
         )
 
-    def _for_usual(self, triples: Triples, k: int) -> tuple[tuple[Floats, Floats, Floats], bool]:
+    def _for_usual(
+        self, triples: TripleViews, k: int
+    ) -> tuple[tuple[Floats, Floats, Floats], bool]:
         """Return the best shares for usual interactions, and whether triples have any."""
         one, two, three = self._even(triples)
         shares, pays = self._steps((one, two, 0.0 * three), triples, k)
@@ -217,13 +219,13 @@ class _Problem:
             return self._steps((one, two, three), triples, k)[0], True
         return shares, False
 
-    def _with(self, shares: tuple[Floats, Floats, Floats], triples: Triples, k: int) -> float:
+    def _with(self, shares: tuple[Floats, Floats, Floats], triples: TripleViews, k: int) -> float:
         """Return the expected error of a k-way table with triples' interactions."""
         first, second, third = self._precisions_with(shares, triples)
         return self.error(first, second, k)[0] + triples.left(third, k)
 
     def _precisions_with(
-        self, shares: tuple[Floats, Floats, Floats], triples: Triples
+        self, shares: tuple[Floats, Floats, Floats], triples: TripleViews
     ) -> tuple[Floats, Floats, Floats]:
         """Return the precisions of coefficients of order 1, 2 and 3 from all views."""
         one, two, three = shares
@@ -232,7 +234,7 @@ class _Problem:
         return first + more, second + others, third
 
     def _steps(
-        self, shares: tuple[Floats, Floats, Floats], triples: Triples, k: int
+        self, shares: tuple[Floats, Floats, Floats], triples: TripleViews, k: int
     ) -> tuple[tuple[Floats, Floats, Floats], bool]:
         """Return the best shares of single attributes, pairs and triples from a start.
 
@@ -260,7 +262,7 @@ class _Problem:
         first = first + np.bincount(i, second, self.d) + np.bincount(j, second, self.d)
         return first, second
 
-    def sets(self, k: int) -> Allocation:
+    def sets(self, k: int) -> ViewShares:
         """Return the best size of sets of binary attributes and the best share of single ones.
 
         All sets of a size have equal shares. Cost: a few small matrices for each of at most 27
@@ -281,7 +283,7 @@ class _Problem:
         views, shares = _views(d, size, single)
         even = variance[: len(self.prior.pairs), best].mean(axis=0)  # scenarios of the first mean
         expected = {t: float(even @ self._weights(t, max(sizes))) for t in sizes}
-        return Allocation(views, shares, size, expected)
+        return ViewShares(views, shares, size, expected)
 
     def _weights(self, k: int, top: int) -> Floats:
         """Return the weight of each order's variance in the error of k-way tables: (top,)."""
@@ -346,7 +348,7 @@ def integer_shares(shares: Floats) -> tuple[int, ...]:
     return tuple(int(s) for s in scaled)
 
 
-def describe(allocation: Allocation) -> str:
+def describe(allocation: ViewShares) -> str:
     """Describe the shares in a sentence."""
     by_size: dict[int, float] = {}
     for view, share in zip(allocation.views, allocation.shares, strict=True):

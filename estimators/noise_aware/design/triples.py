@@ -19,7 +19,7 @@ MAX_SETS = 1024
 """Maximum number of these views."""
 
 
-class Triples:
+class TripleViews:
     """All sets of three attributes, or none where there are too many.
 
     Attributes:

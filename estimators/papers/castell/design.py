@@ -36,7 +36,7 @@ _SAMPLED = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class KeptTables:
     """The tables of randomised records whose counts are kept.
 
     Attributes:
@@ -50,7 +50,7 @@ class Tables:
 
 def choose_tables(
     domain: Domain, k: int, parameters: Mapping[str, Any], *, least: int = 2
-) -> Tables:
+) -> KeptTables:
     """Choose the tables whose counts are kept.
 
     If the plan requests tables, these are kept, and all tables of ``least`` attributes. Otherwise
@@ -71,19 +71,21 @@ def choose_tables(
     whole, count = domain.size(), comb(d, size)
     parts = elementary(domain.cardinalities, size)[size]
     if whole <= parts:
-        return Tables((tuple(range(d)),), f"counts the joint of all attributes, {whole:,} cells")
+        return KeptTables(
+            (tuple(range(d)),), f"counts the joint of all attributes, {whole:,} cells"
+        )
     if count > MAX_LISTED:
         raise PlanError(
             f"a plan lists at most {MAX_LISTED:,} tables; there are {count:,} of {size} attributes "
             f"({parts:,} cells): name the ones to keep in the parameter `tables`"
         )
-    return Tables(
+    return KeptTables(
         tuple(combinations(range(d), size)),
         f"counts all {count} {size}-way tables, {parts:,} cells (the joint has {whole:,})",
     )
 
 
-def _requested(domain: Domain, sets: tuple[Attributes, ...], least: int) -> Tables:
+def _requested(domain: Domain, sets: tuple[Attributes, ...], least: int) -> KeptTables:
     """Return the requested tables, and those of ``least`` attributes that they do not contain."""
     contained = {small for s in sets for small in combinations(s, min(least, len(s)))}
     missing = [
@@ -98,7 +100,7 @@ def _requested(domain: Domain, sets: tuple[Attributes, ...], least: int) -> Tabl
         )
     kept = sets + tuple(missing)
     cells = sum(domain.size(s) for s in kept)
-    return Tables(
+    return KeptTables(
         kept,
         f"counts {len(sets)} requested tables and {len(missing)} of {least} attributes that they "
         f"do not contain, {cells:,} cells",

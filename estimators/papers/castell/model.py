@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from calmstream.estimators.domain import Attributes, Domain
     from calmstream.estimators.numerics.block_inverse import AxisChannel
     from calmstream.estimators.papers.castell.product_grr import ProductGRR
-    from calmstream.estimators.papers.castell.schemes import Estimate, Floats
+    from calmstream.estimators.papers.castell.schemes import Floats, SchemeEstimate
     from calmstream.estimators.tally import Counts
 
-    Scheme = Callable[[Floats, Sequence[AxisChannel], int], Estimate]
+    Scheme = Callable[[Floats, Sequence[AxisChannel], int], SchemeEstimate]
 
 MAX_QUERY_CELLS = 1 << 22
 """Maximum number of cells of a table that is answered."""
@@ -103,13 +103,13 @@ class ProductModel:
             tuple(flags),
         )
 
-    def _estimate(self, attributes: Attributes) -> Estimate:
+    def _estimate(self, attributes: Attributes) -> SchemeEstimate:
         if self._scheme == "independent":
             return schemes.multiply(self._parts(attributes))
         factors = channels(self._mechanism, attributes)
         return SCHEMES[self._scheme](self._observed(attributes), factors, self._n)
 
-    def _parts(self, attributes: Attributes) -> list[Estimate]:
+    def _parts(self, attributes: Attributes) -> list[SchemeEstimate]:
         """Return the estimate of each block's requested attributes, with one axis per attribute.
 
         Axes of attributes that are not in the block have length 1.
@@ -122,7 +122,7 @@ class ProductModel:
                 part = schemes.joint(self._observed(members), factors, self._n)
                 shape = [self._domain.cardinalities[i] if i in members else 1 for i in attributes]
                 table, variance = part.table.reshape(shape), part.variance.reshape(shape)
-                parts.append(schemes.Estimate(table, variance, joint=True))
+                parts.append(schemes.SchemeEstimate(table, variance, joint=True))
         return parts
 
     def _observed(self, attributes: Attributes) -> Floats:

@@ -27,7 +27,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
+class SchemeEstimate:
     """The estimate of a table by one scheme.
 
     Attributes:
@@ -45,15 +45,15 @@ class Estimate:
     clipped: bool = False
 
 
-def joint(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Estimate:
+def joint(observed: Floats, factors: Sequence[AxisChannel], n: int) -> SchemeEstimate:
     """Return the table times the inverse of each block's channel: RR-Ind-Joint, or RR-Joint.
 
     RR-Joint is the case of a single block. The estimate is unbiased and sums to 1.
     """
-    return Estimate(unmix(observed, factors), noise(observed, factors, n), joint=True)
+    return SchemeEstimate(unmix(observed, factors), noise(observed, factors, n), joint=True)
 
 
-def independent(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Estimate:
+def independent(observed: Floats, factors: Sequence[AxisChannel], n: int) -> SchemeEstimate:
     """Return the product of the blocks' estimates: RR-Independent, or RR-Clusters.
 
     Blocks are randomised independently of each other, so given the records the estimates f of
@@ -68,7 +68,7 @@ def independent(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Est
     return multiply(parts)
 
 
-def multiply(parts: Sequence[Estimate]) -> Estimate:
+def multiply(parts: Sequence[SchemeEstimate]) -> SchemeEstimate:
     """Return the product of independent estimates that broadcast against each other."""
     if len(parts) == 1:
         return parts[0]
@@ -77,10 +77,10 @@ def multiply(parts: Sequence[Estimate]) -> Estimate:
         table = table * part.table
         square = square * np.square(part.table)
         second_moment = second_moment * (np.square(part.table) + part.variance)
-    return Estimate(table, second_moment - square, joint=False)
+    return SchemeEstimate(table, second_moment - square, joint=False)
 
 
-def hybrid(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Estimate:
+def hybrid(observed: Floats, factors: Sequence[AxisChannel], n: int) -> SchemeEstimate:
     """Return the joint or the product estimate, whichever has the smaller predicted squared error.
 
     The expected error of the joint estimate is known exactly, ``e = (prod M - 1) / n`` with M the
@@ -94,7 +94,7 @@ def hybrid(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Estimate
     return inverse if error <= max(0.0, distance - error) else product
 
 
-def truncated(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Estimate:
+def truncated(observed: Floats, factors: Sequence[AxisChannel], n: int) -> SchemeEstimate:
     """Return the joint estimate with every cell moved into the range from 0 to its upper limits.
 
     This is the paper's Algorithm 4. For a table of w attributes, the upper limits of a cell are
@@ -108,7 +108,7 @@ def truncated(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Estim
             limit = raw.table.sum(axis=axis, keepdims=True)
             table = np.minimum(table, np.maximum(limit, 0.0))
     clipped = bool((np.abs(table - raw.table) > _ROUNDING).any())
-    return Estimate(table, raw.variance, joint=True, clipped=clipped)
+    return SchemeEstimate(table, raw.variance, joint=True, clipped=clipped)
 
 
 def independent_error(moments: Sequence[float], cells: Sequence[int], n: int) -> float:

@@ -17,8 +17,8 @@ from calmstream.estimators.mechanisms.adaptive import best_oracle
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.shared.coefficient_model import (
+    CoefficientFamily,
     CoefficientModel,
-    Family,
     expected_errors,
     weights,
 )
@@ -129,10 +129,10 @@ class Characters:
         )
         return expected_errors(self, request, Design(groups, {}, reasons, {}))
 
-    def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
+    def family(self, domain: Domain, k: int, views: Sequence[View]) -> CoefficientFamily:
         """Return the family in which a report serves every table that contains its coefficients."""
         del domain
-        return Family(self.name, k, tuple(views))
+        return CoefficientFamily(self.name, k, tuple(views))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
         """Fit by the inverse transform."""

@@ -16,8 +16,8 @@ from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.shared.coefficient_model import (
+    CoefficientFamily,
     CoefficientModel,
-    Family,
     expected_errors,
     weights,
 )
@@ -119,10 +119,10 @@ class InpHT:
         reason = f"the {count:,} Hadamard coefficients that touch at most {request.k} attributes"
         return expected_errors(self, request, design_restricted(self.name, request, reason))
 
-    def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
+    def family(self, domain: Domain, k: int, views: Sequence[View]) -> CoefficientFamily:
         """Return the family in which a report serves every table that contains its coefficient."""
         del domain
-        return Family(self.name, k, tuple(views))
+        return CoefficientFamily(self.name, k, tuple(views))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
         """Fit by the inverse transform."""
@@ -212,7 +212,7 @@ class MargHT(InpHT):
         reason = f"{tables} and one of its coefficients: {count:,} pairs"
         return expected_errors(self, request, _design(request, views, shares, reason))
 
-    def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
+    def family(self, domain: Domain, k: int, views: Sequence[View]) -> CoefficientFamily:
         """Return the family in which a report serves its own marginal only.
 
         The order of the views states the marginal of each.
@@ -224,7 +224,7 @@ class MargHT(InpHT):
         owners = [marginal for marginal, _ in pairs]
         if [view for _, view in pairs] != list(views):
             raise PlanError("method marg-ht: the plan's views are not those of its marginals")
-        return Family(self.name, k, tuple(views), tuple(owners))
+        return CoefficientFamily(self.name, k, tuple(views), tuple(owners))
 
 
 def owned(domain: Domain, marginal: Attributes) -> list[View]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from calmstream.estimators.domain import Attributes, Domain
     from calmstream.estimators.linear import Floats
-    from calmstream.estimators.numerics.likelihood import Fit
+    from calmstream.estimators.numerics.likelihood import LikelihoodFit
     from calmstream.estimators.plan import Plan
     from calmstream.estimators.plan.request import Request
     from calmstream.estimators.tally import Tally
@@ -126,7 +126,7 @@ class LikelihoodModel:
             flags.append("noise")
         return Marginal(attributes, table, stderr, self._n, tuple(flags))
 
-    def fitted(self, attributes: Attributes) -> Fit:
+    def fitted(self, attributes: Attributes) -> LikelihoodFit:
         """Return the table, fitted until the plan's rule stops, and the number of steps."""
         observed, factors = self._observed(attributes), channels(self._mechanism, attributes)
         if self._stop == "change":

@@ -38,7 +38,7 @@ _SETTLED = struct.Struct("<c16s")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SpoolEntry:
     """A report that was read and checked, as it is spooled.
 
     Attributes:
@@ -133,7 +133,7 @@ def header(digest: str, period: int) -> bytes:
     return _HEADER.pack(b"H", len(text)) + text
 
 
-def reports(codec: RowCodec, entries: Iterable[Entry]) -> bytes:
+def reports(codec: RowCodec, entries: Iterable[SpoolEntry]) -> bytes:
     """Return an ``R`` entry for each report."""
     return b"".join(
         _REPORT.pack(b"R", e.report_id, e.key, e.group) + codec.pack(e.group, e.row)

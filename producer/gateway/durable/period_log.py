@@ -12,10 +12,10 @@ from calmstream.common.errors import FatalError
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable import entries
 from calmstream.producer.gateway.durable.entries import (
-    Entry,
     Left,
     RowCodec,
     Settled,
+    SpoolEntry,
     Stored,
     StoredBatch,
     StoredReport,
@@ -107,7 +107,7 @@ class PeriodLog:
         """Return how many reports came with an application key."""
         return self._by_key[key]
 
-    def add(self, accepted: Sequence[Entry]) -> list[Numbered]:
+    def add(self, accepted: Sequence[SpoolEntry]) -> list[Numbered]:
         """Spool new reports; durable on return."""
         self._write(entries.reports(self._codec, accepted))
         first = len(self._ids)
@@ -190,7 +190,7 @@ class PeriodLog:
         else:
             self.unsettled.pop(entry.batch_id, None)
 
-    def _note(self, report: Entry | StoredReport) -> None:
+    def _note(self, report: SpoolEntry | StoredReport) -> None:
         self._ids.add(report.report_id)
         self._by_key[report.key] += 1
         self._unused += self._codec.unused(report.group)

@@ -12,7 +12,7 @@ from pathlib import Path
 from calmstream.common.errors import FatalError, Reason, RecoverableError
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness, SystemRandomness
-from calmstream.producer.gateway.durable.entries import Entry, RowCodec
+from calmstream.producer.gateway.durable.entries import RowCodec, SpoolEntry
 from calmstream.producer.gateway.durable.files import Files
 from calmstream.producer.gateway.durable.frames import FrameFile
 from calmstream.producer.gateway.durable.period_log import Numbered, PeriodLog, SealedBatch
@@ -26,7 +26,7 @@ from calmstream.producer.gateway.open_batches import (
     waits_until,
 )
 from calmstream.producer.gateway.rows import batches_of_rows, in_parts
-from calmstream.producer.gateway.totals import Failure, Observer, Totals
+from calmstream.producer.gateway.totals import Failure, GatewayTotals, Observer
 
 KEY_HEADER = "app-key"
 """Kafka header with the decimal number of the application key that a batch came with."""
@@ -34,7 +34,7 @@ KEY_HEADER = "app-key"
 _NAME = re.compile(r"(\d{1,20})\.spool")
 
 
-class Outcome(StrEnum):
+class SpoolOutcome(StrEnum):
     """What became of a report beside the reasons of `Reason`."""
 
     ACCEPTED = "accepted"
@@ -44,7 +44,7 @@ class Outcome(StrEnum):
     UNAVAILABLE = "unavailable"
 
 
-Result = Outcome | Reason
+Result = SpoolOutcome | Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class PlanSpool:
         randomness: Randomness | None = None,
     ) -> None:
         self.plan = plan
-        self._observer = observer or Totals()
+        self._observer = observer or GatewayTotals()
         self._batching = batching or Batching()
         check_least(plan, self._batching.size, self._batching.min_batch)
         self._directory = directory
@@ -136,7 +136,7 @@ class PlanSpool:
         return [batch for log in self._logs.values() for batch in log.unsettled.values()]
 
     def accept(
-        self, entries: Sequence[Entry], now: Moment, quotas: Sequence[int | None]
+        self, entries: Sequence[SpoolEntry], now: Moment, quotas: Sequence[int | None]
     ) -> list[Result]:
         """Take reports; what is accepted is durable on return."""
         results: list[Result] = []
@@ -145,9 +145,9 @@ class PlanSpool:
         for i, (entry, quota) in enumerate(zip(entries, quotas, strict=True)):
             result = self._check(entry, now, new.get(entry.period, {}))
             place = entry.period, entry.key
-            if result is Outcome.ACCEPTED:
+            if result is SpoolOutcome.ACCEPTED:
                 if quota is not None and self._used(entry) + used[place] >= quota:
-                    result = Outcome.QUOTA
+                    result = SpoolOutcome.QUOTA
                 else:
                     used[place] += 1
                     new.setdefault(entry.period, {})[entry.report_id] = i
@@ -156,8 +156,8 @@ class PlanSpool:
             if added and not self._add(period, [entries[i] for i in added.values()], now):
                 for i, entry in enumerate(entries):
                     if entry.period == period and results[i] in (
-                        Outcome.ACCEPTED,
-                        Outcome.DUPLICATE,
+                        SpoolOutcome.ACCEPTED,
+                        SpoolOutcome.DUPLICATE,
                     ):
                         results[i] = self._without(entry)
         return results
@@ -234,21 +234,21 @@ class PlanSpool:
             if full is not None:
                 self._ready.append((key, full))
 
-    def _check(self, entry: Entry, now: Moment, new: dict[bytes, int]) -> Result:
+    def _check(self, entry: SpoolEntry, now: Moment, new: dict[bytes, int]) -> Result:
         log = self._logs.get(entry.period)
         if entry.report_id in new or (log is not None and log.knows(entry.report_id)):
-            return Outcome.DUPLICATE
+            return SpoolOutcome.DUPLICATE
         if now.wall >= closes_at(self.plan, entry.period):
             return Reason.LATE
         if now.wall < self.plan.window_start(entry.period) - 1000 * self.plan.skew:
             return Reason.EARLY
-        return Outcome.ACCEPTED
+        return SpoolOutcome.ACCEPTED
 
-    def _used(self, entry: Entry) -> int:
+    def _used(self, entry: SpoolEntry) -> int:
         log = self._logs.get(entry.period)
         return 0 if log is None else log.accepted(entry.key)
 
-    def _add(self, period: int, accepted: Sequence[Entry], now: Moment) -> bool:
+    def _add(self, period: int, accepted: Sequence[SpoolEntry], now: Moment) -> bool:
         """Write reports of one window; False where the disk refuses."""
         if period not in self._logs:
             self._logs[period] = self._log(period)
@@ -262,11 +262,11 @@ class PlanSpool:
                 self._ready.append((entry.key, full))
         return True
 
-    def _without(self, entry: Entry) -> Result:
+    def _without(self, entry: SpoolEntry) -> Result:
         """Return the result of a report whose frame could not be written."""
         log = self._logs.get(entry.period)
         known = log is not None and log.knows(entry.report_id)
-        return Outcome.DUPLICATE if known else Outcome.UNAVAILABLE
+        return SpoolOutcome.DUPLICATE if known else SpoolOutcome.UNAVAILABLE
 
     def _seal(self, key: int, ready: ReadyReports[Numbered], log: PeriodLog) -> list[SealedBatch]:
         group, n = ready.group, len(ready.rows)

@@ -19,19 +19,19 @@ from calmstream.common.files import exclusive, real_path
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.randomness import Randomness
-from calmstream.producer.gateway.durable.entries import Entry
+from calmstream.producer.gateway.durable.entries import SpoolEntry
 from calmstream.producer.gateway.durable.files import Files, OsFiles
 from calmstream.producer.gateway.durable.mark import ClockMark
 from calmstream.producer.gateway.durable.period_log import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import (
     Batching,
-    Outcome,
     PlanSpool,
     Result,
+    SpoolOutcome,
     over_at,
 )
 from calmstream.producer.gateway.open_batches import Moment, Selection
-from calmstream.producer.gateway.totals import Observer, Totals
+from calmstream.producer.gateway.totals import GatewayTotals, Observer
 
 RESERVE_BYTES = 16 << 20
 MARK_SECONDS = 60.0
@@ -67,7 +67,7 @@ class Spool:
         batching: Batching,
         *,
         files: Files | None = None,
-        observer: Callable[[Plan], Observer] = lambda _: Totals(),
+        observer: Callable[[Plan], Observer] = lambda _: GatewayTotals(),
         randomness: Randomness | None = None,
     ) -> None:
         self._directory = directory
@@ -153,15 +153,15 @@ class Spool:
         return [(digest, batch) for batch in unsettled]
 
     def accept(
-        self, digest: str, entries: Sequence[Entry], quotas: Sequence[int | None]
+        self, digest: str, entries: Sequence[SpoolEntry], quotas: Sequence[int | None]
     ) -> list[Result]:
         """Take reports; see :meth:`PlanSpool.accept`. A plan that is over was forgotten."""
         if digest not in self._plans:
             return [Reason.AFTER_END] * len(entries)
         if not self._has_reserve and not self._make_reserve():
-            return [Outcome.UNAVAILABLE] * len(entries)
+            return [SpoolOutcome.UNAVAILABLE] * len(entries)
         results = self._plans[digest].accept(entries, self.now(), quotas)
-        self._refused = Outcome.UNAVAILABLE in results
+        self._refused = SpoolOutcome.UNAVAILABLE in results
         return results
 
     def leaving(self, selection: Selection = Selection.DUE) -> Iterator[tuple[str, SealedBatch]]:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from calmstream.common.errors import Reason
-from calmstream.common.http.answer import Answer, Headers
+from calmstream.common.http.answer import Headers, HttpReply
 from calmstream.common.http.sending import Send, send_answer
-from calmstream.producer.gateway.durable.entries import Entry
-from calmstream.producer.gateway.durable.plan_spool import Outcome, Result
+from calmstream.producer.gateway.durable.entries import SpoolEntry
+from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
 from calmstream.producer.gateway.http.app_keys import EVERYBODY, AppKey
 from calmstream.producer.gateway.http.cors import Origins
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.plans import Offered
-from calmstream.producer.gateway.http.problems import Problem, problem
+from calmstream.producer.gateway.http.problems import GatewayProblem, problem
 from calmstream.producer.gateway.http.read_reports import (
     JSON,
     JSON_LINES,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from calmstream.producer.gateway.http.gateway import Gateway
 
 PLANS = "/v1/plans"
-_TAKEN = frozenset((Outcome.ACCEPTED, Outcome.DUPLICATE))
+_TAKEN = frozenset((SpoolOutcome.ACCEPTED, SpoolOutcome.DUPLICATE))
 _JSON_HEADERS: Headers = ((b"content-type", JSON), (b"cache-control", b"no-store"))
 _IMMUTABLE = b"public, max-age=86400, immutable"
 
@@ -44,10 +44,10 @@ class Stopped(Exception):  # noqa: N818 - it is an outcome, not a defect
     """The client has closed the connection; nobody waits for an answer."""
 
 
-class Refused(Exception):  # noqa: N818 - it is an outcome, not a defect
+class RefusedRequest(Exception):  # noqa: N818 - it is an outcome, not a defect
     """A request that gets a problem document."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: HttpReply) -> None:
         super().__init__()
         self.answer = answer
 
@@ -74,20 +74,20 @@ class GatewayApp:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         try:
             answer = await self._answer(scope, headers, receive)
-        except Refused as refused:
+        except RefusedRequest as refused:
             answer = refused.answer
         except (Stopped, asyncio.CancelledError):
             return
         except Exception as error:  # noqa: BLE001 - one request's defect is not another's
             self._failed(error)
-            answer = problem(Problem.INTERNAL)
+            answer = problem(GatewayProblem.INTERNAL)
         self._observer.answered(answer.problem)
         extra = self._origins.headers(headers.get(b"origin"))
         await send_answer(send, replace(answer, headers=answer.headers + extra))
 
     async def _answer(
         self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes], receive: Receive
-    ) -> Answer:
+    ) -> HttpReply:
         method, path = scope["method"], scope["path"]
         digest, _, rest = path.removeprefix(f"{PLANS}/").partition("/")
         if path == PLANS:
@@ -95,23 +95,25 @@ class GatewayApp:
         elif path.startswith(f"{PLANS}/") and digest and rest in {"", "reports"}:
             allowed = "POST" if rest else "GET"
         else:
-            raise Refused(problem(Problem.NOT_FOUND))
+            raise RefusedRequest(problem(GatewayProblem.NOT_FOUND))
         if method == "OPTIONS":
             return self._origins.preflight(headers.get(b"origin"), allowed)
         if method != allowed and (method, allowed) != ("HEAD", "GET"):
-            raise Refused(
-                problem(Problem.METHOD, headers=((b"allow", f"{allowed}, OPTIONS".encode()),))
+            raise RefusedRequest(
+                problem(
+                    GatewayProblem.METHOD, headers=((b"allow", f"{allowed}, OPTIONS".encode()),)
+                )
             )
         if not digest:
             return self._list()
         offered = self._state.offered.get(digest)
         if offered is None:
-            raise Refused(problem(Problem.UNKNOWN_PLAN))
+            raise RefusedRequest(problem(GatewayProblem.UNKNOWN_PLAN))
         if allowed == "GET":
             return _document(offered, headers)
         return await self._reports(offered, headers, receive)
 
-    def _list(self) -> Answer:
+    def _list(self) -> HttpReply:
         now = self._state.present()
         plans = [
             {
@@ -124,28 +126,30 @@ class GatewayApp:
             for digest, offered in sorted(self._state.offered.items())
             if now < offered.over
         ]
-        return Answer(200, orjson.dumps({"plans": plans}), _JSON_HEADERS)
+        return HttpReply(200, orjson.dumps({"plans": plans}), _JSON_HEADERS)
 
     async def _reports(
         self, offered: Offered, headers: Mapping[bytes, bytes], receive: Receive
-    ) -> Answer:
+    ) -> HttpReply:
         media_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         key = self._checked(offered, headers, media_type)
         body = await self._body(headers, receive)
         try:
             lines = read_reports(offered.plan, key.number, body, media_type)
         except TooManyReports:
-            raise Refused(
-                problem(Problem.TOO_MANY_REPORTS, f"at most {MAX_REPORTS:,} are taken")
+            raise RefusedRequest(
+                problem(GatewayProblem.TOO_MANY_REPORTS, f"at most {MAX_REPORTS:,} are taken")
             ) from None
         if not lines:
-            raise Refused(problem(Problem.NO_REPORTS))
-        entries = [line.entry for line in lines if isinstance(line.entry, Entry)]
+            raise RefusedRequest(problem(GatewayProblem.NO_REPORTS))
+        entries = [line.entry for line in lines if isinstance(line.entry, SpoolEntry)]
         found: list[Result] = []
         if entries:
             found = await self._state.spool(offered.plan.digest, entries, key.per_window)
         spooled = iter(found)
-        results = [next(spooled) if isinstance(line.entry, Entry) else line.entry for line in lines]
+        results = [
+            next(spooled) if isinstance(line.entry, SpoolEntry) else line.entry for line in lines
+        ]
         self._observer.checked(offered, Counter(results))
         return _verdict(lines, results, self._seconds_left(offered))
 
@@ -154,34 +158,36 @@ class GatewayApp:
     ) -> AppKey:
         """Check what is known before the body; return the application key."""
         if self._state.stopping:
-            raise Refused(problem(Problem.STOPPING))
+            raise RefusedRequest(problem(GatewayProblem.STOPPING))
         keys = self._state.app_keys
         key = EVERYBODY if keys is None else keys.find(headers.get(b"authorization", b""))
         if key is None:
-            raise Refused(problem(Problem.UNAUTHORIZED))
+            raise RefusedRequest(problem(GatewayProblem.UNAUTHORIZED))
         if self._state.refusal(offered.plan.digest):
-            raise Refused(problem(Problem.NOT_COUNTED))
+            raise RefusedRequest(problem(GatewayProblem.NOT_COUNTED))
         if media_type != JSON and media_type not in JSON_LINES:
-            raise Refused(
-                problem(Problem.CONTENT_TYPE, "application/json or application/x-ndjson is read")
+            raise RefusedRequest(
+                problem(
+                    GatewayProblem.CONTENT_TYPE, "application/json or application/x-ndjson is read"
+                )
             )
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
-            raise Refused(problem(Problem.CONTENT_ENCODING))
+            raise RefusedRequest(problem(GatewayProblem.CONTENT_ENCODING))
         if self._state.present() >= offered.over + 1000 * offered.plan.grace:
-            raise Refused(problem(Problem.PLAN_OVER))
+            raise RefusedRequest(problem(GatewayProblem.PLAN_OVER))
         return key
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
         stated = headers.get(b"content-length", b"0")
         if len(stated) > 12 or int(stated) > self._body_bytes:
-            raise Refused(_too_large(self._body_bytes))
+            raise RefusedRequest(_too_large(self._body_bytes))
         body, more = bytearray(), True
         while more:
             message = await receive()
             body += _part(message)
             more = message.get("more_body", False)
             if len(body) > self._body_bytes:
-                raise Refused(_too_large(self._body_bytes))
+                raise RefusedRequest(_too_large(self._body_bytes))
         return bytes(body)
 
     def _seconds_left(self, offered: Offered) -> int:
@@ -191,13 +197,13 @@ class GatewayApp:
         return max(left // 1000 + 1, 1)
 
 
-def _document(offered: Offered, headers: Mapping[bytes, bytes]) -> Answer:
+def _document(offered: Offered, headers: Mapping[bytes, bytes]) -> HttpReply:
     cache = _IMMUTABLE if offered.fixed else b"no-cache"
     fixed: Headers = ((b"etag", offered.etag), (b"cache-control", cache))
     known = {tag.strip() for tag in headers.get(b"if-none-match", b"").split(b",")}
     if known & {offered.etag, b"W/" + offered.etag, b"*"}:
-        return Answer(304, b"", fixed)
-    return Answer(200, offered.document, ((b"content-type", JSON), *fixed))
+        return HttpReply(304, b"", fixed)
+    return HttpReply(200, offered.document, ((b"content-type", JSON), *fixed))
 
 
 def _part(message: Mapping[str, Any]) -> bytes:
@@ -207,11 +213,11 @@ def _part(message: Mapping[str, Any]) -> bytes:
     return bytes(message.get("body", b""))
 
 
-def _too_large(most: int) -> Answer:
-    return problem(Problem.TOO_LARGE, f"at most {most:,} bytes are read")
+def _too_large(most: int) -> HttpReply:
+    return problem(GatewayProblem.TOO_LARGE, f"at most {most:,} bytes are read")
 
 
-def _verdict(lines: Sequence[Line], results: Sequence[Result], seconds_left: int) -> Answer:
+def _verdict(lines: Sequence[Line], results: Sequence[Result], seconds_left: int) -> HttpReply:
     """Return the answer for all reports of a request.
 
     A success says that no report has to be sent again: so a request with a report that may succeed
@@ -222,12 +228,12 @@ def _verdict(lines: Sequence[Line], results: Sequence[Result], seconds_left: int
         for line, result in zip(lines, results, strict=True)
     ]
     kinds = set(results)
-    if Outcome.UNAVAILABLE in kinds:
-        return problem(Problem.UNAVAILABLE, results=stated)
-    if Outcome.QUOTA in kinds:
-        return problem(Problem.QUOTA, retry_after=seconds_left, results=stated)
+    if SpoolOutcome.UNAVAILABLE in kinds:
+        return problem(GatewayProblem.UNAVAILABLE, results=stated)
+    if SpoolOutcome.QUOTA in kinds:
+        return problem(GatewayProblem.QUOTA, retry_after=seconds_left, results=stated)
     if kinds & _TAKEN:
-        return Answer(202, orjson.dumps({"results": stated}), _JSON_HEADERS)
+        return HttpReply(202, orjson.dumps({"results": stated}), _JSON_HEADERS)
     if kinds == {Reason.UNDECODABLE} and all(line.report_id is None for line in lines):
-        return problem(Problem.NOT_JSON, results=stated)
-    return problem(Problem.REFUSED, results=stated)
+        return problem(GatewayProblem.NOT_JSON, results=stated)
+    return problem(GatewayProblem.REFUSED, results=stated)

@@ -10,11 +10,11 @@ from typing import Any
 
 from calmstream.common.clock import Clock
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.durable.entries import Entry
+from calmstream.producer.gateway.durable.entries import SpoolEntry
 from calmstream.producer.gateway.durable.period_log import SealedBatch
-from calmstream.producer.gateway.durable.plan_spool import Outcome, Result
+from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
 from calmstream.producer.gateway.durable.spool import Spool
-from calmstream.producer.gateway.http.delivery import Delivery
+from calmstream.producer.gateway.http.delivery import BatchDelivery
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 
 SEAL_SECONDS = 0.02
@@ -36,7 +36,7 @@ class Work:
     """
 
     digest: str
-    entries: Sequence[Entry]
+    entries: Sequence[SpoolEntry]
     quota: int | None
     answer: Callable[[list[Result]], None]
 
@@ -63,7 +63,7 @@ class Committer:
     def __init__(
         self,
         spool: Spool,
-        delivery: Delivery,
+        delivery: BatchDelivery,
         hand_back: Callable[[Callable[[], None]], None],
         metrics: GatewayMetrics,
         clock: Clock,
@@ -87,7 +87,7 @@ class Committer:
                 self._inbox.works.append(work)
                 self._changed.notify()
                 return
-        work.answer([Outcome.UNAVAILABLE] * len(work.entries))
+        work.answer([SpoolOutcome.UNAVAILABLE] * len(work.entries))
 
     def settle(self, digest: str, batch: SealedBatch, *, acknowledged: bool) -> None:
         """Note what became of a batch; it becomes durable with a later group."""
@@ -122,7 +122,7 @@ class Committer:
                 self._over = True
                 inbox, self._inbox = self._inbox, _Inbox()
             for work in inbox.works:
-                self._answer([(work, [Outcome.UNAVAILABLE] * len(work.entries))])
+                self._answer([(work, [SpoolOutcome.UNAVAILABLE] * len(work.entries))])
             for _, done in inbox.calls:
                 done.cancel()
 

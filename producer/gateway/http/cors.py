@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from calmstream.common.errors import InvalidInput
-from calmstream.common.http.answer import Answer, Headers
+from calmstream.common.http.answer import Headers, HttpReply
 
 PREFLIGHT_SECONDS = 86_400
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")
@@ -36,12 +36,12 @@ class Origins:
             return _VARY
         return ((b"access-control-allow-origin", origin), exposed, *_VARY)
 
-    def preflight(self, origin: bytes | None, method: str) -> Answer:
+    def preflight(self, origin: bytes | None, method: str) -> HttpReply:
         """Return the answer to ``OPTIONS``; browsers then send nothing from other origins."""
         common = ((b"allow", f"{method}, OPTIONS".encode()),)
         if not self._all and origin not in self._known:
-            return Answer(204, b"", common)
-        return Answer(
+            return HttpReply(204, b"", common)
+        return HttpReply(
             204,
             b"",
             (

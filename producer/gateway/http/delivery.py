@@ -37,7 +37,7 @@ class _PlanQueue:
     waiting: deque[SealedBatch] = field(default_factory=deque)
 
 
-class Delivery:
+class BatchDelivery:
     """Sends the batches of all plans over one connection.
 
     Memory: the bodies of at most ``budget.in_flight`` batches per plan, and 200 bytes for each

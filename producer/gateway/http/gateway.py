@@ -21,10 +21,10 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Sink, Topics
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import CalmstreamError, InvalidInput
-from calmstream.common.http.connections import Connections, Limits
+from calmstream.common.http.connections import ConnectionLimits, Connections
 from calmstream.common.http.server import HttpServer, defect, event_loop, listen
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.durable.entries import Entry
+from calmstream.producer.gateway.durable.entries import SpoolEntry
 from calmstream.producer.gateway.durable.period_log import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import Result
 from calmstream.producer.gateway.durable.spool import Spool, locked
@@ -34,7 +34,7 @@ from calmstream.producer.gateway.http.app_keys import AppKeys, WatchedKeys
 from calmstream.producer.gateway.http.committer import Committer, Work
 from calmstream.producer.gateway.http.cors import Origins
 from calmstream.producer.gateway.http.counted_plans import CountedPlans
-from calmstream.producer.gateway.http.delivery import Delivery
+from calmstream.producer.gateway.http.delivery import BatchDelivery
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.plans import Offered, PlanDirectory
 from calmstream.producer.gateway.http.settings import GatewaySettings
@@ -173,7 +173,7 @@ class Gateway:
         return self._spool.mark.present()
 
     def spool(
-        self, digest: str, entries: Sequence[Entry], quota: int | None
+        self, digest: str, entries: Sequence[SpoolEntry], quota: int | None
     ) -> asyncio.Future[list[Result]]:
         """Make reports durable."""
         done: asyncio.Future[list[Result]] = asyncio.get_running_loop().create_future()
@@ -217,7 +217,7 @@ class Gateway:
             self._settings.batching(),
             observer=self._metrics.of_plan,
         )
-        self._delivery = Delivery(
+        self._delivery = BatchDelivery(
             self._environment.connect, self._environment.names, self._metrics.of_plan, self._clock
         )
         self._committer = Committer(
@@ -249,7 +249,7 @@ class Gateway:
     async def _serve(self, stop: threading.Event) -> None:
         """Answer requests until the end."""
         settings = self._settings
-        limits = Limits(
+        limits = ConnectionLimits(
             connections=settings.max_connections,
             requests=settings.max_requests,
             body_bytes=settings.body_bytes,

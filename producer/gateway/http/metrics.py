@@ -10,10 +10,10 @@ from calmstream.common.errors import Reason
 from calmstream.common.identity import plan_name
 from calmstream.common.metric_definition import MetricDefinition, register_all
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.durable.plan_spool import Outcome, Result
+from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
 from calmstream.producer.gateway.durable.spool import Spool
 from calmstream.producer.gateway.http.plans import Offered
-from calmstream.producer.gateway.http.problems import Problem
+from calmstream.producer.gateway.http.problems import GatewayProblem
 from calmstream.producer.gateway.metrics import PRODUCER_METRICS, ProducerMetrics
 
 REQUESTS = MetricDefinition(
@@ -151,7 +151,7 @@ GATEWAY_METRICS: tuple[MetricDefinition, ...] = (
 )
 
 RESULTS: tuple[Result, ...] = (
-    *Outcome,
+    *SpoolOutcome,
     Reason.UNDECODABLE,
     Reason.UNKNOWN_VERSION,
     Reason.UNKNOWN_PLAN,
@@ -172,7 +172,7 @@ class GatewayMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._to = register_all(registry, GATEWAY_METRICS + PRODUCER_METRICS)
         self._by_plan: dict[str, ProducerMetrics] = {}
-        for reason in Problem:
+        for reason in GatewayProblem:
             self._to[PROBLEMS].labels(reason)
 
     def of_plan(self, plan: Plan) -> ProducerMetrics:

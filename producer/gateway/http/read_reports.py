@@ -11,8 +11,8 @@ import orjson
 from calmstream.common.errors import Reason, Rejection
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.report import report_of
-from calmstream.producer.gateway.durable.entries import Entry
-from calmstream.producer.gateway.durable.plan_spool import Outcome, Result
+from calmstream.producer.gateway.durable.entries import SpoolEntry
+from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
 from calmstream.producer.gateway.rows import row_of
 
 MAX_REPORTS = 1000
@@ -32,7 +32,7 @@ class Line:
     """
 
     report_id: str | None
-    entry: Entry | Result
+    entry: SpoolEntry | Result
 
 
 class TooManyReports(ValueError):  # noqa: N818 - it is an outcome, not a defect
@@ -62,10 +62,10 @@ def _line(plan: Plan, key: int, text: bytes) -> Line:
         return Line(None, Reason.MALFORMED)
     report_id = document["id"]
     if not isinstance(report_id, str) or _REPORT_ID.fullmatch(report_id) is None:
-        return Line(None, Outcome.BAD_REPORT_ID)
+        return Line(None, SpoolOutcome.BAD_REPORT_ID)
     try:
         group, batch = report_of(plan, document["report"])
     except Rejection as rejection:
         return Line(report_id, rejection.reason)
     row = row_of(plan, group, batch)
-    return Line(report_id, Entry(bytes.fromhex(report_id), key, group, batch.period, row))
+    return Line(report_id, SpoolEntry(bytes.fromhex(report_id), key, group, batch.period, row))

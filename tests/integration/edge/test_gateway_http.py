@@ -20,7 +20,7 @@ from calmstream.broker.transport import Sink
 from calmstream.common.errors import RecoverableError
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.http.metrics import RESULTS
-from calmstream.producer.gateway.http.problems import Problem
+from calmstream.producer.gateway.http.problems import GatewayProblem
 from calmstream.producer.signed import issue, keys
 from calmstream.producer.signed.certificate import Statement
 from calmstream.producer.signed.envelope import signed_lineage
@@ -474,5 +474,5 @@ def test_a_plan_appears_and_is_refused_while_the_gateway_runs(tmp_path: Path) ->
 def test_the_document_lists_every_problem_and_result() -> None:
     page = (Path(__file__).resolve().parents[3] / "docs" / "gateway.md").read_text()
     named = set(re.findall(r"^\| `([a-z_]+)` \|", page, re.MULTILINE))
-    assert named >= {reason.value for reason in Problem}
+    assert named >= {reason.value for reason in GatewayProblem}
     assert named >= {result.value for result in RESULTS}

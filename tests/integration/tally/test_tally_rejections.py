@@ -14,7 +14,7 @@ import pytest
 
 from calmstream.common.errors import Reason
 from calmstream.consumer.tally.writing.dead_letters import KEPT_PER_REASON, MAX_KEPT_BYTES
-from calmstream.estimators.plan.limits import Limits
+from calmstream.estimators.plan.limits import PlanLimits
 from calmstream.estimators.wire.batch import MAX_BATCH_BYTES, TICK
 from calmstream.estimators.wire.dead_letter import content_hash
 from tests.support.batches import GZIP, frame
@@ -141,7 +141,7 @@ def test_every_reason_has_its_test() -> None:
 
 
 def test_the_plans_limits_are_checked_last_and_a_rejected_id_can_be_used_again() -> None:
-    stage = Stage(small_plan(limits=Limits(batch_reports=2, batches=2)))
+    stage = Stage(small_plan(limits=PlanLimits(batch_reports=2, batches=2)))
     worker = stage.worker()
     stage.batch(0, [1, 2, 3], number=1)  # too many reports
     stage.batch(0, [1, 2], number=1)  # accepted: the rejected batch does not count as its sender

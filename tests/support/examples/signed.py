@@ -19,7 +19,7 @@ from calmstream.common.text import unseen
 from calmstream.producer.device.acceptance import standing
 from calmstream.producer.device.policy import DAY, Allotment, Policy, Status
 from calmstream.producer.device.read_plan import read_signed_plan
-from calmstream.producer.device.totals import Totals
+from calmstream.producer.device.totals import DeviceTotals
 from calmstream.producer.signed.issue import certify, seal
 from calmstream.producer.signed.refusal import PlanRefused
 from tests.support.producer import START, WINDOW
@@ -210,7 +210,7 @@ LEDGERS: Mapping[str, tuple[Policy, Sequence[Step]]] = {
 
 
 def ledger(name: str, policy: Policy, steps: Sequence[Step]) -> dict[str, Any]:
-    totals, found = Totals(), []
+    totals, found = DeviceTotals(), []
     for now, ends, epsilon, root in steps:
         status = totals.status(policy, root, epsilon, now)
         if status is Status.READY:

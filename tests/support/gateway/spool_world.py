@@ -17,17 +17,17 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import decode_batch
-from calmstream.producer.gateway.durable.entries import Entry
+from calmstream.producer.gateway.durable.entries import SpoolEntry
 from calmstream.producer.gateway.durable.period_log import SealedBatch
-from calmstream.producer.gateway.durable.plan_spool import Batching, Outcome, over_at
+from calmstream.producer.gateway.durable.plan_spool import Batching, SpoolOutcome, over_at
 from calmstream.producer.gateway.durable.spool import Spool
-from calmstream.producer.gateway.totals import Failure, Totals
+from calmstream.producer.gateway.totals import Failure, GatewayTotals
 from tests.support.gateway.faulty_files import Crash, FaultyFiles
 from tests.support.tally import START
 
 LABELS = 64
 ROOT = Path("/spool")
-TAKEN = {Outcome.ACCEPTED, Outcome.DUPLICATE}
+TAKEN = {SpoolOutcome.ACCEPTED, SpoolOutcome.DUPLICATE}
 
 
 def counting_plan(window: int = 60, grace: int = 40, windows: int = 4, start: int = START) -> Plan:
@@ -54,7 +54,7 @@ def counting_plan(window: int = 60, grace: int = 40, windows: int = 4, start: in
     )
 
 
-class _Expired(Totals):
+class _Expired(GatewayTotals):
     """Notes reports that the spool itself gives up."""
 
     def __init__(self, world: World) -> None:
@@ -89,9 +89,9 @@ class World:
     def __post_init__(self) -> None:
         self.files = FaultyFiles(self.dice)
         self.clock = ManualClock(START * 1000)
-        self.waiting: list[Entry] = []
+        self.waiting: list[SpoolEntry] = []
         self.outgoing: list[SealedBatch] = []
-        self.sent_entries: list[Entry] = []
+        self.sent_entries: list[SpoolEntry] = []
         self.made = 0
         self.spool: Spool | None = None
         self.start()
@@ -130,7 +130,7 @@ class World:
         for _ in range(reports):
             value, self.made = self.made, self.made + 1
             report_id = self.dice.randbytes(16)
-            self.waiting.append(Entry(report_id, 0, 0, min(period, 3), (0, (value,))))
+            self.waiting.append(SpoolEntry(report_id, 0, 0, min(period, 3), (0, (value,))))
         assert self.spool is not None
         sent = self.waiting + self.dice.sample(self.waiting, len(self.waiting) // 2)
         self.sent_entries = sent
@@ -140,7 +140,7 @@ class World:
         for entry, result in zip(sent, results, strict=True):
             if result in TAKEN:
                 self.acknowledged.add(entry.row[1][0])  # type: ignore[arg-type]
-            if result is not Outcome.UNAVAILABLE:
+            if result is not SpoolOutcome.UNAVAILABLE:
                 left.pop(entry.report_id, None)
         forgetful = self.dice.random() < 0.1
         kept = [entry for entry in sent if forgetful] + list(left.values())

@@ -9,7 +9,7 @@ import pytest
 
 from calmstream.broker.in_process import InProcessBroker, SendFault
 from calmstream.broker.in_process.log import stored_bytes
-from calmstream.broker.transport import Changes, Partition, TopicSpec
+from calmstream.broker.transport import AssignmentChanges, Partition, TopicSpec
 from calmstream.common.errors import FatalError, RecoverableError
 from tests.support.batches import Row, batch
 
@@ -238,7 +238,7 @@ def test_a_former_owner_can_send_but_not_commit() -> None:
     assert broker.committed("g") == {WHERE: 1}
     assert broker.sink().send("t", b"k", b"late").wait(0) == 0
     zombie.poll(0)
-    assert zombie.take_changes() == Changes(lost=frozenset({WHERE}))
+    assert zombie.take_changes() == AssignmentChanges(lost=frozenset({WHERE}))
 
 
 def test_a_partition_moves_only_when_its_owner_has_given_it_up() -> None:
@@ -265,7 +265,7 @@ def test_a_deleted_topic_is_revoked_and_its_readers_get_an_error() -> None:
     reader.seek(WHERE, 0)
     broker.topics().delete(["t"])
     member.poll(0)
-    assert member.take_changes() == Changes(revoked=frozenset({WHERE}))
+    assert member.take_changes() == AssignmentChanges(revoked=frozenset({WHERE}))
     with pytest.raises(FatalError, match=r"t"):
         reader.poll(0)
 

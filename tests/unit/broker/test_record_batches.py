@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from kafka.record import MemoryRecords, MemoryRecordsBuilder
 
 from calmstream.broker.record_batches import (
-    Columns,
     CorruptBatch,
     Damaged,
+    RecordColumns,
     as_chunk,
     decode_batches,
 )
@@ -57,7 +57,7 @@ def read(data: bytes, start: int = 0) -> list[Record]:
     return [r for piece in decode_batches(data, start) for r in records_of(piece)]
 
 
-def records_of(piece: Columns | Damaged) -> list[Record]:
+def records_of(piece: RecordColumns | Damaged) -> list[Record]:
     chunk = as_chunk(WHERE, piece)
     return [] if chunk is None else list(chunk.records())
 
@@ -256,7 +256,7 @@ def test_reading_goes_on_behind_every_piece() -> None:
         + frame(b"", 0, base_offset=17, last_delta=9)
     )
     ends = [(type(p), p.next_offset) for p in decode_batches(data)]
-    assert ends == [(Columns, 6), (Damaged, 12), (Columns, 17), (Columns, 27)]
+    assert ends == [(RecordColumns, 6), (Damaged, 12), (RecordColumns, 17), (RecordColumns, 27)]
 
 
 def test_one_record_of_a_chunk_is_the_same_as_among_all() -> None:

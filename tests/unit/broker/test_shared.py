@@ -7,7 +7,7 @@ import pytest
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.shared.broker import PlanBroker, SharedBroker
 from calmstream.broker.shared.sink import SinkShare
-from calmstream.broker.transport import Changes, Partition, Record, TopicSpec
+from calmstream.broker.transport import AssignmentChanges, Partition, Record, TopicSpec
 from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
 
@@ -35,7 +35,7 @@ class Setting:
         share = plan.group_reader("ignored")
         share.subscribe([partition.topic])
         self.shared.group.turn(0.0)
-        assert share.take_changes() == Changes(added=frozenset([partition]))
+        assert share.take_changes() == AssignmentChanges(added=frozenset([partition]))
         share.seek(partition, 0)
         share.resume([partition])
         return plan
@@ -69,7 +69,9 @@ def test_a_trimmed_log_is_an_error_of_its_plan_and_nothing_is_lost_for_the_other
     assert setting.polled(two) == [b"5"]
     one.share.close(0.0)
     again = one.group_reader("ignored")
-    assert again.take_changes() == Changes(added=frozenset([A])), "the member kept the partition"
+    assert again.take_changes() == AssignmentChanges(added=frozenset([A])), (
+        "the member kept the partition"
+    )
     again.seek(A, 1)
     again.resume([A])
     assert setting.polled(one) == [b"2"]
@@ -114,7 +116,7 @@ def test_a_plan_that_leaves_gives_its_partitions_up_and_one_that_comes_takes_the
     setting.shared.group.turn(0.0)
     setting.shared.group.turn(0.0)
     assert setting.shared.group.owned == {B}
-    assert two.share.take_changes() == Changes()
+    assert two.share.take_changes() == AssignmentChanges()
     again = setting.member(A)
     again.close()
     # The topic changes hands before the group has noticed that it was free.

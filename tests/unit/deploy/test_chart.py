@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from calmstream.cli import parser
-from calmstream.common.http.server import Request
+from calmstream.common.http.server import ServerRequest
 from calmstream.common.settings import variables
 from calmstream.connect import SecurityConfig
 from calmstream.consumer.metrics.registry import new_registry
@@ -98,7 +98,7 @@ def test_probes_ask_pages_that_exist(component: str) -> None:
     probes = [container[f"{name}Probe"] for name in ("startup", "liveness", "readiness")]
     paths = [probe["httpGet"]["path"] for probe in probes]
     assert paths == ["/livez", "/livez", "/readyz"]
-    assert [app(Request("GET", path, {})).status for path in paths] == [200] * 3
+    assert [app(ServerRequest("GET", path, {})).status for path in paths] == [200] * 3
     assert container["ports"] == [{"name": "http", "containerPort": HttpConfig().http_port}]
 
 

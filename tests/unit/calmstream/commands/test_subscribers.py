@@ -18,7 +18,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.common.metric_definition import register_all
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.producer.gateway.metrics import PRODUCER_METRICS, ProducerMetrics
-from calmstream.producer.simulation.produce import Summary
+from calmstream.producer.simulation.produce import ProduceSummary
 from tests.support.publisher import published_plan
 
 NOBODY = ["--bootstrap", "127.0.0.1:1"]
@@ -86,20 +86,28 @@ def test_a_port_in_use_is_one_line() -> None:
 @pytest.mark.parametrize(
     ("summary", "code", "message"),
     [
-        (Summary(9, sent=9), 0, ""),
-        (Summary(9, sent=9, expired=True), 0, ""),
+        (ProduceSummary(9, sent=9), 0, ""),
+        (ProduceSummary(9, sent=9, expired=True), 0, ""),
         (
-            Summary(9, sent=2, missing=7, expired=True),
+            ProduceSummary(9, sent=2, missing=7, expired=True),
             3,
             "7 reports were not made: the plan ended",
         ),
-        (Summary(9, sent=8, missing=1, expired=True), 3, "1 report was not made: the plan ended"),
-        (Summary(9, sent=2, missing=7), 0, "7 reports were not made\n"),
-        (Summary(9, sent=1, failed=1, missing=7, expired=True), 1, "7 reports were not made: the"),
+        (
+            ProduceSummary(9, sent=8, missing=1, expired=True),
+            3,
+            "1 report was not made: the plan ended",
+        ),
+        (ProduceSummary(9, sent=2, missing=7), 0, "7 reports were not made\n"),
+        (
+            ProduceSummary(9, sent=1, failed=1, missing=7, expired=True),
+            1,
+            "7 reports were not made: the",
+        ),
     ],
 )
 def test_a_run_that_lacks_reports_reports_it(
-    summary: Summary,
+    summary: ProduceSummary,
     code: int,
     message: str,
     plan: str,

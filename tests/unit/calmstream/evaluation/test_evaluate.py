@@ -15,7 +15,7 @@ from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.domain import Domain
 from calmstream.evaluation.evaluate import Result, draw_targets, evaluate
 from calmstream.evaluation.population import collect, draw
-from calmstream.tables import Table
+from calmstream.tables import RecordTable
 from tests.support.plans import draft, mixed_domain
 
 CONTRACT = (
@@ -26,16 +26,16 @@ CONTRACT = (
 
 
 @pytest.fixture(scope="module")
-def table() -> Table:
+def table() -> RecordTable:
     domain = mixed_domain(2, 3, 2, 4)
     cells = np.random.default_rng(0).choice(
         48, 500, p=np.random.default_rng(1).dirichlet([0.3] * 48)
     )
     codes = np.stack(np.unravel_index(cells, domain.cardinalities), axis=1).astype(np.uint16)
-    return Table(domain, codes, {})
+    return RecordTable(domain, codes, {})
 
 
-def run(table: Table, **changes: Any) -> list[Result]:
+def run(table: RecordTable, **changes: Any) -> list[Result]:
     options: dict[str, Any] = {
         "dataset": "toy",
         "methods": ["calm", "uniform"],
@@ -54,7 +54,7 @@ def without_times(result: Result) -> dict[str, Any]:
     return {k: v for k, v in asdict(result).items() if not k.endswith("seconds")}
 
 
-def test_results_have_exactly_the_contract_and_come_in_order(table: Table) -> None:
+def test_results_have_exactly_the_contract_and_come_in_order(table: RecordTable) -> None:
     assert tuple(f.name for f in fields(Result)) == CONTRACT
     results = run(table)
     order = [(r.method, r.epsilon) for r in results]
@@ -67,14 +67,14 @@ def test_results_have_exactly_the_contract_and_come_in_order(table: Table) -> No
 
 
 @pytest.mark.parametrize("tallies", ["devices", "law"])
-def test_the_seed_decides_everything(table: Table, tallies: str) -> None:
+def test_the_seed_decides_everything(table: RecordTable, tallies: str) -> None:
     one, two = run(table, tallies=tallies), run(table, tallies=tallies)
     assert [without_times(r) for r in one] == [without_times(r) for r in two]
     other = run(table, tallies=tallies, seed=8)
     assert other[0].sse_mean != one[0].sse_mean
 
 
-def test_methods_and_epsilons_share_devices_and_targets(table: Table) -> None:
+def test_methods_and_epsilons_share_devices_and_targets(table: RecordTable) -> None:
     together = run(table)
     alone = run(table, methods=["uniform"], epsilons=["4"])
     assert without_times(together[3]) == without_times(alone[0])
@@ -82,12 +82,12 @@ def test_methods_and_epsilons_share_devices_and_targets(table: Table) -> None:
     assert together[2].sse_mean == together[3].sse_mean
 
 
-def test_a_large_epsilon_beats_a_small_one_and_uniform(table: Table) -> None:
+def test_a_large_epsilon_beats_a_small_one_and_uniform(table: RecordTable) -> None:
     weak, strong, uniform, _ = run(table, users=40_000)
     assert strong.sse_mean < weak.sse_mean < uniform.sse_mean
 
 
-def test_uniform_is_measured_against_the_drawn_devices(table: Table) -> None:
+def test_uniform_is_measured_against_the_drawn_devices(table: RecordTable) -> None:
     [result] = run(table, methods=["uniform"], epsilons=["1"], users=500, targets=99, repeats=2)
     assert result.targets == 6, "there are only six pairs"
     pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
@@ -102,7 +102,7 @@ def test_uniform_is_measured_against_the_drawn_devices(table: Table) -> None:
     assert result.sse_stderr == pytest.approx(0.0), "every repeat has every row once"
 
 
-def test_the_coverage_of_exact_intervals_is_95_percent(table: Table) -> None:
+def test_the_coverage_of_exact_intervals_is_95_percent(table: RecordTable) -> None:
     """Unbiased tables have exact variances, and the noise is nearly normal."""
     options = {"methods": ["am"], "epsilons": ["1"], "tallies": "law", "targets": 6}
     [result] = run(table, **options, users=20_000, repeats=60, raw=True)
@@ -114,7 +114,7 @@ def test_the_coverage_of_exact_intervals_is_95_percent(table: Table) -> None:
     assert abs(result.coverage - 0.95) < 5 * np.sqrt(0.95 * 0.05 / (cells / 3))
 
 
-def test_the_spread_is_that_of_the_repeats(table: Table) -> None:
+def test_the_spread_is_that_of_the_repeats(table: RecordTable) -> None:
     singles = [run(table, repeats=r, methods=["calm"], epsilons=["1"])[0] for r in (1, 2)]
     assert singles[0].sse_stderr is None
     first = singles[0].sse_mean
@@ -122,7 +122,7 @@ def test_the_spread_is_that_of_the_repeats(table: Table) -> None:
     assert singles[1].sse_stderr == pytest.approx(abs(first - second) / 2)
 
 
-def test_progress_is_reported_for_every_repeat(table: Table) -> None:
+def test_progress_is_reported_for_every_repeat(table: RecordTable) -> None:
     calls: list[int] = []
     run(table, progress=lambda: calls.append(1))
     assert len(calls) == 2 * 2 * 3
@@ -141,7 +141,9 @@ def test_progress_is_reported_for_every_repeat(table: Table) -> None:
         ({"seed": -1}, "the seed not negative"),
     ],
 )
-def test_refusals_come_before_any_work(table: Table, changes: dict[str, Any], message: str) -> None:
+def test_refusals_come_before_any_work(
+    table: RecordTable, changes: dict[str, Any], message: str
+) -> None:
     calls: list[int] = []
     with pytest.raises(InvalidInput, match=message) as refusal:
         run(table, progress=lambda: calls.append(1), **changes)
@@ -150,7 +152,7 @@ def test_refusals_come_before_any_work(table: Table, changes: dict[str, Any], me
 
 
 def test_targets_that_are_too_large_are_refused() -> None:
-    table = Table(Domain.binary(24), np.zeros((5, 24), np.uint16), {})
+    table = RecordTable(Domain.binary(24), np.zeros((5, 24), np.uint16), {})
     with pytest.raises(InvalidInput, match="k = 24: a target has 16,777,216 cells"):
         run(table, k=24, methods=["uniform"])
     assert issubclass(PlanError, InvalidInput)
@@ -168,7 +170,7 @@ def test_devices_are_every_row_once_or_drawn_with_replacement() -> None:
 
 @pytest.mark.parametrize("tallies", ["devices", "law"])
 def test_more_devices_than_fit_into_memory_are_refused_first(
-    table: Table, tallies: Literal["devices", "law"]
+    table: RecordTable, tallies: Literal["devices", "law"]
 ) -> None:
     with pytest.raises(InvalidInput, match=r"2,000,000,000 devices take about .* at most") as error:
         run(table, users=2_000_000_000, tallies=tallies)
@@ -183,7 +185,7 @@ def test_targets_are_distinct_sorted_sets() -> None:
 
 
 @pytest.mark.parametrize("law", [False, True])
-def test_every_device_reports_once_in_its_share(table: Table, law: bool) -> None:
+def test_every_device_reports_once_in_its_share(table: RecordTable, law: bool) -> None:
     plan, _ = draft(Domain.binary(16), "1.2", 1 << 18, 3, max_groups=100)
     codes = np.zeros((50_000, 16), np.uint16)
     tallies = collect(plan, codes, np.random.SeedSequence(5), exact=law)

@@ -16,17 +16,17 @@ from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation import rounds
 from calmstream.evaluation.evaluate import Result, evaluate
 from calmstream.evaluation.population import collect
-from calmstream.tables import Table
+from calmstream.tables import RecordTable
 from tests.support.plans import mixed_domain
 
 
-def dependent() -> Table:
+def dependent() -> RecordTable:
     rng = np.random.default_rng(31)
     first = rng.integers(0, 3, 4000)
     second = np.where(rng.random(4000) < 0.9, first, rng.integers(0, 3, 4000))
     third = rng.integers(0, 2, 4000)
     codes = np.stack([first, second, third], axis=1).astype(np.uint16)
-    return Table(mixed_domain(3, 3, 2), codes, {})
+    return RecordTable(mixed_domain(3, 3, 2), codes, {})
 
 
 def run(
@@ -125,9 +125,9 @@ def test_em_has_no_tallies_to_draw() -> None:
         run("lopub-em", tallies="law")
 
 
-def wide() -> Table:
+def wide() -> RecordTable:
     codes = np.random.default_rng(33).integers(0, 4, (50, 13)).astype(np.uint16)
-    return Table(mixed_domain(*(4,) * 13), codes, {})
+    return RecordTable(mixed_domain(*(4,) * 13), codes, {})
 
 
 ONCE = {"dataset": "", "epsilons": ["9"], "k": 2, "users": 50, "targets": 1, "repeats": 1,

@@ -21,7 +21,7 @@ from calmstream.consumer.subscribe.statistic_rows import statistic_rows
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
-from calmstream.estimators.wire.table_summary import Statistic, StatisticsRow, TableSummary
+from calmstream.estimators.wire.table_summary import Statistic, TableStatistics, TableSummary
 from calmstream.pages.export import (
     STATISTICS_COLUMNS,
     statistics_to_csv,
@@ -88,10 +88,10 @@ def test_a_plan_without_summaries_is_shown_as_before() -> None:
 
 def test_shares_unknown_numbers_and_many_labels_are_shown() -> None:
     rows = tuple(
-        StatisticsRow((str(i),), (Statistic("share:yes", 0.25, 0.01, 0.23, 0.27),))
+        TableStatistics((str(i),), (Statistic("share:yes", 0.25, 0.01, 0.23, 0.27),))
         for i in range(20)
     )
-    unknown = StatisticsRow((), (Statistic("mean", None, None, None, None),))
+    unknown = TableStatistics((), (Statistic("mean", None, None, None, None),))
     record = replace(
         SNAPSHOT.record("ms"),
         summaries=(
@@ -137,7 +137,7 @@ def _stream(raw: io.BytesIO) -> pa.Table:
 
 def test_unknown_numbers_are_empty() -> None:
     one = TableSummary(
-        ("ms",), "", (), (), (StatisticsRow((), (Statistic("mean", None, None, None, None),)),)
+        ("ms",), "", (), (), (TableStatistics((), (Statistic("mean", None, None, None, None),)),)
     )
     record = replace(SNAPSHOT.record("ms"), summaries=(one,))
     odd = Snapshot(SNAPSHOT.manifest, {("ms",): record})

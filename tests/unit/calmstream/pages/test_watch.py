@@ -16,7 +16,7 @@ from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
-from calmstream.pages.history import WINDOWS, History, sparkline
+from calmstream.pages.history import WINDOWS, HistoryLines, sparkline
 from calmstream.pages.watch import (
     FLAGS,
     MAX_ROWS,
@@ -288,7 +288,7 @@ def test_lines_show_how_cells_went_over_the_windows() -> None:
 
 
 def test_the_history_forgets_old_windows_and_ends_with_the_open_one() -> None:
-    history = History()
+    history = HistoryLines()
     for window in range(WINDOWS + 3):
         history.note(snapshot(window, cells=[0]))
         history.note(snapshot(window, Kind.TOTAL, cells=[0]))

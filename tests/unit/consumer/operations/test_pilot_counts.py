@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from calmstream.common.errors import FatalError
-from calmstream.consumer.operations.pilot_counts import Counted, counted
+from calmstream.consumer.operations.pilot_counts import PilotCounts, counted
 from tests.support.publisher import Bench, count_of, published_plan, work
 
 
@@ -20,11 +20,11 @@ def filled() -> Bench:
     return bench
 
 
-def count(bench: Bench) -> Counted:
+def count(bench: Bench) -> PilotCounts:
     return counted(bench.plan, bench.broker, bench.names, bench.clock)
 
 
-def check(bench: Bench, found: Counted) -> None:
+def check(bench: Bench, found: PilotCounts) -> None:
     """Compare with the logs."""
     assert (found.windows, found.reports) == (2, sum(6 for _ in bench.logs))
     for group, tally in enumerate(found.tallies):

@@ -17,7 +17,7 @@ from calmstream.consumer.metrics import plans as m
 from calmstream.consumer.metrics.registry import Metrics, known_labels, plan_label
 from calmstream.consumer.plans.lanes import Inline
 from calmstream.consumer.plans.role import PlansRole, WorkerKind
-from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, State
+from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, PlanState
 from calmstream.consumer.runtime.health import Verdict
 from calmstream.estimators.plan import Plan
 from tests.fault.virtual import Process, VirtualClock
@@ -111,12 +111,12 @@ class Setting:
 def test_a_fault_of_one_plan_stops_only_this_plan_and_it_begins_anew(fault: Exception) -> None:
     setting = Setting()
     setting.turns()
-    assert set(setting.role.states.values()) == {State.WORKING}
+    assert set(setting.role.states.values()) == {PlanState.WORKING}
     assert setting.shared.group.owned == {("reports-one", 0), ("reports-two", 0)}
     broken = setting.worker(ONE)
     broken.fault = fault
     setting.turns(4)
-    assert setting.role.states == {ONE.digest: State.QUARANTINED, TWO.digest: State.WORKING}
+    assert setting.role.states == {ONE.digest: PlanState.QUARANTINED, TWO.digest: PlanState.WORKING}
     assert broken.calls[-1] == "abandon"
     assert setting.shared.group.owned == {("reports-one", 0), ("reports-two", 0)}
     assert not broken.share.started, "its partitions are paused"
@@ -132,7 +132,7 @@ def test_a_fault_of_one_plan_stops_only_this_plan_and_it_begins_anew(fault: Exce
     assert str(fault) in verdict.detail
     assert setting.role.health.plans[plan_label(TWO)] == Verdict(True, "counting")
     setting.turns(12)
-    assert setting.role.states[ONE.digest] is State.WORKING
+    assert setting.role.states[ONE.digest] is PlanState.WORKING
     assert setting.worker(ONE) is not broken
     assert setting.metric("calmstream_tally_quarantined", ONE) == 0
 
@@ -152,12 +152,12 @@ def test_the_pauses_grow_and_begin_again_after_long_work() -> None:
     assert pauses[-1] == pytest.approx(LONGEST_PAUSE, abs=2)
     setting.first_fault = None
     setting.turns(1400)
-    assert setting.role.states[ONE.digest] is State.WORKING
+    assert setting.role.states[ONE.digest] is PlanState.WORKING
     setting.turns(1400)
     setting.worker(ONE).fault = FatalError("again")
     setting.turns(3)
     setting.turns(12)
-    assert setting.role.states[ONE.digest] is State.WORKING
+    assert setting.role.states[ONE.digest] is PlanState.WORKING
 
 
 def test_a_lack_of_memory_ends_the_process() -> None:
@@ -212,7 +212,7 @@ def test_a_removed_plan_is_finished_and_forgotten_and_may_come_back() -> None:
     assert setting.metric("calmstream_tally_quarantined", ONE) is None
     setting.plans = {ONE.digest: ONE, TWO.digest: TWO}
     setting.turns()
-    assert setting.role.states[ONE.digest] is State.WORKING
+    assert setting.role.states[ONE.digest] is PlanState.WORKING
     assert setting.worker(ONE) is not first
     assert setting.shared.group.owned == {("reports-one", 0), ("reports-two", 0)}
     assert setting.metric("calmstream_tally_quarantined", ONE) == 0
@@ -224,7 +224,7 @@ def test_a_plan_that_is_over_gives_its_clients_back_and_is_not_begun_again() -> 
     setting.worker(ONE).is_over = True
     setting.turns()
     assert setting.worker(ONE).calls[-1] == "finish"
-    assert setting.role.states[ONE.digest] is State.OVER
+    assert setting.role.states[ONE.digest] is PlanState.OVER
     assert setting.shared.group.owned == {("reports-two", 0)}
     setting.turns(20)
     assert len(setting.made) == 2
@@ -284,4 +284,4 @@ def test_no_plan_at_all_is_no_fault() -> None:
     assert setting.role.health.readiness().well
     setting.plans = {TWO.digest: TWO}
     setting.turns()
-    assert setting.role.states == {TWO.digest: State.WORKING}
+    assert setting.role.states == {TWO.digest: PlanState.WORKING}

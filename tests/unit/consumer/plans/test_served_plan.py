@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from calmstream.consumer.plans.lanes import Inline
-from calmstream.consumer.plans.served_plan import ServedPlan, State
+from calmstream.consumer.plans.served_plan import PlanState, ServedPlan
 from calmstream.consumer.runtime.health import Verdict
 from calmstream.estimators.plan import Plan
 from tests.fault.virtual import VirtualClock
@@ -44,7 +44,7 @@ def working(clock: VirtualClock) -> ServedPlan:
     for _ in range(2):
         served.start(Inline())
         assert served.collect() is None
-    assert served.state is State.WORKING
+    assert served.state is PlanState.WORKING
     assert not served.due(clock.monotonic())
     return served
 

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from calmstream.cli import main
 from calmstream.common.clock import ManualClock
-from calmstream.common.http.server import Request, ThreadServer
+from calmstream.common.http.server import ServerRequest, ThreadServer
 from calmstream.consumer.runtime.health import RoleHealth, health_app
 
 SECONDS = 60.0
@@ -31,7 +31,7 @@ def roles(clock: ManualClock) -> list[RoleHealth]:
 
 
 def ask(app: Any, path: str) -> tuple[int, str]:
-    answer = app(Request("GET", path, {}))
+    answer = app(ServerRequest("GET", path, {}))
     return answer.status, answer.body.decode()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from calmstream.common.settings import settable
 from calmstream.consumer.serve.problems import KINDS
 from calmstream.consumer.serve.settings import ServeSettings
 from tests.support.docs import ROOT
@@ -18,7 +19,7 @@ def test_every_problem_is_described() -> None:
 
 def test_every_limit_is_described() -> None:
     described = dict(re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \|", TEXT, re.MULTILINE))
-    limits = {name.upper(): value for name, value in vars(ServeSettings()).items()}
+    limits = {name.upper(): getattr(ServeSettings(), name) for name in settable(ServeSettings)}
     for name in ("HOST", "PORT", "RETRY_SECONDS"):
         limits.pop(name)
     assert described.keys() == limits.keys()

@@ -133,7 +133,7 @@ def test_once_stores_what_is_complete_and_nothing_else(where: Place, target: Fla
     running = Running(topic, target, once=True)
     assert running.end(stop=False) is None
     assert stored(where, first, second)()
-    assert running.follower.totals == module.Totals(read=3, stored=2, rows=12, at_end=True)
+    assert running.follower.totals == module.SinkTotals(read=3, stored=2, rows=12, at_end=True)
     assert running.metric(SETS.name) == 2
     assert running.metric(FINALS.name) == 1, "window 1 is incomplete, window 2 is not final"
 

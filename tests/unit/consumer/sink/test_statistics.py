@@ -18,7 +18,7 @@ from calmstream.consumer.sink.stored import StoredSet, stored_set
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.wire.snapshot import Kind, decode, encode
-from calmstream.estimators.wire.table_summary import Statistic, StatisticsRow
+from calmstream.estimators.wire.table_summary import Statistic, TableStatistics
 from tests.support.publisher import count_of, published_plan
 from tests.support.sink.targets import KINDS, Place, place, plain
 
@@ -43,7 +43,7 @@ def snapshot(window: int, kind: Kind, offset: int) -> Snapshot:
     tables = {record.attributes: record for record in built.marginals}
     (given,) = tables["m\\s", "region"].summaries
     unknown = (Statistic("mean", None, None, None, None), *given.rows[1].statistics[1:])
-    rows = (given.rows[0], StatisticsRow(given.rows[1].labels, unknown))
+    rows = (given.rows[0], TableStatistics(given.rows[1].labels, unknown))
     tables["m\\s", "region"] = replace(
         tables["m\\s", "region"], summaries=(replace(given, rows=rows),)
     )
@@ -118,8 +118,8 @@ def test_statistics_are_stored_and_replaced_with_their_set(where: Place) -> None
         {"attributes": ("other",)},
         {"given": ("region",)},
         {"flags": ("a\0b",)},
-        {"rows": (StatisticsRow((), (Statistic("mean", float("inf"), 0.0, 0.0, 0.0),)),)},
-        {"rows": (StatisticsRow((), (Statistic("a\0b", 1.0, 0.0, 0.0, 0.0),)),)},
+        {"rows": (TableStatistics((), (Statistic("mean", float("inf"), 0.0, 0.0, 0.0),)),)},
+        {"rows": (TableStatistics((), (Statistic("a\0b", 1.0, 0.0, 0.0, 0.0),)),)},
     ],
 )
 def test_statistics_that_do_not_fit_the_plan_are_a_foreign_record(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from calmstream.broker.records import in_chunks
-from calmstream.broker.transport import Changes, Partition, Record
+from calmstream.broker.transport import AssignmentChanges, Partition, Record
 from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.common.settings import load
@@ -32,7 +32,7 @@ class ScriptedReader:
 
     def __init__(self) -> None:
         self.polls: list[object] = []
-        self.changes = Changes()
+        self.changes = AssignmentChanges()
         self.owned: set[Partition] = set()
         self.paused: set[Partition] = set()
         self.sought: dict[Partition, int] = {}
@@ -50,7 +50,7 @@ class ScriptedReader:
         return True
 
     def take_changes(self) -> Any:
-        changes, self.changes = self.changes, Changes()
+        changes, self.changes = self.changes, AssignmentChanges()
         self.owned = (self.owned - changes.gone) | changes.added
         return changes
 
@@ -67,7 +67,7 @@ class ScriptedReader:
         self.paused -= set(partitions)
 
     def give(self, *, added: Any = (), gone: Any = ()) -> None:
-        self.changes = Changes(lost=frozenset(gone), added=frozenset(added))
+        self.changes = AssignmentChanges(lost=frozenset(gone), added=frozenset(added))
 
 
 @pytest.fixture

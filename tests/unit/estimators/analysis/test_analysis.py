@@ -179,14 +179,14 @@ def test_answers_of_a_character_model_agree_with_brute_force() -> None:
     joint = np.random.default_rng(2).dirichlet(np.ones(24))
     codes = np.array(list(product(range(3), range(2), range(4))), np.uint16)
     from calmstream.estimators.mechanisms.base import Covariance
-    from calmstream.estimators.methods.shared.coefficients import Evidence, Recovery, Structure
+    from calmstream.estimators.methods.shared.coefficients import Recovery, Structure, ViewEvidence
 
     views = [view for group in plan.groups for view in group.views]
 
-    def read(number: int) -> Evidence:
+    def read(number: int) -> ViewEvidence:
         view = views[number]
         table = np.bincount(view.inputs(codes, domain), joint, view.cells(domain))
-        return Evidence(table, Covariance(np.zeros(len(table)), np.zeros((len(table), 1))))
+        return ViewEvidence(table, Covariance(np.zeros(len(table)), np.zeros((len(table), 1))))
 
     ones = np.ones(len(views), np.int64)
     recovery = Recovery(Structure(domain, views), ones, np.ones(len(views)), read)

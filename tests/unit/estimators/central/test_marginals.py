@@ -12,7 +12,7 @@ import pytest
 from calmstream.common.errors import PlanError
 from calmstream.estimators.central.accounting import Allocation, allocate, whole_budget
 from calmstream.estimators.central.dp_marginals import (
-    Settings,
+    ReleaseSettings,
     check_allocation,
     noisy_threshold,
     release,
@@ -59,7 +59,7 @@ def as_tuples(result, k: int) -> dict[tuple[tuple[int, int], ...], int]:  # type
 @pytest.mark.parametrize("seen_only", [False, True])
 def test_without_noise_every_frequent_tuple_has_its_exact_count(seen_only: bool) -> None:
     records = table(400, 5, 1)
-    settings = Settings(Fraction(1), Fraction(1, 100), seen_only)
+    settings = ReleaseSettings(Fraction(1), Fraction(1, 100), seen_only)
     result = release(records, CLEAR, settings, SeededRandomness(1))
     for k in (1, 2, 3):
         exact = naive_counts(records, k)
@@ -75,7 +75,7 @@ def test_without_noise_every_frequent_tuple_has_its_exact_count(seen_only: bool)
 def test_tuples_grow_only_from_their_subtuples() -> None:
     # Column 0 and 1 are always equal, so (0, 1) never occurs, nor may anything above it.
     codes = np.array([[0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]] * 50)
-    result = release(Records(codes, (2, 2, 2)), CLEAR, Settings(), SeededRandomness(2))
+    result = release(Records(codes, (2, 2, 2)), CLEAR, ReleaseSettings(), SeededRandomness(2))
     pairs, triples = as_tuples(result, 2), as_tuples(result, 3)
     assert ((0, 0), (1, 1)) not in pairs
     assert result.levels[1].candidates == 12
@@ -127,14 +127,14 @@ def test_a_record_s_tuples_never_count_more_than_the_limit() -> None:
 
 def test_missing_values_are_no_values() -> None:
     codes = np.array([[0, -1], [0, 1], [-1, 1], [-1, -1]] * 100)
-    result = release(Records(codes, (1, 2)), CLEAR, Settings(), SeededRandomness(6))
+    result = release(Records(codes, (1, 2)), CLEAR, ReleaseSettings(), SeededRandomness(6))
     assert as_tuples(result, 1) == {((0, 0),): 200, ((1, 1),): 200}
     assert as_tuples(result, 2) == {((0, 0), (1, 1)): 100}
 
 
 def test_nothing_but_missing_values_and_no_records_at_all() -> None:
     for codes in (np.full((50, 3), -1), np.zeros((0, 3), np.int64)):
-        result = release(Records(codes, (2, 2, 2)), CLEAR, Settings(), SeededRandomness(7))
+        result = release(Records(codes, (2, 2, 2)), CLEAR, ReleaseSettings(), SeededRandomness(7))
         assert size(result.levels[0].cells) == 0
         assert len(result.levels) == 1
 
@@ -145,7 +145,7 @@ def test_the_noise_s_largest_variance_bounds_the_limit_and_refuses_nothing() -> 
     allocation = Allocation(2, Fraction(1 << 10), Fraction(1 << 26), Fraction(1, 10**6))
     assert check_allocation(allocation) == 4
     records = Records(np.zeros((600_000, 10), np.int64), (1,) * 10)
-    result = release(records, allocation, Settings(Fraction(1)), SeededRandomness(12))
+    result = release(records, allocation, ReleaseSettings(Fraction(1)), SeededRandomness(12))
     assert [level.limit for level in result.levels] == [4, 4]
     assert result.levels[0].variance == 1 << 28
 
@@ -172,14 +172,16 @@ def test_which_limits_are_possible_does_not_depend_on_the_records(
     for last in (-1, 0):
         codes[0, 2] = last
         radix = (1, 1, last + 1)
-        release(Records(codes.copy(), radix), CLEAR, Settings(), SeededRandomness(13))
+        release(Records(codes.copy(), radix), CLEAR, ReleaseSettings(), SeededRandomness(13))
     assert limits == [3, 1, 3, 1]
 
 
 def test_it_reports_progress_while_it_works() -> None:
     called = []
     records = table(200, 8, 14)
-    release(records, CLEAR, Settings(Fraction(1)), SeededRandomness(14), lambda: called.append(1))
+    release(
+        records, CLEAR, ReleaseSettings(Fraction(1)), SeededRandomness(14), lambda: called.append(1)
+    )
     # At least at every column set of every level: 8, 28 and 56.
     assert len(called) > 2 * (8 + 28 + 56)
 
@@ -211,7 +213,7 @@ def test_spurious_tuples_stay_within_their_bound_over_many_runs(runs: int) -> No
     base = rng.integers(0, 3, (600, 4))
     records = Records(np.concatenate([base, base], axis=1), (3,) * 8)
     allocation = allocate(whole_budget("8", "1e-6"), 3)
-    settings = Settings(spurious=Fraction(1, 5))
+    settings = ReleaseSettings(spurious=Fraction(1, 5))
     exact = [naive_counts(records, k) for k in (1, 2, 3)]
     spurious = np.zeros(4)
     bounds = np.zeros(4)
@@ -235,7 +237,9 @@ def test_remark_1_1_never_makes_a_tuple_up() -> None:
     records = table(500, 5, 11)
     allocation = allocate(whole_budget("16", "1e-6"), 3)
     for seed in range(20):
-        result = release(records, allocation, Settings(seen_only=True), SeededRandomness(seed))
+        result = release(
+            records, allocation, ReleaseSettings(seen_only=True), SeededRandomness(seed)
+        )
         for level in result.levels:
             exact = naive_counts(records, level.k)
             assert set(as_tuples(result, level.k)) <= set(exact)
@@ -250,7 +254,7 @@ def test_noise_has_the_stated_deviation() -> None:
     allocation = allocate(whole_budget("2", "1e-6"), 2)
     z = []
     for seed in range(60):
-        result = release(records, allocation, Settings(Fraction(1)), SeededRandomness(seed))
+        result = release(records, allocation, ReleaseSettings(Fraction(1)), SeededRandomness(seed))
         for level in result.levels:
             limit = level.limit
             for counts in level.counts.values():
@@ -273,4 +277,4 @@ def test_noise_has_the_stated_deviation() -> None:
 )
 def test_settings_out_of_range_are_refused(fields: dict[str, Fraction]) -> None:
     with pytest.raises(PlanError, match="must lie"):
-        Settings(**fields)
+        ReleaseSettings(**fields)

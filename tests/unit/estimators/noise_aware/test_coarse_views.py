@@ -15,7 +15,7 @@ from calmstream.estimators.noise_aware.design import coarse_views
 from calmstream.estimators.noise_aware.design.allocation import oracle
 from calmstream.estimators.noise_aware.input.ordered import Levels, OrderedMargins, levels_of
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.pilots import Pooled
+from calmstream.estimators.plan.pilots import PooledPilots
 from calmstream.estimators.plan.request import Request
 from tests.support.noise_aware import domain_of, plan_for, tallies_of
 
@@ -102,7 +102,7 @@ def test_signs_tell_wide_ranges(plan: Plan) -> None:
     half = np.repeat([0.5, -0.5], 16)
     variances = []
     for own in (plan, plan_for(domain_of(32, 3), "0.5", 20_000, 2)):
-        pooled = Pooled(plan.domain, 2, own.groups, own.mechanisms)
+        pooled = PooledPilots(plan.domain, 2, own.groups, own.mechanisms)
         found = OrderedMargins(pooled, tallies_of(own, codes, 3)).estimate(0, even)
         assert found is not None
         variances.append(half @ np.linalg.solve(found.precision, half))

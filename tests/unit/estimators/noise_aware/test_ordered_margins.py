@@ -15,7 +15,7 @@ from calmstream.estimators.noise_aware.input.ordered import (
     levels_of,
 )
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
-from calmstream.estimators.plan.pilots import Pooled
+from calmstream.estimators.plan.pilots import PooledPilots
 from tests.support.noise_aware import (
     domain_of,
     plan_for,
@@ -96,7 +96,7 @@ def test_the_pooled_estimate_is_that_of_generalised_least_squares() -> None:
     domain = domain_of(5, 3)
     plan = plan_for(domain, "1", 5000, 2)
     tallies = tallies_of(plan, records((5, 3), 5000, 1), 2)
-    pooled = Pooled(ordered(domain, 0), 2, plan.groups, plan.mechanisms)
+    pooled = PooledPilots(ordered(domain, 0), 2, plan.groups, plan.mechanisms)
     margins = OrderedMargins(pooled, tallies)
     assert list(margins.levels) == [0]
     expected = np.full(5, 0.2)
@@ -131,7 +131,7 @@ def models() -> tuple[Domain, np.ndarray, NoiseAwareModel, NoiseAwareModel]:
     codes = records((24, 12, 2), 40_000, 3)
     plan = plan_for(domain, "1", len(codes), 2)
     tallies = tallies_of(plan, codes, 4)
-    pooled = Pooled(ordered(domain, 0, 1), 2, plan.groups, plan.mechanisms)
+    pooled = PooledPilots(ordered(domain, 0, 1), 2, plan.groups, plan.mechanisms)
     return domain, codes, NoiseAwareModel(plan, tallies), NoiseAwareModel(pooled, tallies)
 
 
@@ -142,7 +142,7 @@ Models = tuple[Domain, np.ndarray, NoiseAwareModel, NoiseAwareModel]
 def test_an_order_lowers_the_error_of_the_same_tallies() -> None:
     domain = domain_of(32)
     plan = plan_for(domain, "0.5", 20_000, 1)
-    pooled = Pooled(ordered(domain, 0), 1, plan.groups, plan.mechanisms)
+    pooled = PooledPilots(ordered(domain, 0), 1, plan.groups, plan.mechanisms)
     ratios = []
     for seed in range(12):
         codes = records((32,), 20_000, seed)
@@ -193,7 +193,7 @@ def test_labels_that_are_numbers_have_an_order_that_nobody_stated() -> None:
     first, second, third = plain.attributes
     numbers = Domain((replace(first, labels=shuffled), replace(second, labels=shuffled), third))
     plan = plan_for(plain, "1", 20_000, 2)
-    named = Pooled(numbers, 2, plan.groups, plan.mechanisms)
+    named = PooledPilots(numbers, 2, plan.groups, plan.mechanisms)
     ratios = []
     for seed in range(4):
         codes = records(cards, 20_000, seed, weight=0.7)

@@ -14,7 +14,7 @@ from calmstream.estimators.noise_aware.input.features import Features
 from calmstream.estimators.noise_aware.input.statistics import cell_variance, collect
 from calmstream.estimators.numerics.hadamard import transform
 from calmstream.estimators.numerics.raking import outer, rake, valid_pair
-from calmstream.estimators.plan.pilots import Pooled
+from calmstream.estimators.plan.pilots import PooledPilots
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
 
 
@@ -93,7 +93,7 @@ def test_estimates_of_bits_are_means_over_all_views_by_inverse_variance(
     tallies = [t for plan in plans for t in tallies_of(plan, codes, 1)]
     tallies[0].n[0] = 0  # no report on this view
     groups = tuple(group for plan in plans for group in plan.groups)
-    pooled = Pooled(domain, 2, groups, tuple(m for plan in plans for m in plan.mechanisms))
+    pooled = PooledPilots(domain, 2, groups, tuple(m for plan in plans for m in plan.mechanisms))
     sums: dict[tuple[int, ...], list[float]] = {}
     for group, mechanism, tally in zip(pooled.groups, pooled.mechanisms, tallies, strict=True):
         for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):

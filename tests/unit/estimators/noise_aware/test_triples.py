@@ -11,7 +11,7 @@ import pytest
 from calmstream.estimators.marginal import sse
 from calmstream.estimators.noise_aware.design import allocation
 from calmstream.estimators.noise_aware.design.allocation import LEAST_REGRET, _Problem, allocate
-from calmstream.estimators.noise_aware.design.triples import Triples
+from calmstream.estimators.noise_aware.design.triples import TripleViews
 from calmstream.estimators.noise_aware.input.features import Features
 from calmstream.estimators.noise_aware.input.statistics import collect
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
@@ -23,7 +23,7 @@ from tests.support.noise_aware import domain_of, plan_for, tallies_of, truth
 CARDS = (2, 3, 4, 2)
 
 
-def _error(problem: _Problem, triples: Triples, shares: np.ndarray, k: int) -> float:
+def _error(problem: _Problem, triples: TripleViews, shares: np.ndarray, k: int) -> float:
     """Return the expected error, with the precisions of every view added one after the other."""
     d, size = problem.d, problem.upper[0].size
     one, two = np.zeros(d), np.zeros(size)
@@ -46,9 +46,9 @@ def _error(problem: _Problem, triples: Triples, shares: np.ndarray, k: int) -> f
     return problem.error(one, two, k)[0] + float(weight @ left)
 
 
-def _problem(users: int) -> tuple[_Problem, Triples]:
+def _problem(users: int) -> tuple[_Problem, TripleViews]:
     problem = _Problem(CARDS, users, "1", PriorScales())
-    return problem, Triples(CARDS, lambda cells: users * problem._information(cells), 0.02)
+    return problem, TripleViews(CARDS, lambda cells: users * problem._information(cells), 0.02)
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -91,7 +91,7 @@ def _regrets(shares: tuple[np.ndarray, ...], others: tuple[np.ndarray, ...]) -> 
     ]
 
 
-def _shares(found: allocation.Allocation) -> tuple[np.ndarray, ...]:
+def _shares(found: allocation.ViewShares) -> tuple[np.ndarray, ...]:
     """Return the shares of all sets of one, two and three of eight attributes."""
     own = dict(zip(found.views, found.shares.tolist(), strict=True))
     return tuple(

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from calmstream.estimators.numerics.consistency import (
-    Structure,
+    ConsistencyStructure,
     harmonise,
     projection,
     reconcile,
@@ -32,11 +32,11 @@ FAMILIES: dict[str, tuple[Views, tuple[int, ...]]] = {
 
 
 @pytest.fixture(params=FAMILIES)
-def shared(request: pytest.FixtureRequest) -> Structure:
+def shared(request: pytest.FixtureRequest) -> ConsistencyStructure:
     return structure(*FAMILIES[request.param])
 
 
-def noisy(shared: Structure, scale: float, seed: int) -> tuple[Floats, Floats]:
+def noisy(shared: ConsistencyStructure, scale: float, seed: int) -> tuple[Floats, Floats]:
     """Return tables of one true distribution plus noise, and unequal precisions."""
     generator = np.random.default_rng(seed)
     domain = tuple(range(len(shared.cardinalities)))
@@ -48,7 +48,7 @@ def noisy(shared: Structure, scale: float, seed: int) -> tuple[Floats, Floats]:
     return flat + generator.normal(0, scale, len(flat)), generator.uniform(0.1, 10, len(tables))
 
 
-def constraints(shared: Structure) -> tuple[Floats, Floats]:
+def constraints(shared: ConsistencyStructure) -> tuple[Floats, Floats]:
     """Return all equations of consistency, one per pair of views and common cell."""
     rows, right = [], []
     total = int(shared.offsets[-1])
@@ -72,7 +72,7 @@ def constraints(shared: Structure) -> tuple[Floats, Floats]:
     return np.array(rows), np.array(right)
 
 
-def test_one_pass_is_the_weighted_least_squares_projection(shared: Structure) -> None:
+def test_one_pass_is_the_weighted_least_squares_projection(shared: ConsistencyStructure) -> None:
     flat, precision = noisy(shared, 0.3, 1)
     a, b = constraints(shared)
     inverse = 1.0 / np.repeat(precision, np.diff(shared.offsets))
@@ -85,7 +85,7 @@ def test_one_pass_is_the_weighted_least_squares_projection(shared: Structure) ->
     assert gap > 1e-3
 
 
-def test_a_second_pass_changes_nothing(shared: Structure) -> None:
+def test_a_second_pass_changes_nothing(shared: ConsistencyStructure) -> None:
     flat, precision = noisy(shared, 0.3, 2)
     once, _ = harmonise(shared, flat, precision)
     twice, gap = harmonise(shared, once, precision)
@@ -94,7 +94,9 @@ def test_a_second_pass_changes_nothing(shared: Structure) -> None:
 
 
 @pytest.mark.parametrize("scale", [0.001, 0.1, 3.0])
-def test_reconciled_tables_agree_and_are_distributions(shared: Structure, scale: float) -> None:
+def test_reconciled_tables_agree_and_are_distributions(
+    shared: ConsistencyStructure, scale: float
+) -> None:
     flat, precision = noisy(shared, scale, 3)
     tables = reconcile(shared, flat, precision)
     a, b = constraints(shared)
@@ -104,13 +106,13 @@ def test_reconciled_tables_agree_and_are_distributions(shared: Structure, scale:
     np.testing.assert_allclose(sums, 1.0, atol=1e-12)
 
 
-def test_consistent_distributions_stay(shared: Structure) -> None:
+def test_consistent_distributions_stay(shared: ConsistencyStructure) -> None:
     flat, precision = noisy(shared, 0.0, 4)
     np.testing.assert_allclose(reconcile(shared, flat, precision), flat, atol=1e-12)
 
 
 def test_reconciling_loses_little_against_more_rounds(
-    shared: Structure, monkeypatch: pytest.MonkeyPatch
+    shared: ConsistencyStructure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flat, precision = noisy(shared, 0.05, 5)
     usual = reconcile(shared, flat, precision)

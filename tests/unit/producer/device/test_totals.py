@@ -17,7 +17,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.producer.device.control import install
 from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.device.policy import DAY, amount
-from calmstream.producer.device.totals import MAX_RECENT, Recent, Totals
+from calmstream.producer.device.totals import MAX_RECENT, DeviceTotals, Recent
 from tests.support.producer import START, make_plan, unsigned_reporter
 from tests.support.signed import Operator
 
@@ -26,19 +26,19 @@ SPAN = 365 * DAY
 POLICY = Policy(span_days=10)
 
 
-def left(totals: Totals, now: int, policy: Policy = POLICY, root: str = "") -> Decimal:
+def left(totals: DeviceTotals, now: int, policy: Policy = POLICY, root: str = "") -> Decimal:
     return totals.remaining(policy, root, now).span
 
 
 def test_a_report_counts_for_the_span_after_the_end_of_its_window() -> None:
-    totals = Totals().add(1000, "3", "", 990, POLICY)
+    totals = DeviceTotals().add(1000, "3", "", 990, POLICY)
     free = 1000 + 10 * DAY
     assert [left(totals, now) for now in (0, 990, free - 1, free)] == [5, 5, 5, 8]
 
 
 def test_a_clock_that_goes_back_frees_nothing() -> None:
     late = 100 * DAY
-    totals = Totals().add(late + 5, "3", "", late, POLICY)
+    totals = DeviceTotals().add(late + 5, "3", "", late, POLICY)
     totals = totals.add(10, "2", "", 0, POLICY)
     assert totals.mark == late
     assert totals.recent == (Recent(late, "2", ""), Recent(late + 5, "3", ""))
@@ -47,13 +47,13 @@ def test_a_clock_that_goes_back_frees_nothing() -> None:
 
 
 def test_a_window_that_ends_ahead_of_the_clock_counts_until_its_end_and_the_span() -> None:
-    totals = Totals().add(500 * DAY, "3", "", 1, POLICY)
+    totals = DeviceTotals().add(500 * DAY, "3", "", 1, POLICY)
     assert totals.mark == 1
     assert [left(totals, d * DAY) for d in (0, 400, 509, 510)] == [5, 5, 5, 8]
 
 
 def test_sums_are_exact() -> None:
-    totals = Totals()
+    totals = DeviceTotals()
     for _ in range(10):
         totals = totals.add(5, "0.79999999999999999999", "", 1, None)
     assert left(totals, 1) == Decimal("0.0000000000000000001")
@@ -64,7 +64,7 @@ def test_sums_are_exact() -> None:
 
 
 def test_many_reports_are_joined_and_count_no_less() -> None:
-    totals, policy = Totals(), Policy(span_epsilon="100000")
+    totals, policy = DeviceTotals(), Policy(span_epsilon="100000")
     for second in range(MAX_RECENT + 500):
         totals = totals.add(second, "0.01", "a" if second % 3 else "b", second, policy)
     assert len(totals.recent) <= MAX_RECENT
@@ -88,7 +88,7 @@ def test_no_span_contains_more_than_the_policy_allows(
     steps: list[tuple[int, int, str, str]],
 ) -> None:
     """Any clocks and window ends: by the device's own account, and by a clock that only grows."""
-    totals, made = Totals(), []
+    totals, made = DeviceTotals(), []
     for day, ahead, epsilon, root in steps:
         now = day * DAY
         if Decimal(epsilon) <= left(totals, now, root=root):

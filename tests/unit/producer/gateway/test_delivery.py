@@ -11,9 +11,9 @@ from calmstream.common.errors import CalmstreamError, FatalError, RecoverableErr
 from calmstream.producer.gateway.durable.period_log import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.encoding import EncodedBatch
-from calmstream.producer.gateway.http.delivery import RENEW_SECONDS, Delivery
+from calmstream.producer.gateway.http.delivery import RENEW_SECONDS, BatchDelivery
 from calmstream.producer.gateway.sender import Budget
-from calmstream.producer.gateway.totals import Failure, Totals
+from calmstream.producer.gateway.totals import Failure, GatewayTotals
 from tests.support.producer import START, FakeClock, ScriptedSink, make_plan, names_of
 
 PLAN = make_plan()
@@ -65,10 +65,10 @@ class Made:
         in_flight: int = 10,
         failures: int = 0,
     ) -> None:
-        self.clock, self.totals = FakeClock(), Totals()
+        self.clock, self.totals = FakeClock(), GatewayTotals()
         self.kept, self.sinks = Kept(self.clock), list[Sent]()
         self._script, self._failures = script, failures
-        self.delivery = Delivery(
+        self.delivery = BatchDelivery(
             self._connect,
             names_of,
             lambda _: self.totals,

@@ -10,7 +10,7 @@ import pytest
 
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Group, Plan
-from calmstream.estimators.plan.limits import Limits
+from calmstream.estimators.plan.limits import PlanLimits
 from calmstream.estimators.randomness import SeededRandomness, SystemRandomness
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import MAX_BATCH_BYTES, decode_batch
@@ -95,7 +95,7 @@ def wide_plan(mechanism: str) -> Plan:
         window=10,
         users=1,
         marginals=((0, 1),),
-        limits=Limits(batch_reports=65_535, batches=1 << 14),
+        limits=PlanLimits(batch_reports=65_535, batches=1 << 14),
     )
 
 

@@ -14,11 +14,11 @@ from calmstream import MemoryStore
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import variables
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.durable.entries import Entry, RowCodec
+from calmstream.producer.gateway.durable.entries import RowCodec, SpoolEntry
 from calmstream.producer.gateway.http.app_keys import read_app_keys
 from calmstream.producer.gateway.http.cors import Origins
 from calmstream.producer.gateway.http.plans import PlanDirectory
-from calmstream.producer.gateway.http.problems import Problem, problem
+from calmstream.producer.gateway.http.problems import GatewayProblem, problem
 from calmstream.producer.gateway.http.read_reports import read_reports
 from calmstream.producer.gateway.http.settings import GatewaySettings
 from tests.support.gateway.running import line
@@ -133,18 +133,18 @@ def test_every_setting_stands_on_the_page() -> None:
 
 def test_every_problem_has_its_status_on_the_page() -> None:
     listed = dict(re.findall(r"^\| `([a-z_]+)` \| (\d{3}) \|", PAGE, re.MULTILINE))
-    assert listed == {reason.value: str(problem(reason).status) for reason in Problem}
+    assert listed == {reason.value: str(problem(reason).status) for reason in GatewayProblem}
 
 
 def test_a_problem_is_a_document_of_the_standard() -> None:
-    answer = problem(Problem.BUSY, "why", more=[1])
+    answer = problem(GatewayProblem.BUSY, "why", more=[1])
     document = json.loads(answer.body)
     assert document["status"] == answer.status == 503
     assert {"type", "title", "detail", "reason", "more"} <= set(document)
     headers = dict(answer.headers)
     assert headers[b"content-type"] == b"application/problem+json"
     assert (headers[b"retry-after"], headers[b"connection"]) == (b"1", b"close")
-    assert dict(problem(Problem.QUOTA, retry_after=7).headers)[b"retry-after"] == b"7"
+    assert dict(problem(GatewayProblem.QUOTA, retry_after=7).headers)[b"retry-after"] == b"7"
 
 
 def test_the_schema_on_the_page_takes_what_devices_send() -> None:
@@ -173,7 +173,7 @@ def test_every_kind_of_report_survives_the_spool() -> None:
     codec, groups = RowCodec(plan), set()
     lines = read_reports(plan, 9, b"\n".join(some_reports()), b"application/x-ndjson")
     for one in lines:
-        assert isinstance(one.entry, Entry), one
+        assert isinstance(one.entry, SpoolEntry), one
         packed = codec.pack(one.entry.group, one.entry.row)
         assert codec.unpack(one.entry.group, b"x" + packed, 1) == (one.entry.row, 1 + len(packed))
         assert (one.entry.key, one.entry.period) == (9, 0)

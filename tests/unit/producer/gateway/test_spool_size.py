@@ -8,8 +8,8 @@ from pathlib import Path
 from calmstream.common.clock import ManualClock
 from calmstream.estimators.plan import Group
 from calmstream.estimators.view import View
-from calmstream.producer.gateway.durable.entries import Entry
-from calmstream.producer.gateway.durable.plan_spool import Batching, Outcome
+from calmstream.producer.gateway.durable.entries import SpoolEntry
+from calmstream.producer.gateway.durable.plan_spool import Batching, SpoolOutcome
 from calmstream.producer.gateway.durable.spool import Spool
 from tests.support.gateway.spool_world import LABELS, counting_plan
 from tests.support.tally import START
@@ -28,8 +28,8 @@ def test_reports_of_all_groups_look_alike(tmp_path: Path) -> None:
         spool = Spool(folder, clock, Batching(min_batch=1))
         spool.add(plan)
         before = spool.size
-        report = Entry(bytes(16), 0, group, 0, row)
-        assert spool.accept(plan.digest, [report], [None]) == [Outcome.ACCEPTED]
+        report = SpoolEntry(bytes(16), 0, group, 0, row)
+        assert spool.accept(plan.digest, [report], [None]) == [SpoolOutcome.ACCEPTED]
         grown.append(spool.size - before)
         files.append(sum(path.stat().st_size for path in folder.rglob("*.spool")))
         spool.close()

@@ -19,7 +19,7 @@ from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.wire.batch import decode_batch
 from calmstream.producer.gateway.sender import Budget
-from calmstream.producer.simulation.produce import Summary, produce
+from calmstream.producer.simulation.produce import ProduceSummary, produce
 from tests.support.producer import (
     START,
     WINDOW,
@@ -41,7 +41,7 @@ def run(
     n: int = 600,
     clock: FakeClock | None = None,
     **options: object,
-) -> Summary:
+) -> ProduceSummary:
     return produce(
         plan,
         broker,

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from calmstream.estimators.noise_aware.causes.density import Problem, State
+from calmstream.estimators.noise_aware.causes.density import Posterior, State
 from calmstream.estimators.noise_aware.causes.layout import Layout
 from calmstream.estimators.noise_aware.causes.sampler import Effort, Sampler
 from calmstream.estimators.noise_aware.causes.targets import Targets
@@ -19,7 +19,7 @@ from tests.support.noise_aware import crossed, domain_of
 KINDS = [(2, 2, 2, 2), (3, 2, 4)]
 
 
-def _problem(cards: tuple[int, ...]) -> tuple[Problem, State]:
+def _problem(cards: tuple[int, ...]) -> tuple[Posterior, State]:
     """Statistics drawn at random, with triples and, of labels, one sign."""
     random, features = np.random.default_rng(1), Features(cards)
     size = features.size
