@@ -19,6 +19,7 @@ from calmstream.consumer.metrics.registry import tally_metrics
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.subscribe.subscribe import Snapshot, plan_names, subscribe
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
@@ -85,21 +86,23 @@ class LocalService:
             self._stop.set()
 
     def _tally(self, stop: threading.Event) -> None:
-        TallyWorker(
+        worker = TallyWorker(
             self._plan,
             self._broker,
             self.names,
             SystemClock(),
             load(TallyConfig, checkpoint_seconds=1.0, poll_seconds=0.1),
             tally_metrics(CollectorRegistry(), self._plan, self.names),
-        ).run(stop)
+        )
+        Alone(worker).run(stop)
 
     def _publish(self, stop: threading.Event) -> None:
-        Publisher(
+        publisher = Publisher(
             self._plan,
             self._broker,
             self.names,
             clock=SystemClock(),
             config=load(PublisherConfig, refresh_seconds=2.0, poll_seconds=0.1),
             metrics=publisher_metrics(CollectorRegistry(), self._plan, self.names),
-        ).run(stop)
+        )
+        Alone(publisher).run(stop)

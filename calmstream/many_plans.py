@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,19 +26,19 @@ from calmstream.consumer.metrics.registry import Metrics, known_labels
 from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.plans.folder import PlanFolder
 from calmstream.consumer.plans.lanes import Lanes, ThreadLanes
-from calmstream.consumer.plans.publishing import PlanPublisher
 from calmstream.consumer.plans.role import PlansRole, WorkerKind
-from calmstream.consumer.plans.tallying import PlanTally
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.estimate_job import EstimateRunner
 from calmstream.consumer.publish.estimate_pool import EstimatePool, Estimates
+from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.retry import retry_call
 from calmstream.consumer.runtime.service import Role
 from calmstream.consumer.sink.metrics import SINK_METRICS, SinkMetrics
-from calmstream.consumer.sink.plans import PlanSink, PlansSink, SharedTarget
 from calmstream.consumer.sink.target import Target
+from calmstream.consumer.sink.worker import PLAN_ROWS, SharedTarget, SinkWorker, WithTarget
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, plan_names
+from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.planning import require_answers
 from calmstream.producer.device.read_plan import read_any_plan
@@ -163,12 +162,10 @@ class ManyPlans:
         """Return the role that counts all plans."""
         where, clock = self._where, self._clock
 
-        def make(
-            plan: Plan, broker: PlanBroker, metrics: Metrics, stop: threading.Event
-        ) -> PlanTally:
+        def make(plan: Plan, broker: PlanBroker, metrics: Metrics) -> TallyWorker:
             names = where.names(plan)
             self._prepare(plan, broker, names)
-            return PlanTally(plan, broker, names, clock, self._scaled(config), metrics, stop)
+            return TallyWorker(plan, broker, names, clock, self._scaled(config), metrics)
 
         metrics = self._metrics((*TALLY_METRICS, *m.TALLY_PLAN_METRICS))
         kind = WorkerKind("tally", make, metrics, m.TALLY_QUARANTINED, m.TALLY_FAULTS)
@@ -179,9 +176,7 @@ class ManyPlans:
         where, clock = self._where, self._clock
         pool = self._estimates
 
-        def make(
-            plan: Plan, broker: PlanBroker, metrics: Metrics, _stop: threading.Event
-        ) -> PlanPublisher:
+        def make(plan: Plan, broker: PlanBroker, metrics: Metrics) -> Publisher:
             names = where.names(plan)
             self._prepare(plan, broker, names)
             estimates = EstimateRunner(
@@ -189,8 +184,15 @@ class ManyPlans:
                 wait_seconds=0.0,
                 start_tests=partial(pool.start_tests, plan.digest),
             )
-            scaled = self._scaled(config)
-            return PlanPublisher(plan, broker, names, clock, scaled, metrics, estimates)
+            return Publisher(
+                plan,
+                broker,
+                names,
+                clock=clock,
+                config=replace(self._scaled(config), poll_seconds=0.0),
+                metrics=metrics,
+                estimates=estimates,
+            )
 
         register = self._metrics((*PUBLISHER_METRICS, *m.PUBLISHER_PLAN_METRICS))
 
@@ -215,23 +217,23 @@ class ManyPlans:
         """Return the role that stores the results of all plans in one target."""
         shared = SharedTarget(target)
 
-        def make(
-            plan: Plan, broker: PlanBroker, metrics: Metrics, _stop: threading.Event
-        ) -> PlanSink:
-            return PlanSink(
+        def make(plan: Plan, broker: PlanBroker, metrics: Metrics) -> SinkWorker:
+            return SinkWorker(
                 plan,
                 broker,
                 self._where.names(plan),
                 shared,
                 self._clock,
                 SinkMetrics(metrics),
+                poll_seconds=0.0,
+                batch_rows=PLAN_ROWS,
                 check_seconds=self._scaled(config).topic_check_seconds,
                 retry_seconds=config.retry_seconds,
             )
 
         metrics = self._metrics((*SINK_METRICS, *m.SINK_PLAN_METRICS))
         kind = WorkerKind("sink", make, metrics, m.SINK_QUARANTINED, m.SINK_FAULTS, reads=True)
-        return PlansSink(self._role(kind, config, member=None), shared)
+        return WithTarget(self._role(kind, config, member=None), shared)
 
     def _role(self, kind: WorkerKind, config: TallyConfig, *, member: str | None) -> PlansRole:
         shared = SharedBroker(

@@ -19,6 +19,7 @@ from calmstream.consumer.metrics.registry import new_registry, tally_metrics
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
 from calmstream.consumer.runtime.service import Role, configure_logging, run_service
+from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
@@ -91,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         roles: list[Role] = []
         if args.role in ("tally", "all"):
             metrics = tally_metrics(registry, plan, names)
-            roles.append(TallyWorker(plan, broker, names, clock, tally, metrics))
+            roles.append(Alone(TallyWorker(plan, broker, names, clock, tally, metrics)))
         if publishes:
             roles.append(_publisher(plan, broker, names, clock, publish, registry))
         run_service(roles, registry, http)
@@ -138,4 +139,4 @@ def _publisher(
     from calmstream.consumer.publish.publisher import Publisher
 
     metrics = publisher_metrics(registry, plan, names)
-    return Publisher(plan, broker, names, clock=clock, config=config, metrics=metrics)
+    return Alone(Publisher(plan, broker, names, clock=clock, config=config, metrics=metrics))

@@ -27,6 +27,7 @@ from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
 from calmstream.consumer.runtime.service import Role, configure_logging, run_service
+from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
@@ -109,16 +110,20 @@ def _publish_last(plan: Plan, broker: Broker, names: TopicNames, console: Consol
     console.print(f"window {through} closes in {left:,} s; waiting for its final")
     configure_logging(os.environ.get("CALMSTREAM_LOG_LEVEL", "warning"))
     roles: list[Role] = [
-        TallyWorker(
-            plan, broker, names, clock, load(TallyConfig), tally_metrics(registry, plan, names)
+        Alone(
+            TallyWorker(
+                plan, broker, names, clock, load(TallyConfig), tally_metrics(registry, plan, names)
+            )
         ),
-        Publisher(
-            plan,
-            broker,
-            names,
-            clock=clock,
-            config=config,
-            metrics=publisher_metrics(registry, plan, names),
+        Alone(
+            Publisher(
+                plan,
+                broker,
+                names,
+                clock=clock,
+                config=config,
+                metrics=publisher_metrics(registry, plan, names),
+            )
         ),
         awaited,
     ]

@@ -19,11 +19,12 @@ from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.plans.folder import PlanFolder
 from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
 from calmstream.consumer.runtime.service import configure_logging, run_service
+from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.sink.addresses import target_of
-from calmstream.consumer.sink.follower import SinkFollower, SinkTotals
 from calmstream.consumer.sink.metrics import sink_metrics
 from calmstream.consumer.sink.once import OnceForEach
 from calmstream.consumer.sink.target import Target
+from calmstream.consumer.sink.worker import SinkTotals, SinkWorker, WithTarget
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 
@@ -78,15 +79,16 @@ def _store_plan(args: argparse.Namespace, target: Target, http: HttpConfig) -> N
     clock, registry = SystemClock(), new_registry()
     plan_metrics(registry, plan, names, clock.now_ms() / 1000)
     broker = kafka(args.bootstrap)
-    follower = SinkFollower(
+    worker = SinkWorker(
         plan, broker, names, target, clock, sink_metrics(registry, plan), once=args.once
     )
     try:
-        run_service([follower], registry, http)
+        role = WithTarget(Alone(worker, until_over=args.once), target)
+        run_service([role], registry, http)
     finally:
         broker.close()
-    _summary(follower.totals, target.name)
-    if args.once and not follower.totals.at_end:
+    _summary(worker.totals, target.name)
+    if args.once and not worker.totals.at_end:
         raise FatalError(_INTERRUPTED)
 
 
@@ -111,14 +113,13 @@ def _store_plans_once(args: argparse.Namespace, target: Target, http: HttpConfig
     folder = _folder(args, clock, registry)
     broker = kafka(args.bootstrap)
 
-    def follower(plan: Plan) -> SinkFollower:
-        target.check_plan(plan)
+    def worker(plan: Plan) -> SinkWorker:
         names = plan_names(plan, args.namespace, args.output_namespace)
-        return SinkFollower(
+        return SinkWorker(
             plan, broker, names, target, clock, sink_metrics(registry, plan), once=True
         )
 
-    role = OnceForEach(folder.plans.values(), follower, clock)
+    role = OnceForEach(folder.plans.values(), worker, target, clock)
     try:
         run_service([role], registry, http)
     finally:

@@ -17,13 +17,12 @@ from calmstream.consumer.plans.lanes import Lanes
 from calmstream.consumer.plans.served_plan import (
     IDLE_SECONDS,
     PlanState,
-    PlanWorker,
     ServedPlan,
     described,
 )
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
-from calmstream.consumer.tally.waiting import StopRequested
+from calmstream.consumer.runtime.worker import PlanWorker, StopRequested
 from calmstream.estimators.plan import Plan
 
 _POLL_SECONDS = 0.5
@@ -55,7 +54,7 @@ class WorkerKind:
 
     Attributes:
         role: name of the role, for logs and health.
-        make: makes the worker of a plan from its connection and its metrics. The event ends waits.
+        make: makes the worker of a plan from its connection and its metrics.
         metrics: registers the metrics of a plan.
         quarantined: gauge of plans in quarantine.
         faults: counter of faults.
@@ -63,7 +62,7 @@ class WorkerKind:
     """
 
     role: str
-    make: Callable[[Plan, PlanBroker, Metrics, threading.Event], PlanWorker]
+    make: Callable[[Plan, PlanBroker, Metrics], PlanWorker]
     metrics: Callable[[Plan], Metrics]
     quarantined: MetricDefinition
     faults: MetricDefinition
@@ -213,8 +212,8 @@ class PlansRole:
     def _take_up(self, plan: Plan) -> _Entry:
         kind, broker, metrics = self._kind, self._shared.plan(), self._kind.metrics(plan)
 
-        def make(plan: Plan, stop: threading.Event) -> PlanWorker:
-            return kind.make(plan, broker, metrics, stop)
+        def make(plan: Plan) -> PlanWorker:
+            return kind.make(plan, broker, metrics)
 
         self._log.info("plan taken up", plan=plan_label(plan))
         return _Entry(ServedPlan(plan, make, self._clock, self._note_fault), broker, metrics)

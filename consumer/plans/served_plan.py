@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from enum import Enum
-from typing import Protocol
 
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError
 from calmstream.consumer.plans.lanes import Lanes, Task
 from calmstream.consumer.runtime.health import Verdict
+from calmstream.consumer.runtime.worker import PlanWorker
 from calmstream.estimators.plan import Plan
 
 FIRST_PAUSE = 5.0
@@ -23,31 +23,6 @@ STEADY_SECONDS = 600.0
 
 IDLE_SECONDS = 1.0
 """Least time between two turns of a plan for which nothing has arrived."""
-
-
-class PlanWorker(Protocol):
-    """The worker of one plan. Only one of its calls runs at a time."""
-
-    def start(self) -> None:
-        """Verify the topics and begin."""
-
-    def turn(self) -> bool:
-        """Do one round; return whether more is due at once."""
-
-    def finish(self) -> None:
-        """Write what must be written, and end."""
-
-    def abandon(self) -> None:
-        """End without writing. Never raises."""
-
-    def verdict(self) -> Verdict:
-        """Return whether the worker works, and at what."""
-
-    def silent_seconds(self) -> float:
-        """Return the age of the last answer from a broker while requests fail; 0 otherwise."""
-
-    def over(self) -> bool:
-        """Return whether the plan needs no worker any more."""
 
 
 class PlanState(Enum):
@@ -65,7 +40,7 @@ class ServedPlan:
     """A plan and its worker. One thread calls all methods; the worker's calls run on the lanes.
 
     Args:
-        make: makes a worker; called for every attempt. The event it gets ends long waits.
+        make: makes a worker; called for every attempt.
         on_fault: called when the plan is put into quarantine, with the reason.
 
     Attributes:
@@ -77,7 +52,7 @@ class ServedPlan:
     def __init__(
         self,
         plan: Plan,
-        make: Callable[[Plan, threading.Event], PlanWorker],
+        make: Callable[[Plan], PlanWorker],
         clock: Clock,
         on_fault: Callable[[Plan, str, float], None],
     ) -> None:
@@ -173,13 +148,14 @@ class ServedPlan:
             return Verdict(False, f"quarantined: {self.reason} (next attempt in {pause:.0f} s)")
         worker = self._worker
         if self.state is PlanState.WORKING and worker is not None:
-            return worker.verdict()
+            live = worker.health.live()
+            return worker.health.readiness() if live.well else live
         return Verdict(self.state is PlanState.OVER, self.state.value)
 
     def silent_seconds(self) -> float:
         """Return the age of the worker's last answer from a broker while requests fail, or 0."""
         worker = self._worker
-        return worker.silent_seconds() if worker is not None else 0.0
+        return worker.health.silent_seconds if worker is not None else 0.0
 
     def _call(self) -> Callable[[], bool] | None:
         if self.state is PlanState.LEAVING:
@@ -189,8 +165,8 @@ class ServedPlan:
         return self._turn if self.state is PlanState.WORKING else None
 
     def _begin(self) -> bool:
-        self._worker = self._make(self.plan, self.stop)
-        self._worker.start()
+        self._worker = self._make(self.plan)
+        self._worker.start(self.stop)
         return True
 
     def _turn(self) -> bool:

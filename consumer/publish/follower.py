@@ -94,8 +94,12 @@ class TopicFollower:
         end = self._topics.log_ends([self._counts])[self._counts]
         return self._reader.position(self._counts) < end
 
-    def catch_up(self, timeout: float) -> None:
-        """Continue to read towards the ends of the topics; at most one poll."""
+    def catch_up(self, timeout: float) -> bool:
+        """Continue to read towards the ends of the topics, by at most one poll.
+
+        Return whether it has come nearer.
+        """
+        found = False
         wanted = self._unread[0]
         if self._end_check is None:
             self._positions |= self._topics.log_starts(wanted)
@@ -106,15 +110,18 @@ class TopicFollower:
                 self._reader.seek(partition, self._positions[partition])
             self._end_check = EndCheck(self._reader, self._topics, wanted)
         if not self._end_check.update():
-            self.read(timeout)
+            found = self.read(timeout)
         if self._end_check.update():
+            found = True
             self._positions |= {p: self._reader.position(p) for p in wanted}
             self._unread.pop(0)
             self._end_check = None
+        return found
 
-    def read(self, timeout: float) -> None:
-        """Read the records of one poll; raises the same errors as :meth:`catch_up`."""
-        for record in self._reader.poll(timeout):
+    def read(self, timeout: float) -> bool:
+        """Read the records of one poll; return whether there were any."""
+        records = self._reader.poll(timeout)
+        for record in records:
             with self.foreign.reading(record):
                 key = key_of(record)
                 if record.partition == self._snapshots:
@@ -123,6 +130,7 @@ class TopicFollower:
                     self._read_counts(key, record.value)
                 else:
                     self.merger.read(key, record.value)
+        return bool(records)
 
     def _read_snapshot(self, key: bytes, record: Record) -> None:
         window, kind, _ = parse_key(key)

@@ -1,4 +1,4 @@
-"""The publisher role: it finds out whether it is the active publisher, and runs the loop."""
+"""The publisher of a plan: it finds out whether it is the active one, and publishes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.estimate_job import EstimateRunner
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.runtime.belonging import Belonging
+from calmstream.consumer.runtime.ending import all_windows_closed_at
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.estimators.plan import Plan
@@ -37,8 +38,8 @@ class Publisher:
     which reports are counted), and readers combine only records with equal revisions and never
     return a lower revision after a higher one.
 
-    A publisher has its own clients and its own thread, so that it never delays the polls of a tally
-    worker. Only the properties are safe for use from several threads.
+    It is a `PlanWorker`. Its calls run beside those of a tally worker, whose polls it never delays.
+    Only the properties are safe for use from several threads.
 
     Attributes:
         health: the publisher's health, which the web server reports.
@@ -72,6 +73,7 @@ class Publisher:
         self._topics: Topics | None = None
         self._session: PublishingSession | None = None
         self._busy = False
+        self._retries = RetryBudget(clock, config.retry_seconds)
 
     @property
     def active(self) -> bool:
@@ -90,31 +92,34 @@ class Publisher:
         session = self._session
         return session is not None and session.caught_up and session.finished
 
-    @property
-    def busy(self) -> bool:
-        """Whether more may be due at once."""
+    def start(self, stop: threading.Event) -> None:
+        """Do nothing: the first turn verifies the topics, so that failures are repeated."""
+
+    def turn(self) -> bool:
+        """Do one round; repeat what fails. Return whether more may be due at once."""
+        try:
+            self._round()
+        except RecoverableError as error:
+            self._metrics.inc(FAILURES)
+            if self._retries.failed():
+                seconds = self._retries.failing_seconds
+                raise FatalError(f"publisher: no success for {seconds:.0f} s: {error}") from error
+            self._clock.sleep(_BACKOFF_SECONDS)
+            return False
+        self._retries.succeeded()
         return self._busy
 
-    def run(self, stop: threading.Event) -> None:
-        """Repeat :meth:`turn` until asked to stop; leave the group before returning or raising."""
-        retries = RetryBudget(self._clock, self._config.retry_seconds)
-        try:
-            while not stop.is_set():
-                try:
-                    self.turn()
-                    retries.succeeded()
-                except RecoverableError as error:
-                    self._metrics.inc(FAILURES)
-                    if retries.failed():
-                        raise FatalError(
-                            f"publisher: no success for {retries.failing_seconds:.0f} s: {error}"
-                        ) from error
-                    stop.wait(_BACKOFF_SECONDS)
-        finally:
-            self.close()
+    def finish(self) -> None:
+        """End: everything that was published is acknowledged."""
+        self.abandon()
 
-    def turn(self) -> None:
-        """Do one round: poll the group, read, then write at most one set or delete once."""
+    def over(self) -> bool:
+        """Return whether every final and total is published, and early sets could be deleted."""
+        cleaned = all_windows_closed_at(self._plan) + 2000 * self._config.clean_seconds
+        return self.finished and self._clock.now_ms() > cleaned
+
+    def _round(self) -> None:
+        """Poll the group, read, then write at most one set or delete once."""
         if not self._prepared:
             self._prepare()
         self._watch.turn()
@@ -134,7 +139,7 @@ class Publisher:
         reading = "" if self.ready else "reading the state, snapshots and counts topics"
         self.health.not_ready(self._belonging.missing(self._member.joined()) or reading)
 
-    def close(self) -> None:
+    def abandon(self) -> None:
         """Leave the group and close the clients. Idempotent."""
         self.health.not_ready("stopped")
         self._end_session()

@@ -119,9 +119,8 @@ class PublishingSession:
         set waits for them. After an error, the next call continues where this one failed.
         """
         if not self.follower.caught_up:
-            self.follower.catch_up(timeout)
-            return False
-        self.follower.read(0.0 if self._job else timeout)
+            return self.follower.catch_up(timeout)
+        found = self.follower.read(0.0 if self._job else timeout)
         if self._job is None:
             due = self.schedule.next()
             if due is not None:
@@ -138,7 +137,7 @@ class PublishingSession:
             self._finish(job)
         deleted = job is None and self._clean()
         tested = self._tests.turn(begin=job is None or job.merged.kind is Kind.EARLY)
-        return job is not None or deleted or tested
+        return found or job is not None or deleted or tested
 
     def close(self, timeout: float) -> None:
         """Close the clients; wait at most ``timeout`` seconds for the sink."""

@@ -54,7 +54,7 @@ class TopicRecords:
                 seek_end = wants_end() or not follow
                 # While the caller waits for the end, a short poll finds it sooner.
                 records = self._reader.poll(min(poll_seconds, 0.1) if seek_end else poll_seconds)
-                ended = seek_end and not records and self._at_end()
+                ended = seek_end and not records and self.at_end()
                 retries.succeeded()
                 self.answered = clock.monotonic()
             except RecoverableError:
@@ -80,7 +80,8 @@ class TopicRecords:
         self._reader.seek(self._partition, start)
         self._started = True
 
-    def _at_end(self) -> bool:
+    def at_end(self) -> bool:
+        """Return whether everything was read."""
         position = self._reader.position(self._partition)
         return position >= self._topics.log_ends([self._partition])[self._partition]
 

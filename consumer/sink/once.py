@@ -9,7 +9,9 @@ from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, RecoverableError
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.runtime.health import RoleHealth
-from calmstream.consumer.sink.follower import SinkFollower, SinkTotals
+from calmstream.consumer.runtime.worker import Alone
+from calmstream.consumer.sink.target import Target
+from calmstream.consumer.sink.worker import SinkTotals, SinkWorker, WithTarget
 from calmstream.estimators.plan import Plan
 
 
@@ -17,7 +19,7 @@ class OnceForEach:
     """A role that lets a sink run to the end of the topic of each plan, and then ends.
 
     Args:
-        follower: makes the sink of a plan, which ends at the end of its topic.
+        worker: makes the sink of a plan, which is over at the end of its topic.
 
     Attributes:
         health: the role's health.
@@ -28,13 +30,18 @@ class OnceForEach:
     name = "sink"
 
     def __init__(
-        self, plans: Iterable[Plan], follower: Callable[[Plan], SinkFollower], clock: Clock
+        self,
+        plans: Iterable[Plan],
+        worker: Callable[[Plan], SinkWorker],
+        target: Target,
+        clock: Clock,
     ) -> None:
         self.health = RoleHealth(self.name, clock)
         self.totals = SinkTotals()
         self.failed: dict[str, str] = {}
         self._plans = sorted(plans, key=lambda plan: (plan.name, plan.digest))
-        self._follower = follower
+        self._worker = worker
+        self._target = target
 
     def run(self, stop: threading.Event) -> None:
         """Store the results of each plan. A fault of one plan leaves the others."""
@@ -43,14 +50,14 @@ class OnceForEach:
             if stop.is_set():
                 return
             try:
-                follower = self._follower(plan)
-                follower.run(stop)
+                worker = self._worker(plan)
+                WithTarget(Alone(worker, until_over=True), self._target).run(stop)
             except RecoverableError:
                 raise
             except CalmstreamError as error:
                 self.failed[plan_label(plan)] = str(error)
             else:
-                self._add(follower.totals)
+                self._add(worker.totals)
         self.totals.at_end = not stop.is_set()
 
     def _add(self, done: SinkTotals) -> None:

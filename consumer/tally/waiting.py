@@ -13,16 +13,13 @@ from calmstream.common.clock import Clock
 from calmstream.common.errors import RecoverableError
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import retry_call
+from calmstream.consumer.runtime.worker import StopRequested
 from calmstream.consumer.tally.membership import Membership
 
 T = TypeVar("T")
 
 # Pause in seconds between two attempts of a call.
 _RETRY_PAUSE = 0.5
-
-
-class StopRequested(Exception):  # noqa: N818 - not an error: it ends a long wait
-    """The worker was asked to stop during an operation that can be repeated later."""
 
 
 @dataclass(frozen=True, slots=True)

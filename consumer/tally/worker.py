@@ -20,9 +20,9 @@ from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.tally.context import WorkerContext
+from calmstream.consumer.tally.ending import PlanEnd
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.running import RunningWorker, start_worker
-from calmstream.consumer.tally.waiting import StopRequested
 from calmstream.estimators.plan import Plan
 
 # Maximum wait for the clients to close after the last checkpoint.
@@ -32,8 +32,8 @@ _CLOSE_SECONDS = 5.0
 class TallyWorker:
     """A member of the consumer group of tally workers of one plan.
 
-    :meth:`run` does everything. Tests call its steps instead: :meth:`start`, :meth:`turn` any
-    number of times, then :meth:`finish`, or :meth:`abandon` to simulate a crash.
+    It is a `PlanWorker`: :meth:`start`, :meth:`turn` any number of times, then :meth:`finish`, or
+    :meth:`abandon`, which is as a crash.
 
     Args:
         clock: the worker's clock, for time limits and ticks. Which reports count depends on the
@@ -59,6 +59,7 @@ class TallyWorker:
         self._context = WorkerContext(plan, names, clock, config, metrics, self.health, log)
         self._broker = broker
         self._running: RunningWorker | None = None
+        self._end = PlanEnd(plan, broker, names, clock)
         self._checkpoint_at = clock.monotonic()
 
     @property
@@ -78,25 +79,12 @@ class TallyWorker:
         """Partitions that are owned, but not restored yet because their broker does not answer."""
         return frozenset() if self._running is None else self._running.assigned.awaiting_restore
 
-    def run(self, stop: threading.Event) -> None:
-        """Count until ``stop`` is set; then write a checkpoint and leave in time."""
-        try:
-            self.start(stop)
-            while not stop.is_set():
-                self.turn()
-        except StopRequested:
-            pass
-        except BaseException:
-            self.abandon()
-            raise
-        self.finish()
-
     def start(self, stop: threading.Event | None = None) -> None:
         """Verify the topics, open the clients, join the group."""
         self._running = start_worker(self._context, self._broker, stop or threading.Event())
         self._schedule_checkpoint()
 
-    def turn(self) -> None:
+    def turn(self) -> bool:
         """Do one round of the loop; block at most for a poll, a restore or a checkpoint."""
         running, context = self.running, self._context
         records = running.membership.poll()
@@ -117,6 +105,12 @@ class TallyWorker:
         context.metrics.inc(m.TICKS, ticks)
         running.back_pressure.apply()
         running.liveness.turn()
+        self._end.turn()
+        return bool(records)
+
+    def over(self) -> bool:
+        """Return whether the state has all records of all partitions, and all windows closed."""
+        return self._end.reached
 
     def checkpoint(self, deadline: float | None = None) -> None:
         """Write a checkpoint of all partitions that have advanced; it is durable on return."""
@@ -153,6 +147,7 @@ class TallyWorker:
         running, self._running = self._running, None
         assert running is not None, "only a running worker is closed"
         running.close(timeout)
+        self._context.metrics.set(m.ASSIGNED, 0)
 
     def _schedule_checkpoint(self) -> None:
         now = self._context.clock.monotonic()

@@ -19,7 +19,7 @@ from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.plans.lanes import Inline
 from calmstream.consumer.plans.role import PlansRole
 from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, PlanState
-from calmstream.consumer.plans.timing import all_windows_closed_at
+from calmstream.consumer.runtime.ending import all_windows_closed_at
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
@@ -113,7 +113,7 @@ class Service:
     def workers(self) -> list[TallyWorker]:
         """Return the workers of all plans, whatever their state."""
         served = [entry.served for entry in self.tally._entries.values()]
-        return [s._worker._worker for s in served if s._worker is not None]
+        return [s._worker for s in served if s._worker is not None]
 
 
 class AtOnce:

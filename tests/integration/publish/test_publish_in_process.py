@@ -138,7 +138,7 @@ def test_replaying_the_log_gives_the_same_bytes(stage: Stage) -> None:
     before = closed_records(stage)
     assert len(before) == 4 * 2 * 2
     worker.finish()
-    publisher.close()
+    publisher.finish()
     recreate(stage, stage.names.state, stage.names.snapshots)
     assert closed_records(stage) == {}
     stage.together(stage.worker(), stage.publisher(), 30)
@@ -149,7 +149,7 @@ def test_counting_again_beside_finished_snapshots_writes_none(stage: Stage) -> N
     worker, publisher = stage.worker(), stage.publisher()
     fill(stage, worker, publisher)
     worker.finish()
-    publisher.close()
+    publisher.finish()
     recreate(stage, stage.names.state)
     where = Partition(stage.names.snapshots, 0)
     before = [r for r in stage.broker.records(where) if r.value is not None]

@@ -71,9 +71,9 @@ def test_a_take_over_loses_and_repeats_nothing(kafka_bootstrap: str) -> None:
         for log in logs:
             put(log, log.report(1, 1, 2).close(1).closed(1))
             put(log, log.state())
-        first.close()
+        first.finish()
         turn_until(lambda: second.finished, second)
-        second.close()
+        second.finish()
         shown = list(subscribe(plan, broker, follow=False, namespace=names.namespace))
         kept = [(s.window, s.kind) for s in shown if s.kind is not Kind.EARLY]
         assert kept == [(w, k) for w in (0, 1) for k in (Kind.FINAL, Kind.TOTAL)]

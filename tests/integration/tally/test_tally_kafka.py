@@ -22,6 +22,7 @@ from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
 from calmstream.consumer.metrics.registry import tally_metrics
 from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
@@ -77,7 +78,7 @@ def run(plan: Plan, broker: KafkaBroker, names: TopicNames) -> Running:
 
     def live() -> None:
         try:
-            worker.run(stop)
+            Alone(worker).run(stop)
         except BaseException as error:  # noqa: BLE001 - asserted on by the test
             failures.append(error)
 

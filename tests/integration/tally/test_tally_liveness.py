@@ -162,4 +162,4 @@ def test_a_publisher_whose_coordinator_is_away_is_not_ready() -> None:
     for _ in range(5):
         publisher.turn()
     assert publisher.health.readiness().well
-    publisher.close()
+    publisher.finish()

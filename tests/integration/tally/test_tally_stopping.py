@@ -15,6 +15,7 @@ from calmstream.broker.in_process.readers import InProcessGroupReader
 from calmstream.broker.transport import Partition
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import RecoverableError
+from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.tally.worker import TallyWorker
 from tests.support.tally import at, small_plan
 from tests.support.tally_bench import Stage, assert_state_is_the_log, sample
@@ -51,7 +52,7 @@ def test_run_stops_within_its_budget_and_checkpoints() -> None:
     worker = stage.worker(clock=_Shifted(at(1)), checkpoint_seconds=600)
     worker.abandon()
     stop = threading.Event()
-    thread = threading.Thread(target=worker.run, args=(stop,))
+    thread = threading.Thread(target=Alone(worker).run, args=(stop,))
     thread.start()
     stage.batch(0, [3])
     deadline = clock.monotonic() + 60
@@ -86,7 +87,7 @@ def test_stop_during_a_restore_that_cannot_end() -> None:
     worker.abandon()
     stage.broker.stall(Partition(stage.names.state, 0))
     stop = threading.Event()
-    thread = threading.Thread(target=worker.run, args=(stop,))
+    thread = threading.Thread(target=Alone(worker).run, args=(stop,))
     thread.start()
     assert _eventually(lambda: worker.health.readiness().detail == "restoring")
     stop.set()

@@ -13,7 +13,7 @@ import pytest
 from calmstream.broker.in_process import SendFault
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.tally.waiting import StopRequested
+from calmstream.consumer.runtime.worker import StopRequested
 from calmstream.estimators.wire.state import PartitionState, parse_key
 from tests.support.tally import batch_id, small_plan
 from tests.support.tally_bench import Stage, assert_state_is_the_log, sample

@@ -22,6 +22,7 @@ from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
 from calmstream.consumer.metrics.registry import tally_metrics
 from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
 from tests.support.tally import body, names_of, small_plan
@@ -125,7 +126,7 @@ class Stage:
 
         def live() -> None:
             try:
-                worker.run(stop)
+                Alone(worker).run(stop)
             except BaseException as error:  # noqa: BLE001 - asserted on by the test
                 failures.append(error)
             finally:

@@ -18,7 +18,7 @@ from calmstream.consumer.metrics.registry import Metrics, known_labels, plan_lab
 from calmstream.consumer.plans.lanes import Inline
 from calmstream.consumer.plans.role import PlansRole, WorkerKind
 from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, PlanState
-from calmstream.consumer.runtime.health import Verdict
+from calmstream.consumer.runtime.health import RoleHealth, Verdict
 from calmstream.estimators.plan import Plan
 from tests.fault.virtual import Process, VirtualClock
 from tests.support.producer import make_plan
@@ -30,25 +30,34 @@ ONE, TWO = make_plan(name="one"), make_plan(name="two")
 class Worker:
     """Does nothing but what the test wants."""
 
-    def __init__(self, plan: Plan, broker: PlanBroker) -> None:
+    name, fault = "tally", ""
+
+    def __init__(self, plan: Plan, broker: PlanBroker, clock: VirtualClock) -> None:
         self.plan = plan
         self.share = broker.group_reader("ignored")
         self.calls: list[str] = []
-        self.fault: BaseException | None = None
+        self.failure: BaseException | None = None
         self.is_over = False
         self.silent = 0.0
+        self.health = RoleHealth(self.name, clock)
+        self.health.watched(self)
+        self.health.ready()
 
     def _call(self, name: str) -> None:
         self.calls.append(name)
-        if self.fault is not None:
-            raise self.fault
+        if self.failure is not None:
+            raise self.failure
 
-    def start(self) -> None:
+    def silent_seconds(self) -> float:
+        return self.silent
+
+    def start(self, stop: threading.Event) -> None:  # noqa: ARG002 - part of the protocol
         self._call("start")
         self.share.subscribe([f"reports-{self.plan.name}"])
 
     def turn(self) -> bool:
         self._call("turn")
+        self.health.turned()
         self.share.take_changes()
         return False
 
@@ -58,12 +67,6 @@ class Worker:
     def abandon(self) -> None:
         self.calls.append("abandon")
         self.share.close(0.0)
-
-    def verdict(self) -> Verdict:
-        return Verdict(True, "counting")
-
-    def silent_seconds(self) -> float:
-        return self.silent
 
     def over(self) -> bool:
         return self.is_over
@@ -84,11 +87,9 @@ class Setting:
         self.shared = SharedBroker(Process(self.broker, self.clock), "g", self.clock)
         self.role = PlansRole(kind, lambda: self.plans, self.shared, self.clock, Inline())
 
-    def _make(
-        self, plan: Plan, broker: PlanBroker, _metrics: Metrics, _stop: threading.Event
-    ) -> Worker:
-        worker = Worker(plan, broker)
-        worker.fault = self.first_fault if plan is ONE else None
+    def _make(self, plan: Plan, broker: PlanBroker, _metrics: Metrics) -> Worker:
+        worker = Worker(plan, broker, self.clock)
+        worker.failure = self.first_fault if plan is ONE else None
         self.made.append(worker)
         return worker
 
@@ -114,7 +115,7 @@ def test_a_fault_of_one_plan_stops_only_this_plan_and_it_begins_anew(fault: Exce
     assert set(setting.role.states.values()) == {PlanState.WORKING}
     assert setting.shared.group.owned == {("reports-one", 0), ("reports-two", 0)}
     broken = setting.worker(ONE)
-    broken.fault = fault
+    broken.failure = fault
     setting.turns(4)
     assert setting.role.states == {ONE.digest: PlanState.QUARANTINED, TWO.digest: PlanState.WORKING}
     assert broken.calls[-1] == "abandon"
@@ -130,7 +131,7 @@ def test_a_fault_of_one_plan_stops_only_this_plan_and_it_begins_anew(fault: Exce
     verdict = setting.role.health.plans[plan_label(ONE)]
     assert not verdict.well
     assert str(fault) in verdict.detail
-    assert setting.role.health.plans[plan_label(TWO)] == Verdict(True, "counting")
+    assert setting.role.health.plans[plan_label(TWO)] == Verdict(True, "ready")
     setting.turns(12)
     assert setting.role.states[ONE.digest] is PlanState.WORKING
     assert setting.worker(ONE) is not broken
@@ -154,7 +155,7 @@ def test_the_pauses_grow_and_begin_again_after_long_work() -> None:
     setting.turns(1400)
     assert setting.role.states[ONE.digest] is PlanState.WORKING
     setting.turns(1400)
-    setting.worker(ONE).fault = FatalError("again")
+    setting.worker(ONE).failure = FatalError("again")
     setting.turns(3)
     setting.turns(12)
     assert setting.role.states[ONE.digest] is PlanState.WORKING
@@ -163,7 +164,7 @@ def test_the_pauses_grow_and_begin_again_after_long_work() -> None:
 def test_a_lack_of_memory_ends_the_process() -> None:
     setting = Setting()
     setting.turns()
-    setting.worker(ONE).fault = MemoryError()
+    setting.worker(ONE).failure = MemoryError()
     with pytest.raises(MemoryError):
         setting.turns()
 
@@ -171,7 +172,7 @@ def test_a_lack_of_memory_ends_the_process() -> None:
 def test_a_fault_after_a_session_without_a_poll_ends_the_process() -> None:
     setting = Setting()
     setting.turns()
-    setting.worker(ONE).fault = FatalError("no poll for 40 s")
+    setting.worker(ONE).failure = FatalError("no poll for 40 s")
     setting.role._collect()
     setting.clock.advance(2.0)
     setting.role._start_due()
@@ -244,7 +245,7 @@ def test_a_stop_lets_every_worker_finish_and_names_those_that_did_not() -> None:
     setting = Setting()
     stop = threading.Event()
     setting.turns()
-    setting.worker(TWO).fault = FatalError("stopped without a last checkpoint")
+    setting.worker(TWO).failure = FatalError("stopped without a last checkpoint")
     stop.set()
     with pytest.raises(FatalError) as raised:
         setting.role.run(stop)

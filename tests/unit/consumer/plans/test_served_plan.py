@@ -6,7 +6,7 @@ import threading
 
 from calmstream.consumer.plans.lanes import Inline
 from calmstream.consumer.plans.served_plan import PlanState, ServedPlan
-from calmstream.consumer.runtime.health import Verdict
+from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.estimators.plan import Plan
 from tests.fault.virtual import VirtualClock
 from tests.support.producer import make_plan
@@ -15,7 +15,12 @@ from tests.support.producer import make_plan
 class Worker:
     """Has nothing to do."""
 
-    def start(self) -> None: ...
+    name = "tally"
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.health = RoleHealth(self.name, clock)
+
+    def start(self, stop: threading.Event) -> None: ...
 
     def turn(self) -> bool:
         return False
@@ -24,12 +29,6 @@ class Worker:
 
     def abandon(self) -> None: ...
 
-    def verdict(self) -> Verdict:
-        return Verdict(True, "ready")
-
-    def silent_seconds(self) -> float:
-        return 0.0
-
     def over(self) -> bool:
         return False
 
@@ -37,8 +36,8 @@ class Worker:
 def working(clock: VirtualClock) -> ServedPlan:
     """Return a plan whose worker has taken a turn and has nothing to do."""
 
-    def make(_plan: Plan, _stop: threading.Event) -> Worker:
-        return Worker()
+    def make(_plan: Plan) -> Worker:
+        return Worker(clock)
 
     served = ServedPlan(make_plan(name="one"), make, clock, lambda *_: None)
     for _ in range(2):

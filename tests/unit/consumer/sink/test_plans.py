@@ -23,13 +23,13 @@ from calmstream.consumer.plans import served_plan
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.runtime.config import TallyConfig
-from calmstream.consumer.sink import plans as module
-from calmstream.consumer.sink.follower import SinkFollower
+from calmstream.consumer.sink import worker as module
 from calmstream.consumer.sink.metrics import sink_metrics
 from calmstream.consumer.sink.once import OnceForEach
 from calmstream.consumer.sink.parquet_files import ParquetTarget
 from calmstream.consumer.sink.stored import StoredSet
 from calmstream.consumer.sink.target import Stored
+from calmstream.consumer.sink.worker import SinkWorker
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
@@ -296,13 +296,13 @@ def test_once_stores_every_plan_but_those_with_a_fault(where: Place, target: Tar
     topics.write(THREE, 1)
     registry = CollectorRegistry()
 
-    def follower(plan: Plan) -> SinkFollower:
+    def worker(plan: Plan) -> SinkWorker:
         names = WHERE.names(plan)
-        return SinkFollower(
+        return SinkWorker(
             plan, topics.broker, names, target, clock, sink_metrics(registry, plan), once=True
         )
 
-    role = OnceForEach([THREE, ONE, TWO], follower, clock)
+    role = OnceForEach([THREE, ONE, TWO], worker, target, clock)
     role.run(threading.Event())
     assert list(role.failed) == [plan_label(ONE)]
     assert "does not exist" in role.failed[plan_label(ONE)]

@@ -9,7 +9,8 @@ import pytest
 
 from calmstream.common.clock import ManualClock
 from calmstream.consumer.runtime.health import RoleHealth
-from calmstream.consumer.tally.waiting import KeepAlive, StopRequested
+from calmstream.consumer.runtime.worker import StopRequested
+from calmstream.consumer.tally.waiting import KeepAlive
 
 
 class Heartbeats:

@@ -1,4 +1,4 @@
-"""Check the follower: it stores all complete sets, waits for a failing target, and stops soon."""
+"""Check a sink: it stores all complete sets, waits for a failing target, and stops soon."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
-from calmstream.consumer.sink import follower as module
-from calmstream.consumer.sink.follower import SinkFollower
+from calmstream.consumer.runtime.worker import Alone
+from calmstream.consumer.sink import worker as module
 from calmstream.consumer.sink.metrics import FAILURES, FINALS, SETS, WAITING, sink_metrics
 from calmstream.consumer.sink.parquet_files import ParquetTarget
 from calmstream.consumer.sink.stored import StoredSet
 from calmstream.consumer.sink.target import Stored
+from calmstream.consumer.sink.worker import SinkWorker, WithTarget
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind, encode
 from tests.support.publisher import DAY_MS, count_of, names_of, published_plan
@@ -65,11 +66,11 @@ class Flaky(ParquetTarget):
 
 
 class Running:
-    """A follower on a thread of its own."""
+    """A sink on a thread of its own."""
 
     def __init__(self, topic: Topic, target: ParquetTarget, **options: object) -> None:
-        self.registry = CollectorRegistry()
-        self.follower = SinkFollower(
+        self.registry, self._target = CollectorRegistry(), target
+        self.worker = SinkWorker(
             PLAN,
             topic.broker,
             NAMES,
@@ -85,7 +86,8 @@ class Running:
 
     def _run(self) -> None:
         try:
-            self.follower.run(self.stop)
+            alone = Alone(self.worker, until_over=self.worker._once)
+            WithTarget(alone, self._target).run(self.stop)
         except BaseException as error:  # noqa: BLE001 - asserted on by the tests
             self.failure = error
 
@@ -133,7 +135,7 @@ def test_once_stores_what_is_complete_and_nothing_else(where: Place, target: Fla
     running = Running(topic, target, once=True)
     assert running.end(stop=False) is None
     assert stored(where, first, second)()
-    assert running.follower.totals == module.SinkTotals(read=3, stored=2, rows=12, at_end=True)
+    assert running.worker.totals == module.SinkTotals(read=3, stored=2, rows=12, at_end=True)
     assert running.metric(SETS.name) == 2
     assert running.metric(FINALS.name) == 1, "window 1 is incomplete, window 2 is not final"
 
@@ -175,18 +177,18 @@ def test_it_follows_and_goes_on_after_a_restart(where: Place, target: Flaky) -> 
 def test_a_target_that_goes_away_is_waited_for(where: Place, target: Flaky, quick: None) -> None:
     topic = Topic()
     running = Running(topic, target, retry_seconds=0.1)
-    until("the target is open", lambda: running.follower.health.readiness().well, 60)
+    until("the target is open", lambda: running.worker.health.readiness().well, 60)
     target.failing = True
     sets = [topic.write(0, Kind.FINAL, (4, 4))]
     until("attempts were repeated", lambda: running.metric(FAILURES.name) > 5, 60)
     assert running.metric(WAITING.name) == 1
     assert running.metric(FINALS.name) == 0
-    assert running.follower.health.readiness().detail == "the target does not answer"
-    assert running.follower.health.live().well
+    assert running.worker.health.readiness().detail == "the target does not answer"
+    assert running.worker.health.live().well
     sets.append(topic.write(1, Kind.FINAL, (5, 5)))
     target.failing = False
     until("both sets are stored", lambda: running.metric(SETS.name) == 2, 60)
-    until("it is ready", lambda: running.follower.health.readiness().well, 60)
+    until("it is ready", lambda: running.worker.health.readiness().well, 60)
     assert running.metric(WAITING.name) == 0
     assert running.end() is None
     assert stored(where, *sets)()

@@ -1,4 +1,4 @@
-"""Times of a plan's life."""
+"""When a plan is over."""
 
 from __future__ import annotations
 
