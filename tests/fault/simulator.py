@@ -289,8 +289,6 @@ class Scenario:
         try:
             for _ in range(3):
                 publisher.turn()
-        except RecoverableError:
-            pass  # its own loop turns again
         except (Crash, FatalError) as error:
             self._note(error)
             self._bury_publisher(publisher, process)

@@ -17,6 +17,7 @@ from calmstream.common.clock import SystemClock
 from calmstream.consumer.metrics.publisher import publisher_metrics
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.publisher import Publisher
+from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.wire.snapshot import Kind
 from tests.brokers.jars import Unavailable
@@ -123,7 +124,8 @@ class Scene:
             config=PublisherConfig(refresh_seconds=1.0),
             metrics=publisher_metrics(self.registry, self.stage.plan, names),
         )
-        self.thread = threading.Thread(target=self.publisher.run, args=(self.stop,), daemon=True)
+        publishing = Alone(self.publisher)
+        self.thread = threading.Thread(target=publishing.run, args=(self.stop,), daemon=True)
         self.thread.start()
 
     def send(self, where: Partition, period: int, count: int) -> list[Delivery]:
