@@ -23,11 +23,7 @@ Result = dict[str, Any]
 
 
 class Study:
-    """The results of one study.
-
-    Args:
-        path: the file of results, ``*.jsonl``; it need not exist yet.
-    """
+    """The results of one study."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

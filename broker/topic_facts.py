@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import TopicInfo, Topics
+from calmstream.broker.transport import TopicInfo, Topics, TopicSpec
 from calmstream.common.errors import FatalError
 from calmstream.estimators.plan import Plan
 
@@ -65,20 +65,25 @@ def faults(
     for spec in names.specs(0):
         if spec.name not in used:
             continue
-        info = found.get(spec.name)
-        if info is None:
-            yield TopicFault(f"topic {spec.name} does not exist; create it: calmstream topics")
-            continue
-        yield from _partitions(spec.name, info.partitions, spec.partitions)
-        for setting in ("cleanup.policy", "message.timestamp.type"):
-            wanted, real = spec.settings.get(setting), info.settings.get(setting)
-            if wanted is not None and real not in (wanted, None):
-                yield TopicFault(
-                    f"topic {spec.name} has {setting}={real}, not {wanted}; set it back, then "
-                    "start again" + _REMEDIES.get(setting, "")
-                )
-        if spec.name in least:
-            yield from _at_least(info, *least[spec.name])
+        yield from faults_of(spec, found)
+        if spec.name in least and spec.name in found:
+            yield from _at_least(found[spec.name], *least[spec.name])
+
+
+def faults_of(spec: TopicSpec, found: Mapping[str, TopicInfo]) -> Iterator[TopicFault]:
+    """Yield what is wrong with one topic: its existence, its partitions, and two settings."""
+    info = found.get(spec.name)
+    if info is None:
+        yield TopicFault(f"topic {spec.name} does not exist; create it: calmstream topics")
+        return
+    yield from _partitions(spec.name, info.partitions, spec.partitions)
+    for setting in ("cleanup.policy", "message.timestamp.type"):
+        wanted, real = spec.settings.get(setting), info.settings.get(setting)
+        if wanted is not None and real not in (wanted, None):
+            yield TopicFault(
+                f"topic {spec.name} has {setting}={real}, not {wanted}; set it back, then "
+                "start again" + _REMEDIES.get(setting, "")
+            )
 
 
 def verify_topics(

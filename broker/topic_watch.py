@@ -7,10 +7,10 @@ a topic whose settings are wrong, and reads nothing while no broker answers.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.topic_facts import SETTINGS, faults
+from calmstream.broker.topic_facts import SETTINGS, TopicFault, faults
 from calmstream.broker.transport import TopicInfo, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import BrokerUnreachable, FatalError
@@ -20,10 +20,16 @@ EVERY_SECONDS = 10.0
 """Time between two checks, unless a role states another one."""
 
 
+Judge = Callable[[Mapping[str, TopicInfo]], Iterable[TopicFault]]
+"""Yields what is wrong with topics, from their descriptions by name."""
+
+
 class TopicWatch:
-    """Checks the topics of one plan regularly, on a thread of its own.
+    """Checks topics regularly, on a thread of its own.
 
     Args:
+        judge: yields what is wrong with the topics, from their descriptions; for those of a plan
+            :func:`plan_judge` returns it.
         topics: an administrator that is safe for use from several threads; the caller closes it.
         found: the descriptions of the topics that this role uses, when it started.
         every_seconds: time between two checks. A fault is found after at most this time and the
@@ -37,8 +43,7 @@ class TopicWatch:
 
     def __init__(
         self,
-        plan: Plan,
-        names: TopicNames,
+        judge: Judge,
         topics: Topics,
         found: Mapping[str, TopicInfo],
         clock: Clock,
@@ -47,8 +52,7 @@ class TopicWatch:
         retry_seconds: float | None = None,
     ) -> None:
         self.fault = ""
-        self._plan = plan
-        self._names = names
+        self._faults = judge
         self._topics = topics
         self._ids = {name: info.id for name, info in found.items()}
         self._clock = clock
@@ -103,7 +107,7 @@ class TopicWatch:
             self._judge(found)
 
     def _judge(self, found: Mapping[str, TopicInfo]) -> None:
-        wrong = list(faults(self._plan, self._names, found, self._ids))
+        wrong = list(self._faults(found))
         self._error = next((fault.text for fault in wrong if fault.stops), "")
         self.fault = next((fault.text for fault in wrong if not fault.stops), "")
 
@@ -122,6 +126,11 @@ class TopicWatch:
                     f"{known}); start again; if that is refused, count into a new output namespace"
                 )
         return ""
+
+
+def plan_judge(plan: Plan, names: TopicNames, used: Collection[str]) -> Judge:
+    """Return what judges the topics of a plan that a role uses."""
+    return lambda found: faults(plan, names, found, used)
 
 
 def described(topics: Topics, names: Collection[str]) -> dict[str, TopicInfo]:

@@ -70,12 +70,7 @@ def _errors(tables: Iterable[np.ndarray], truths: Iterable[np.ndarray]) -> dict[
 
 
 class Ledger:
-    """The results of one figure: a line for each piece and repeat, appended when it is measured.
-
-    Args:
-        figure: name of the figure and of its file.
-        folder: folder of the file.
-    """
+    """The results of one figure: a line for each piece and repeat, appended when it is measured."""
 
     def __init__(self, figure: str, folder: Path = RESULTS) -> None:
         self.path = folder / f"{figure}.jsonl"

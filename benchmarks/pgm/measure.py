@@ -127,12 +127,7 @@ def speed(point: Point, repeats: int) -> dict[str, Any]:
 
 
 class _Warm:
-    """Fits by a solver of Private-PGM, whose first fit, with the compilation, is not measured.
-
-    Args:
-        how: name of the function in `benchmarks.pgm.fit` that fits.
-        solver: name of the solver.
-    """
+    """Fits by a solver of Private-PGM, whose first fit, with the compilation, is not measured."""
 
     def __init__(self, how: str, solver: str) -> None:
         self.how, self._solver, self._compiled = how, solver, False

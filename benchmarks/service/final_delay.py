@@ -65,11 +65,7 @@ def windows_of() -> list[Sequence[Tally]]:
 
 
 class Stage:
-    """A publisher on a broker in memory.
-
-    Args:
-        tests: whether finals are tested for changes.
-    """
+    """A publisher on a broker in memory."""
 
     def __init__(self, *, tests: bool) -> None:
         plan = plan_of()

@@ -71,6 +71,9 @@ class Health:
     def not_ready(self, why: str) -> None:
         print(why)
 
+    def watched(self, _watch: Any) -> None:
+        return
+
 
 async def bare(scope: Mapping[str, Any], receive: Any, send: Any) -> None:
     """Read the body and answer as the gateway does, without looking at it."""

@@ -28,6 +28,11 @@ BLOCK_SECONDS = 5.0
 """How long one plan's topics, when they do not answer, may hold up those of the others."""
 
 
+AWAY_SECONDS = 60.0
+"""A gateway is not ready when its last answer from a broker is older: what it accepts could be lost
+when its window ends."""
+
+
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser(
@@ -84,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         administer=connection.topics,
         names=lambda plan: plan_names(plan, args.namespace),
     )
-    health = RoleHealth("gateway", SystemClock())
+    health = RoleHealth("gateway", SystemClock(), away_seconds=AWAY_SECONDS)
     gateway = Gateway(environment, settings, GatewayMetrics(registry), health)
     try:
         run_service([GatewayRole(gateway, health)], registry, http)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from calmstream.broker.topic_facts import faults_of
+from calmstream.broker.topic_watch import TopicWatch
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.central.claims import Claims
 from calmstream.consumer.central.publication import Publication, hide_error_texts
@@ -23,7 +25,10 @@ from calmstream.estimators.central.dp_marginals import check_allocation
 from calmstream.estimators.central.wire import TICK
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from calmstream.broker.names import CentralNames
+    from calmstream.broker.topic_facts import TopicFault
     from calmstream.broker.transport import Broker, TopicInfo
     from calmstream.common.clock import Clock
     from calmstream.consumer.central.budget_account import BudgetAccount
@@ -113,6 +118,7 @@ class Aggregator:
         self._listening: list[int] = []
         self._ticked = -TICK_SECONDS
         self._started = False
+        self._watch: TopicWatch | None = None
 
     @property
     def finished(self) -> bool:
@@ -155,6 +161,7 @@ class Aggregator:
         if not self._started:
             self._start()
         self._send()
+        self._look_after_topics()
         behind = self._windows.behind(self._plan.window_end(self._next))
         if behind and not self.finished:
             self._read(behind)
@@ -165,6 +172,19 @@ class Aggregator:
             self._send()
         self.health.turned()
 
+    def _look_after_topics(self) -> None:
+        """Stop where facts have changed, or no broker answers; but not before a paid release."""
+        assert self._watch is not None
+        self._watch.turn()
+        self.health.watched(self._watch)
+        silent = self._watch.silent_seconds()
+        if silent > RETRY_SECONDS and not self._publication.has_unsent_release:
+            raise FatalError(f"no broker has answered for {silent:.0f} s; start again")
+
+    def _judge(self, found: Mapping[str, TopicInfo]) -> Iterator[TopicFault]:
+        for spec in self._names.specs(0):
+            yield from faults_of(spec, found)
+
     def _send(self) -> None:
         for _ in self._publication.send():
             self.health.turned()
@@ -172,6 +192,7 @@ class Aggregator:
     def _start(self) -> None:
         found = self._topics.describe([self._names.raw, self._names.releases])
         self._names.verify(found)
+        self._watch = TopicWatch(self._judge, self._topics, found, self._clock)
         self._account.bind(found[self._names.releases].id)
         self._claims.follow()
         starts = self._topics.log_starts(self._names.raw_partitions)

@@ -6,7 +6,7 @@ import threading
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import verify_topics
-from calmstream.broker.topic_watch import TopicWatch
+from calmstream.broker.topic_watch import TopicWatch, plan_judge
 from calmstream.broker.transport import Broker, Partition, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
@@ -157,8 +157,7 @@ class Publisher:
             raise
         self._topics = topics
         self._watch = TopicWatch(
-            self._plan,
-            self._names,
+            plan_judge(self._plan, self._names, found),
             topics,
             found,
             self._clock,

@@ -59,11 +59,16 @@ class RoleHealth:
     """The health of one role. Safe for use from several threads."""
 
     def __init__(
-        self, name: str, clock: Clock, silence_seconds: float = DEFAULT_SILENCE_SECONDS
+        self,
+        name: str,
+        clock: Clock,
+        silence_seconds: float = DEFAULT_SILENCE_SECONDS,
+        *,
+        away_seconds: float = AWAY_SECONDS,
     ) -> None:
         self.name = name
         self._clock = clock
-        self._silence = silence_seconds
+        self._silence, self._away = silence_seconds, away_seconds
         self._lock = threading.Lock()
         self._turned = clock.monotonic()
         self._stuck = ""
@@ -127,7 +132,7 @@ class RoleHealth:
         """Return whether the role does its work."""
         with self._lock:
             silent = self._silent()
-            away = f"no broker has answered for {silent:.0f} s" if silent > AWAY_SECONDS else ""
+            away = f"no broker has answered for {silent:.0f} s" if silent > self._away else ""
             why = away or self._not_ready or self._fault
             return Verdict(not why, why or "ready")
 

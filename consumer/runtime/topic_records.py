@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.topic_watch import EVERY_SECONDS, TopicWatch
+from calmstream.broker.topic_watch import EVERY_SECONDS, TopicWatch, plan_judge
 from calmstream.broker.transport import Partition, Reader, Record, Topics
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import MissingTopic, RecoverableError
@@ -102,8 +102,7 @@ def watch_of_snapshots(
     """
     found = topics.describe([names.snapshots], ())
     return TopicWatch(
-        plan,
-        names,
+        plan_judge(plan, names, found),
         topics,
         found,
         clock,

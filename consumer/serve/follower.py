@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_watch import TopicWatch
 from calmstream.broker.transport import Broker, Partition, Reader, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, MissingTopic, RecoverableError
@@ -74,6 +75,7 @@ class Follower:
         self._announce = announce
         self._before_final = before_final
         self._retry_seconds = retry_seconds
+        self._watch: TopicWatch | None = None
         self._reader: Reader | None = None
         self._topics: Topics | None = None
 
@@ -100,11 +102,16 @@ class Follower:
         finally:
             self._close()
 
+    def silent_seconds(self) -> float:
+        """Return the age of the last answer from a broker while requests fail; 0 otherwise."""
+        return 0.0 if self._watch is None else self._watch.silent_seconds()
+
     def _follow(self, stop: threading.Event) -> None:
         """Read until stopped."""
         if self._reader is None:
             self._start()
         assert self._reader is not None
+        assert self._watch is not None
         checked = self._clock.monotonic() - CHECK_SECONDS
         while not stop.is_set():
             self._watch.turn()

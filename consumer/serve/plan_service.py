@@ -120,6 +120,10 @@ class PlanService:
         # A plan without a counts topic is served as far as it can be.
         return None if found is not None and found.problem is Problem.NOT_KEPT else found
 
+    def silent_seconds(self) -> float:
+        """Return the age of the last answer from a broker while requests fail; 0 otherwise."""
+        return self._follower.silent_seconds()
+
     def listen(self, listener: Listener) -> None:
         """Call a function, on another thread, whenever something is published."""
         self._listeners.add(listener)

@@ -74,6 +74,7 @@ class ResultsServer:
             )
 
         self.plans = ServedPlans(wanted, make)
+        self.health.watched(self)
         self._said: dict[str, Trouble] = {}
         self._settings = settings
         self._metrics = metrics
@@ -99,6 +100,15 @@ class ResultsServer:
         self.connections = Connections(limits, metrics.connection_refused)
         self._socket = listen(settings.host, settings.port, "results")
         self.port: int = self._socket.getsockname()[1]
+
+    @property
+    def fault(self) -> str:
+        """Nothing: what is wrong with the topics of a plan concerns this plan only."""
+        return ""
+
+    def silent_seconds(self) -> float:
+        """Return the age of the last answer that any plan got from a broker; 0 while all do."""
+        return min((one.silent_seconds() for one in self.plans.by_name.values()), default=0.0)
 
     def run(self, stop: threading.Event) -> None:
         """Serve until ``stop`` is set."""

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from calmstream.broker.topic_facts import verify_topics
-from calmstream.broker.topic_watch import TopicWatch
+from calmstream.broker.topic_watch import TopicWatch, plan_judge
 from calmstream.broker.transport import Broker, Reader, Sink, TopicInfo, Topics
 from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.tally.assignment import AssignedPartitions, AssignmentHandler
@@ -159,8 +159,7 @@ def _connect_parts(
         back_pressure=BackPressure(context, outbox, membership),
         ticker=ticker,
         topic_watch=TopicWatch(
-            context.plan,
-            context.names,
+            plan_judge(context.plan, context.names, clients.found),
             clients.topics,
             clients.found,
             clock,

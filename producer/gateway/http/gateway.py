@@ -41,10 +41,6 @@ from calmstream.producer.gateway.http.settings import GatewaySettings
 from calmstream.producer.gateway.totals import Failure
 
 FILES_SECONDS = 2.0
-AWAY_SECONDS = 60.0
-"""A gateway is not ready when its last answer from a broker is older: what it accepts could be lost
-when its window ends."""
-
 STUCK_SECONDS = 10.0
 """A thread that has not turned for so long hangs; the role is not alive some time later."""
 
@@ -69,6 +65,9 @@ class Health(Protocol):
 
     def not_ready(self, why: str) -> None:
         """In words why the role cannot work now."""
+
+    def watched(self, watch: CountedPlans) -> None:
+        """What watches the brokers and the topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +227,7 @@ class Gateway:
             self._thread("gateway-spool", self._committer.run),
             self._thread("gateway-delivery", lambda: self._delivery.run(self)),
         ]
+        self.health.watched(self._counted)
         self._thread("gateway-topics", lambda: self._counted.run(self._ended))
         try:
             await self._serve(stop)
@@ -301,9 +301,6 @@ class Gateway:
             self.health.not_ready("the disk of the spool takes no reports")
         elif not self._plans.offered:
             self.health.not_ready("no plan is offered")
-        elif self._counted.silent_seconds() > AWAY_SECONDS:
-            silent = self._counted.silent_seconds()
-            self.health.not_ready(f"no broker has answered for {silent:.0f} s")
         elif self._plans.offered.keys() <= self._counted.refused.keys():
             self.health.not_ready(next(iter(self._counted.refused.values())))
         else:

@@ -10,9 +10,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.in_process.topics import InProcessTopics
 from calmstream.broker.names import CentralNames
 from calmstream.common.clock import ManualClock
-from calmstream.common.errors import FatalError
+from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.metrics import CentralMetrics
@@ -283,3 +284,46 @@ def test_missing_topics_are_named(tmp_path: Path) -> None:
     bench.broker.topics().delete([bench.names.raw])
     with pytest.raises(FatalError, match="calmstream central topics"):
         bench.aggregator().turn()
+
+
+def until_it_stops(bench: Bench, aggregator: Aggregator) -> None:
+    """Take turns for two minutes of the clock; every look at the topics is awaited."""
+    for _ in range(120):
+        aggregator.turn()
+        bench.clock.advance(1.0)
+        assert aggregator._watch is not None
+        if aggregator._watch._check is not None:
+            aggregator._watch._check.join(30)
+
+
+def test_no_broker_is_said_and_ends_the_aggregator(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aggregator, said = bench.aggregator(), []
+    aggregator.turn()
+    assert aggregator.health.readiness().well
+    monkeypatch.setattr(aggregator, "_send", lambda: said.append(aggregator.health.readiness()))
+
+    def away(*_: object) -> None:
+        raise RecoverableError("the broker does not answer")
+
+    monkeypatch.setattr(InProcessTopics, "describe", away)
+    with pytest.raises(FatalError, match=r"no broker has answered for 6\d s; start again"):
+        until_it_stops(bench, aggregator)
+    assert any("no broker has answered" in verdict.detail for verdict in said)
+
+
+def test_a_raw_topic_that_changes_stops_the_aggregator_with_the_remedy(bench: Bench) -> None:
+    aggregator = bench.aggregator()
+    aggregator.turn()
+    bench.broker.topics().alter([bench.names.raw], {"message.timestamp.type": "CreateTime"})
+    with pytest.raises(FatalError, match="CreateTime, not LogAppendTime; set it back"):
+        until_it_stops(bench, aggregator)
+
+
+def test_raw_records_in_added_partitions_are_said_to_be_lost(bench: Bench) -> None:
+    aggregator = bench.aggregator()
+    aggregator.turn()
+    bench.broker.grow(bench.names.raw, PLAN.partitions + 1)
+    until_it_stops(bench, aggregator)
+    assert "are never counted" in aggregator.health.readiness().detail

@@ -58,6 +58,9 @@ class Health:
         self.why = "starting"
         self.turns = 0
 
+    def watched(self, watch: Any) -> None:
+        self.watch = watch
+
     def turned(self) -> None:
         self.turns += 1
 

@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 
 from calmstream.broker.in_process.topics import InProcessTopics
-from calmstream.broker.topic_watch import TopicWatch
+from calmstream.broker.topic_watch import TopicWatch, plan_judge
 from calmstream.common.errors import BrokerUnreachable, FatalError, RecoverableError
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.tally.worker import TallyWorker
@@ -137,8 +137,7 @@ def test_a_broker_that_does_not_answer_is_not_a_deletion() -> None:
             raise RecoverableError("away")
 
     watch = TopicWatch(
-        stage.plan,
-        stage.names,
+        plan_judge(stage.plan, stage.names, described),
         Mute(),  # type: ignore[arg-type]
         described,
         stage.clock,

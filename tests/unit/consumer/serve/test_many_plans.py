@@ -10,9 +10,11 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
+from calmstream.broker.topic_watch import TopicWatch
 from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
 from calmstream.consumer.serve.metrics import ServeMetrics
+from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.server import ResultsServer
 from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.estimators.plan import Plan
@@ -86,3 +88,18 @@ def test_plans_come_and_go(server: ResultsServer, bench: Bench, wanted: dict[str
         del wanted[first.digest], wanted[second.digest]
         wait_for(lambda: not server.health.readiness().well)
         assert "plan lost" in server.health.readiness().detail
+
+
+def test_the_server_knows_the_age_of_the_last_answer_that_any_plan_got(
+    server: ResultsServer, bench: Bench, wanted: dict[str, Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second"):
+        plan = published(bench, name)
+        wanted[plan.digest] = plan
+    ages = {"first": 40.0, "second": 0.0}
+    monkeypatch.setattr(TopicWatch, "silent_seconds", lambda _: 40.0)
+    wait_for(lambda: server.health.silent_seconds == 40)
+    assert server.health.readiness().detail == "no broker has answered for 40 s"
+    monkeypatch.setattr(PlanService, "silent_seconds", lambda one: ages[one.plan.name])
+    assert server.health.silent_seconds == 0
+    wait_for(lambda: server.health.readiness().well)

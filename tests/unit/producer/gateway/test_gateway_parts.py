@@ -11,12 +11,16 @@ import jsonschema
 import pytest
 
 from calmstream import MemoryStore
-from calmstream.common.errors import InvalidInput
+from calmstream.broker.transport import Topics
+from calmstream.common.clock import ManualClock
+from calmstream.common.errors import InvalidInput, RecoverableError
 from calmstream.common.settings import variables
+from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.entries import RowCodec, SpoolEntry
 from calmstream.producer.gateway.http.app_keys import read_app_keys
 from calmstream.producer.gateway.http.cors import Origins
+from calmstream.producer.gateway.http.counted_plans import CountedPlans
 from calmstream.producer.gateway.http.plans import PlanDirectory
 from calmstream.producer.gateway.http.problems import GatewayProblem, problem
 from calmstream.producer.gateway.http.read_reports import read_reports
@@ -25,6 +29,7 @@ from tests.support.gateway.running import line
 from tests.support.gateway.spool_world import counting_plan
 from tests.support.producer import START, make_plan, unsigned_reporter
 from tests.support.signed import Operator
+from tests.support.tally import names_of
 
 PAGE = (Path(__file__).resolve().parents[4] / "docs" / "gateway.md").read_text()
 DIGEST = "0" * 64
@@ -179,3 +184,21 @@ def test_every_kind_of_report_survives_the_spool() -> None:
         assert (one.entry.key, one.entry.period) == (9, 0)
         groups.add(one.entry.group)
     assert groups == {0, 1, 2}, "tables, bits and several views"
+
+
+def test_health_knows_how_long_no_broker_has_answered_a_gateway() -> None:
+    def away() -> Topics:
+        raise RecoverableError("no broker")
+
+    clock = ManualClock()
+    health = RoleHealth("gateway", clock)
+    counted = CountedPlans(away, names_of, dict, clock)
+    health.watched(counted)
+    health.ready()
+    counted._check({})
+    clock.advance(20.0)
+    assert health.silent_seconds == 20
+    assert health.readiness().well
+    clock.advance(10.0)
+    health.turned()
+    assert health.readiness().detail == "no broker has answered for 30 s"
