@@ -41,7 +41,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "only with their agreement. calmstream central plan makes a plan.",
     )
     steps = parser.add_subparsers(title="commands", metavar="STEP", required=True)
-    made = steps.add_parser("plan", help="make a plan", description="Make a plan.")
+    made = steps.add_parser(
+        "plan",
+        help="make a plan",
+        description="Make a plan: a trusted aggregator counts tuples of up to K columns of raw "
+        "records, adds noise, and releases them after every window.",
+    )
     central_plan.add_options(made)
     made.set_defaults(run=central_plan.run)
     account = _step(

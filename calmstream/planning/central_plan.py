@@ -23,7 +23,9 @@ _RAW = "Raw records reach the aggregator and its topic: this is not local privac
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Register the options of ``calmstream central plan``."""
     parser.add_argument(
-        "data", metavar="TABLE", help="a table (.csv, .csv.gz), for its columns; values are learnt"
+        "data",
+        metavar="TABLE",
+        help="a table (.csv, .csv.gz), for its columns; values are learnt later, with noise",
     )
     parser.add_argument(
         "--epsilon", required=True, help="total privacy loss of one user over the whole plan"
