@@ -39,8 +39,6 @@ _RULES: Mapping[str, tuple[Callable[[Any, Any], object], str]] = {
 }
 """What a value must be, by the name of a rule of `bounded`: a check and its words."""
 
-_ANYTHING: tuple[Callable[[Any, Any], object], str] = (lambda _value, _bound: True, "")
-
 
 class Secret:
     """A text that is never shown.
@@ -69,7 +67,7 @@ def bounded(default: Any, *, fixed: bool = False, **rules: Any) -> Any:
         **rules: limits ``gt``, ``ge``, ``lt`` and ``le`` of a number; ``longest``, the maximum
             length of a text; ``pattern``, a regular expression for the whole text.
     """
-    return field(default=default, metadata=dict.fromkeys(["fixed"] if fixed else []) | rules)
+    return field(default=default, metadata={"rules": rules, "fixed": fixed})
 
 
 class WrongSetting(InvalidInput):
@@ -106,8 +104,8 @@ class Settings:
         """Check every value, then all together."""
         for each in fields(self):
             value = getattr(self, each.name)
-            for rule, bound in each.metadata.items():
-                holds, words = _RULES.get(rule, _ANYTHING)
+            for rule, bound in each.metadata.get("rules", {}).items():
+                holds, words = _RULES[rule]
                 if value is not None and not holds(value, bound):
                     raise WrongSetting(each.name, f"must be {words} {bound}")
         self.check()
@@ -165,7 +163,7 @@ def names(kind: type[Settings]) -> list[str]:
 
 def settable(kind: type[Settings]) -> list[str]:
     """Return the names of the settings that a variable can set."""
-    return [each.name for each in fields(kind) if "fixed" not in each.metadata]
+    return [each.name for each in fields(kind) if not each.metadata.get("fixed")]
 
 
 def variable(name: str) -> str:

@@ -71,7 +71,7 @@ class Health:
     def not_ready(self, why: str) -> None:
         print(why)
 
-    def watched(self, _watch: Any) -> None:
+    def watched(self, _silent_seconds: Any) -> None:
         return
 
 

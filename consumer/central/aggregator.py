@@ -176,7 +176,7 @@ class Aggregator:
         """Stop where facts have changed, or no broker answers; but not before a paid release."""
         assert self._watch is not None
         self._watch.turn()
-        self.health.watched(self._watch)
+        self.health.watched(self._watch.silent_seconds, self._watch.fault)
         silent = self._watch.silent_seconds()
         if silent > RETRY_SECONDS and not self._publication.has_unsent_release:
             raise FatalError(f"no broker has answered for {silent:.0f} s; start again")

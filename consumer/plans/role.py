@@ -98,10 +98,7 @@ class PlansRole:
 
     Attributes:
         health: the health of the role, with that of each plan.
-        fault: always empty: what is wrong with the topics of a plan concerns that plan.
     """
-
-    fault = ""
 
     def __init__(
         self,
@@ -132,7 +129,7 @@ class PlansRole:
         self._silent_seconds = 0.0
         self._lock = threading.Lock()
         self._log = structlog.get_logger("calmstream.plans").bind(role=kind.role)
-        self.health.watched(self)
+        self.health.watched(self.silent_seconds)
 
     @property
     def states(self) -> dict[str, PlanState]:

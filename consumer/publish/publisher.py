@@ -135,7 +135,7 @@ class Publisher:
             # After a write, more may be due at once, so the next poll does not wait for records.
             self._busy = self._session.step(0.0 if self._busy else self._config.poll_seconds)
         self.health.turned()
-        self.health.watched(self._watch)
+        self.health.watched(self._watch.silent_seconds, self._watch.fault)
         reading = "" if self.ready else "reading the state, snapshots and counts topics"
         self.health.not_ready(self._belonging.missing(self._member.joined()) or reading)
 

@@ -14,7 +14,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -42,17 +42,6 @@ class Verdict:
 
     well: bool
     detail: str
-
-
-class Watch(Protocol):
-    """What the health needs of a watch, see `TopicWatch`."""
-
-    @property
-    def fault(self) -> str:
-        """What is wrong with the topics; empty while all is right."""
-
-    def silent_seconds(self) -> float:
-        """Return the age of the last answer from a broker while requests fail; 0 otherwise."""
 
 
 class RoleHealth:
@@ -97,10 +86,10 @@ class RoleHealth:
         with self._lock:
             self._not_ready = why
 
-    def watched(self, watch: Watch) -> None:
-        """Note what a watch of the broker and its topics has found."""
+    def watched(self, silent_seconds: Callable[[], float], fault: str = "") -> None:
+        """Note how to ask for the silence of the broker, and what is wrong with the topics."""
         with self._lock:
-            self._fault, self._silent = watch.fault, watch.silent_seconds
+            self._silent, self._fault = silent_seconds, fault
 
     @property
     def silent_seconds(self) -> float:

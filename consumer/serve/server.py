@@ -74,7 +74,7 @@ class ResultsServer:
             )
 
         self.plans = ServedPlans(wanted, make)
-        self.health.watched(self)
+        self.health.watched(self.silent_seconds)
         self._said: dict[str, Trouble] = {}
         self._settings = settings
         self._metrics = metrics
@@ -100,11 +100,6 @@ class ResultsServer:
         self.connections = Connections(limits, metrics.connection_refused)
         self._socket = listen(settings.host, settings.port, "results")
         self.port: int = self._socket.getsockname()[1]
-
-    @property
-    def fault(self) -> str:
-        """Nothing: what is wrong with the topics of a plan concerns this plan only."""
-        return ""
 
     def silent_seconds(self) -> float:
         """Return the age of the last answer that any plan got from a broker; 0 while all do."""

@@ -158,7 +158,7 @@ class SinkWorker:
         """Take what has arrived; store it when nothing more has, or when it is much."""
         self.health.turned()
         self._watch.turn()
-        self.health.watched(self._watch)
+        self.health.watched(self._watch.silent_seconds, self._watch.fault)
         pause = self._resume_at - self._clock.monotonic()
         if pause > 0:
             self._clock.sleep(min(pause, self._poll_seconds))

@@ -97,7 +97,7 @@ class TallyWorker:
         if context.clock.monotonic() >= self._checkpoint_at:
             self.checkpoint()
         running.topic_watch.turn()
-        self.health.watched(running.topic_watch)
+        self.health.watched(running.topic_watch.silent_seconds, running.topic_watch.fault)
         assigned = running.assigned
         counted = {partition: fold.next_offset for partition, fold in assigned.folds.items()}
         running.observers.ends.turn(dict.fromkeys(assigned.awaiting_restore, 0) | counted)

@@ -21,10 +21,7 @@ class CountedPlans:
 
     Attributes:
         refused: why reports of a plan are not accepted, by digest.
-        fault: empty: what is wrong with the topics of a plan concerns this plan only.
     """
-
-    fault = ""
 
     def __init__(
         self,

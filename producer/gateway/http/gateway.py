@@ -66,8 +66,8 @@ class Health(Protocol):
     def not_ready(self, why: str) -> None:
         """In words why the role cannot work now."""
 
-    def watched(self, watch: CountedPlans) -> None:
-        """What watches the brokers and the topics."""
+    def watched(self, silent_seconds: Callable[[], float]) -> None:
+        """How to ask for the time since a broker last answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ class Gateway:
             self._thread("gateway-spool", self._committer.run),
             self._thread("gateway-delivery", lambda: self._delivery.run(self)),
         ]
-        self.health.watched(self._counted)
+        self.health.watched(self._counted.silent_seconds)
         self._thread("gateway-topics", lambda: self._counted.run(self._ended))
         try:
             await self._serve(stop)

@@ -133,7 +133,7 @@ def test_a_full_disk_refuses_and_loses_nothing(
         assert (reply.status, reply.reason) == (503, "unavailable")
         assert int(reply.headers["retry-after"]) > 0
         assert reply.results == ["unavailable", "duplicate"]
-        assert gateway.health.watch.silent_seconds() == 0
+        assert gateway.health.silent_seconds() == 0
         until("the gateway is not ready", lambda: "disk" in gateway.health.why)
         until("it is shown", lambda: gateway.metric("calmstream_gateway_spool_full") == 1)
         full = False

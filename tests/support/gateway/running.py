@@ -58,8 +58,8 @@ class Health:
         self.why = "starting"
         self.turns = 0
 
-    def watched(self, watch: Any) -> None:
-        self.watch = watch
+    def watched(self, silent_seconds: Callable[[], float]) -> None:
+        self.silent_seconds = silent_seconds
 
     def turned(self) -> None:
         self.turns += 1

@@ -30,7 +30,7 @@ ONE, TWO = make_plan(name="one"), make_plan(name="two")
 class Worker:
     """Does nothing but what the test wants."""
 
-    name, fault = "tally", ""
+    name = "tally"
 
     def __init__(self, plan: Plan, broker: PlanBroker, clock: VirtualClock) -> None:
         self.plan = plan
@@ -40,7 +40,7 @@ class Worker:
         self.is_over = False
         self.silent = 0.0
         self.health = RoleHealth(self.name, clock)
-        self.health.watched(self)
+        self.health.watched(self.silent_seconds)
         self.health.ready()
 
     def _call(self, name: str) -> None:

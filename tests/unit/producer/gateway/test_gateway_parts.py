@@ -193,7 +193,7 @@ def test_health_knows_how_long_no_broker_has_answered_a_gateway() -> None:
     clock = ManualClock()
     health = RoleHealth("gateway", clock)
     counted = CountedPlans(away, names_of, dict, clock)
-    health.watched(counted)
+    health.watched(counted.silent_seconds)
     health.ready()
     counted._check({})
     clock.advance(20.0)
