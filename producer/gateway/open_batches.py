@@ -133,7 +133,8 @@ class OpenBatches(Generic[T]):
         batch.rows.append(row)
         if len(batch.rows) < self._most[group] + self._kept:
             return None
-        return self._leave(batch, self._most[group], clock())
+        now = clock()
+        return self._leave(batch, self._without_kept(batch, now), now)
 
     def take(self, selection: Selection, now: Moment) -> list[ReadyReports[T]]:
         """Remove and return what leaves now. O(open batches), O(n log n) for those that leave."""
@@ -146,11 +147,14 @@ class OpenBatches(Generic[T]):
 
     def _leaving(self, selection: Selection, now: Moment) -> Iterator[tuple[_OpenBatch[T], int]]:
         for batch in self._open.values():
-            reports = len(batch.rows)
             if selection is Selection.ALL:
-                yield batch, reports
+                yield batch, len(batch.rows)
             elif self._seconds(batch, now) <= 0:
-                yield batch, reports - (self._kept if self._is_open(batch, now) else 0)
+                yield batch, self._without_kept(batch, now)
+
+    def _without_kept(self, batch: _OpenBatch[T], now: Moment) -> int:
+        """How many reports leave: where no more are expected, nothing is kept for them."""
+        return len(batch.rows) - (self._kept if self._is_open(batch, now) else 0)
 
     def _seconds(self, batch: _OpenBatch[T], now: Moment) -> float:
         """Until the batch, or all of it but what it keeps, is due; not above 0 if it is due now."""

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import NamedTuple
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from calmstream.estimators.plan import Plan
@@ -100,6 +100,15 @@ def arrives(plan: Plan, one: Coming) -> Arrival:
     most=st.integers(1, 12),
     least=st.integers(1, 5),
     linger=st.sampled_from([0.0, 0.5, 30.0]),
+)
+@example(  # The sixth report fills the batch in the millisecond in which its window stops waiting.
+    expected=[Coming(0.0, 0, 0)] * 5,
+    strays=[Coming(0.9996, 0, 0)],
+    window=1,
+    grace=0,
+    most=4,
+    least=2,
+    linger=30.0,
 )
 @settings(max_examples=300, deadline=None)
 def test_everybody_leaves_once_and_in_time(
