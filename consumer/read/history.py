@@ -117,7 +117,7 @@ class History:
         return self._kept.windows()
 
     def newest(self) -> int | None:
-        """Return the newest final window; None before the first."""
+        """Return the newest final window whose counts are kept; None before the first."""
         self._ready()
         return self._kept.newest()
 
@@ -194,7 +194,7 @@ class History:
         self._ready()
         chosen = self._windows(windows)
         found, flags = self._table(attributes, chosen, group)
-        return found, flags, chosen, self._revision(chosen.last)
+        return found, flags, chosen, self._kept.revision(chosen.last)
 
     def model(self, windows: str | Windows = "total") -> tuple[Model, Windows]:
         """Return the fitted model of some windows, and these windows; raises as :meth:`ask`."""
@@ -213,7 +213,6 @@ class History:
         """
         self._ready()
         chosen = self._windows(windows)
-        self._revision(chosen.last)
         tallies = self._tallies(chosen)
         return Counted(self._plan, chosen, tuple(tallies), self._checked(chosen, tallies))
 
@@ -224,17 +223,15 @@ class History:
             InvalidInput: the window is not kept.
         """
         self._ready()
-        if not self._kept.kept(window):
-            raise NotKept(self._why_not_kept(window))
-        return self._kept.tallies(window)[0]
+        return self._window(window)[0]
 
     def tests(self, window: int) -> ChangesRecord | None:
         """Return the published tests of change of a final window; None where there are none."""
         self._ready()
-        self._ready()
         found = self._kept.tests.get(window)
-        final = None if found is None else self._kept.final(window)
-        return found if found and final and found.revision == final.revision else None
+        if found is None or not self._kept.kept(window):
+            return None
+        return found if found.revision == self._kept.revision(window) else None
 
     def _ready(self) -> None:
         if not self._read:
@@ -247,17 +244,6 @@ class History:
         if newest is None:
             raise NotFinal("no window is final yet")
         return read_windows(text, self._plan, newest)
-
-    def _revision(self, window: int) -> Revision:
-        """Return the revision of a final window.
-
-        Raises:
-            NotFinal: it is not final.
-        """
-        final = self._kept.final(window)
-        if final is None:
-            raise NotFinal(f"window {window} is not final")
-        return final.revision
 
     def _table(
         self, attributes: Sequence[str], windows: Windows, group: str | Mapping[str, str]
@@ -276,7 +262,7 @@ class History:
         Raises:
             InvalidInput: counts that are not kept, or that the plan withholds.
         """
-        place = (windows, self._revision(windows.last))
+        place = (windows, self._kept.revision(windows.last))
         if place not in self._models:
             self._models[place] = self._fitted(windows)
             while len(self._models) > MODELS:
@@ -310,8 +296,7 @@ class History:
 
     def _flags(self, windows: Windows, tallies: list[Tally]) -> tuple[str, ...]:
         flags = []
-        finals = (self._kept.final(w) for w in range(windows.first, windows.last + 1))
-        forged = any(final is not None and final.suspicious for final in finals)
+        forged = any(self._kept.suspicious(w) for w in range(windows.first, windows.last + 1))
         if forged or examine(self._plan, tallies, len(windows)).suspicious:
             flags.append(SUSPICIOUS)
         if 1 < self._plan.guarantee.windows < len(windows):
@@ -331,9 +316,7 @@ class History:
             return [_minus(a, b) for a, b in zip(last, before, strict=True)]
         found: list[Tally] | None = None
         for window in range(windows.first, windows.last + 1):
-            if not self._kept.kept(window):
-                raise NotKept(self._why_not_kept(window))
-            own, _ = self._kept.tallies(window)
+            own, _ = self._window(window)
             found = own if found is None else [a + b for a, b in zip(found, own, strict=True)]
         assert found is not None
         return found
@@ -341,13 +324,13 @@ class History:
     def _total(self, window: int) -> list[Tally] | None:
         return self._kept.tallies(window)[1] if self._kept.kept(window) else None
 
-    def _why_not_kept(self, window: int) -> str:
-        final = self._kept.final(window)
-        if final is None:
-            return f"window {window} is not final"
-        if not final.counts:
-            return f"window {window} is not kept: it was published without counts"
-        return f"window {window} is not kept: its counts are missing from the counts topic"
+    def _window(self, window: int) -> tuple[list[Tally], list[Tally] | None]:
+        """Return the counts of one window, and the total through it if it is there."""
+        if not self._kept.kept(window):
+            raise NotKept(
+                f"window {window} is not kept: its counts are missing from the counts topic"
+            )
+        return self._kept.tallies(window)
 
     def _answer(
         self, found: GroupedTable, windows: tuple[Windows, ...], flags: tuple[str, ...]
@@ -360,7 +343,7 @@ class History:
             flags=tuple(dict.fromkeys((*found.flags, *flags))),
             windows=windows,
             reports=found.reports,
-            revision=self._revision(max(w.last for w in windows)),
+            revision=self._kept.revision(max(w.last for w in windows)),
         )
 
 

@@ -45,15 +45,14 @@ class CountsHeader:
         group: number of the group in the plan.
         revision: one input offset per partition of the group's reports topic.
         total: whether the running total is there.
-        suspicious: whether the raw counts of all groups look forged; None where the record does
-            not say it.
+        suspicious: whether the raw counts of all groups look forged.
     """
 
     window: int
     group: int
     revision: Revision
     total: bool
-    suspicious: bool | None
+    suspicious: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class GroupCounts:
     revision: Revision
     tally: Tally
     total: Tally | None
-    suspicious: bool | None = None
+    suspicious: bool = False
 
 
 def counts_key(window: int, group: int) -> bytes:
@@ -124,7 +123,7 @@ def encode_counts(plan: Plan, counts: GroupCounts) -> bytes:
         "group": counts.group,
         "revision": counts.revision,
         "total": counts.total is not None,
-        **({} if counts.suspicious is None else {"suspicious": counts.suspicious}),
+        "suspicious": counts.suspicious,
     }
     tallies = [counts.tally] if counts.total is None else [counts.tally, counts.total]
     values = np.concatenate([part.ravel() for t in tallies for part in (t.n, t.counts)])
@@ -151,15 +150,15 @@ def decode_header(plan: Plan, raw: bytes) -> CountsHeader:
             "group": fields.integer(0, len(plan.groups) - 1),
             "revision": fields.each(fields.offset_of(plan), plan.partitions),
             "total": fields.flag,
+            "suspicious": fields.flag,
         },
-        {"suspicious": fields.flag},
     )
     return CountsHeader(
         body["window"],
         body["group"],
         tuple(body["revision"]),
         body["total"],
-        body.get("suspicious"),
+        body["suspicious"],
     )
 
 

@@ -69,18 +69,18 @@ def test_the_bytes_are_frozen() -> None:
         "group": 1,
         "revision": [7, 9],
         "total": True,
+        "suspicious": False,
     }
     planes = bytes([10, 1, 2, 3, 4, 300 - 256, 100, 100, 50, 50, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0])
     assert zlib.decompress(body) == planes
 
 
-@pytest.mark.parametrize("suspicious", [True, False, None])
-def test_whether_the_counts_look_forged_is_read_back(suspicious: bool | None) -> None:
+@pytest.mark.parametrize("suspicious", [True, False])
+def test_whether_the_counts_look_forged_is_read_back(suspicious: bool) -> None:
     made = GroupCounts(3, 1, (7, 9), tally(10, 1, 2, 3, 4), None, suspicious)
     raw = encode_counts(PLAN, made)
     assert decode_counts(PLAN, raw) == made
     assert decode_header(PLAN, raw).suspicious is suspicious
-    assert (b'"suspicious"' in raw) == (suspicious is not None)
 
 
 def changed(**fields: object) -> bytes:

@@ -110,7 +110,12 @@ def test_running_totals_bridge_windows_that_are_not_kept() -> None:
     bench = filled()
     with asking(bench) as history:
         before = history.ask(["a0"], "1..2").table
-    rewritten(bench, 1, revision=(1, 1))
+        records = list(bench.broker.records(Partition(bench.names.counts, 0)))
+    bench.topics.delete([bench.names.counts])
+    bench.topics.create([s for s in bench.names.specs(0) if s.name == bench.names.counts])
+    for record in records:
+        if record.key is not None and not record.key.startswith(b"1/"):
+            bench.sink.send(bench.names.counts, record.key, record.value, partition=0).wait(5)
     with asking(bench) as history:
         assert history.windows() == [0, 2]
         assert np.array_equal(history.ask(["a0"], "1..2").table, before)
