@@ -76,6 +76,11 @@ class TopicNames:
         return tuple(self.reports(group) for group in range(self.groups))
 
     @property
+    def inputs(self) -> list[Partition]:
+        """All partitions of the reports topics."""
+        return [Partition(topic, n) for topic in self.all_reports for n in range(self.partitions)]
+
+    @property
     def state(self) -> str:
         """The name of the state topic, where tally workers keep their counts."""
         return f"{self.output_prefix}.state"
@@ -98,10 +103,6 @@ class TopicNames:
     def group_of(self, topic: str) -> int:
         """Return the group of a reports topic."""
         return int(topic.rsplit(".g", 1)[1])
-
-    def state_partition(self, partition: int) -> int:
-        """Return the state partition of input partition ``partition`` of any group."""
-        return partition
 
     def specs(self, input_retention_ms: int) -> list[TopicSpec]:
         """Return every topic of the plan with the settings that correctness needs.

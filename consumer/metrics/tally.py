@@ -182,14 +182,6 @@ ASSIGNED = MetricDefinition(
     "Input partitions that this worker owns and has restored.",
     "The sum over workers is groups × partitions, or something is not being read.",
 )
-POISONED = MetricDefinition(
-    "calmstream_poison_limit_exceeded",
-    "gauge",
-    "workers",
-    ("plan",),
-    "1 while too many of the last records read are undecodable or of another version or plan.",
-    "Find the sender: read the newest dead letters; counts are not affected.",
-)
 
 TALLY_METRICS: tuple[MetricDefinition, ...] = (
     REPORTS_ACCEPTED,
@@ -213,5 +205,4 @@ TALLY_METRICS: tuple[MetricDefinition, ...] = (
     SEND_RETRIES,
     LAST_POLL,
     ASSIGNED,
-    POISONED,
 )

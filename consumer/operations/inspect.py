@@ -6,6 +6,7 @@ It reads the plan's topics once, joins no consumer group and writes nothing.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -17,8 +18,9 @@ from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, Reason
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.runtime.read_topics import read_whole
+from calmstream.consumer.tally.states import newest_states
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire import counts, snapshot, state
+from calmstream.estimators.wire import counts, snapshot
 from calmstream.estimators.wire.changes import is_changes_key
 from calmstream.estimators.wire.snapshot import Kind, Manifest
 from calmstream.estimators.wire.state import PartitionState
@@ -144,10 +146,12 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
         missing = sorted(set(wanted) - described.keys())
         if missing:
             raise FatalError(f"topic {missing[0]} does not exist; create it: calmstream topics")
-        states = newest_states(plan, names, topics, reader, clock)
+        states = newest_states(
+            plan, names, names.inputs, lambda where: read_whole(reader, topics, where, clock)
+        )
         finals, earlies = _published(plan, names, topics, reader, clock)
         kept = _kept(plan, names, topics, reader, clock)
-        partitions = _partitions(plan, names, topics, states)
+        partitions = _partitions(names, topics, states)
         dead_letters = Partition(names.dead_letters, 0)
         starts, ends = topics.log_starts([dead_letters]), topics.log_ends([dead_letters])
         letters = ends[dead_letters] - starts[dead_letters]
@@ -169,25 +173,6 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
         letters,
         tuple(fault.text for fault in faults(plan, names, described, wanted)),
     )
-
-
-def newest_states(
-    plan: Plan, names: TopicNames, topics: Topics, reader: Reader, clock: Clock
-) -> dict[tuple[int, int], PartitionState]:
-    """Return the newest checkpoint of each input partition, by (group, partition)."""
-    newest: dict[tuple[int, int], PartitionState] = {}
-    partitions = [Partition(names.state, number) for number in range(plan.partitions)]
-    foreign = ForeignRecordCounter(structlog.get_logger("calmstream.inspect").warning)
-    for record in read_whole(reader, topics, partitions, clock):
-        with foreign.reading(record):
-            group, number, window = state.parse_key(key_of(record))
-            if window is not None or record.value is None:
-                continue
-            checkpoint = state.decode_state(plan, group, record.value)
-            known = newest.get((group, number))
-            if known is None or checkpoint.next_offset > known.next_offset:
-                newest[group, number] = checkpoint
-    return newest
 
 
 def _published(
@@ -222,20 +207,12 @@ def _kept(
 
 
 def _partitions(
-    plan: Plan,
-    names: TopicNames,
-    topics: Topics,
-    states: dict[tuple[int, int], PartitionState],
+    names: TopicNames, topics: Topics, states: Mapping[Partition, PartitionState]
 ) -> tuple[PartitionReport, ...]:
-    inputs = {
-        (group, number): Partition(names.reports(group), number)
-        for group in range(len(plan.groups))
-        for number in range(plan.partitions)
-    }
-    starts, ends = topics.log_starts(inputs.values()), topics.log_ends(inputs.values())
+    starts, ends = topics.log_starts(names.inputs), topics.log_ends(names.inputs)
     return tuple(
-        _partition(place, starts[where], ends[where], states.get(place))
-        for place, where in inputs.items()
+        _partition((names.group_of(p.topic), p.number), starts[p], ends[p], states.get(p))
+        for p in names.inputs
     )
 
 

@@ -12,8 +12,9 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError
-from calmstream.consumer.operations.inspect import newest_states
 from calmstream.consumer.read.kept import KeptCounts
+from calmstream.consumer.runtime.read_topics import read_whole
+from calmstream.consumer.tally.states import newest_states
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 
@@ -77,15 +78,18 @@ def _of_states(
         )
     reader = broker.reader()
     try:
-        states = newest_states(plan, names, topics, reader, clock)
+        states = newest_states(
+            plan, names, names.inputs, lambda where: read_whole(reader, topics, where, clock)
+        )
     finally:
         reader.close()
     tallies = [
         Tally.zero(len(group.views), mechanism.width)
         for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
     ]
-    for (group, _), state in states.items():
+    for partition, state in states.items():
+        group = names.group_of(partition.topic)
         tallies[group] = tallies[group] + state.total.tally
-    complete = len(states) == len(plan.groups) * plan.partitions
+    complete = len(states) == len(names.inputs)
     closed = 1 + min(state.closed_through for state in states.values()) if complete else 0
     return PilotCounts(tuple(tallies), closed)

@@ -146,7 +146,7 @@ class _Recount:
         self._names = names
         self._first = first
         self._admit = admit
-        inputs = [Partition(t, n) for t in names.all_reports for n in range(plan.partitions)]
+        inputs = names.inputs
         infos = topics.describe(names.all_reports)
         starts, ends = topics.log_starts(inputs), topics.log_ends(inputs)
         self.spans = {p: (starts[p], ends[p]) for p in inputs}

@@ -56,8 +56,7 @@ class Cleaner:
         limit = self._config.clean_records
         closed: dict[int, list[KeyedRecord]] = {}
         for group, partition, window in islice(self._unneeded_closed(), limit):
-            number = self._names.state_partition(partition)
-            closed.setdefault(number, []).append((closed_key(group, partition, window), None))
+            closed.setdefault(partition, []).append((closed_key(group, partition, window), None))
         if closed:
             self._check_counts()
         for number, records in closed.items():

@@ -61,8 +61,7 @@ class TopicFollower:
         self._completed = completed
         self._snapshots = Partition(names.snapshots, 0)
         self._counts = Partition(names.counts, 0)
-        numbers = {names.state_partition(p) for p in range(plan.partitions)}
-        state = [Partition(names.state, number) for number in sorted(numbers)]
+        state = [Partition(names.state, number) for number in range(plan.partitions)]
         # What is published is read first: counts of windows that are already published need not be
         # kept when the state topic is read. Each topic is read alone, because the client waits for
         # records of partitions that have none before it fetches again from the others.

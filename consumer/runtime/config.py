@@ -30,11 +30,6 @@ class TallyConfig(Settings):
             membership.
         topic_check_seconds: time between two checks that the topics still exist, and between two
             requests for the log ends of the owned partitions.
-        poison_ratio: share of foreign records (undecodable, or of another version or plan) among
-            the last ``poison_records`` records that raises an alarm.
-        poison_records: number of records over which ``poison_ratio`` is computed.
-        poison_consecutive: number of foreign records in a row that raises an alarm at once.
-        poison_stop: whether an alarm stops the worker; otherwise it is a metric and a log line.
     """
 
     checkpoint_seconds: float = bounded(5.0, gt=0, le=600)
@@ -48,10 +43,6 @@ class TallyConfig(Settings):
     writes_in_flight: int = bounded(2000, fixed=True, ge=1, le=100_000)
     member: str = bounded("", longest=128)
     topic_check_seconds: float = bounded(10.0, fixed=True, gt=0, le=3600)
-    poison_ratio: float = bounded(0.5, fixed=True, gt=0, le=1)
-    poison_records: int = bounded(200, fixed=True, ge=1, le=100_000)
-    poison_consecutive: int = bounded(100, fixed=True, ge=1, le=1_000_000)
-    poison_stop: bool = False
 
     def check(self) -> None:
         """Check that a worker polls often enough for its session."""

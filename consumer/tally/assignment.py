@@ -14,10 +14,9 @@ from calmstream.common.errors import RecoverableError
 from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.consumer.tally.log_ends import EndWatch
 from calmstream.consumer.tally.membership import AssignmentChange, Membership
-from calmstream.consumer.tally.monitoring.log_ends import EndWatch
 from calmstream.consumer.tally.restore import Restored, Restorer
-from calmstream.consumer.tally.waiting import KeepAlive, Retries
 from calmstream.consumer.tally.writing.checkpoint import Checkpointer
 
 _REVOKED_SECONDS = 1.0
@@ -56,8 +55,6 @@ class AssignmentHandler:
         restorer: Restorer,
         topics: Topics,
         ends: EndWatch,
-        retries: Retries,
-        keep_alive: KeepAlive,
         drop: Sequence[Callable[[Collection[Partition]], None]],
     ) -> None:
         self._context = context
@@ -67,8 +64,6 @@ class AssignmentHandler:
         self._restorer = restorer
         self._topics = topics
         self._ends = ends
-        self._retries = retries
-        self._keep_alive = keep_alive
         self._drop = drop
 
     def release(self, change: AssignmentChange) -> None:
@@ -93,7 +88,7 @@ class AssignmentHandler:
             return
         context.health.not_ready("restoring")
         began = context.clock.monotonic()
-        restored = self._retries.call("the state topic", lambda: self._restore_reachable(wanted))
+        restored = context.retry("the state topic", lambda: self._restore_reachable(wanted))
         offsets = {partition: result.fold.next_offset for partition, result in restored.items()}
         self._ends.note({partition: result.log_end for partition, result in restored.items()})
         for partition in self._membership.activate(offsets):
@@ -147,7 +142,7 @@ class AssignmentHandler:
             return restored
 
     def _answers(self, partition: Partition) -> bool:
-        self._keep_alive.beat_or_stop()
+        self._membership.keep_alive_or_stop()
         try:
             self._topics.log_ends((partition,))
         except RecoverableError:

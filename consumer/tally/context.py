@@ -1,32 +1,35 @@
-"""The objects that all parts of a tally worker share: plan, settings, clock, metrics, log."""
+"""What all parts of a tally worker share: plan, settings, clock, metrics, log, request to stop."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
 from calmstream.broker.names import TopicNames
 from calmstream.common.clock import Clock
+from calmstream.common.errors import RecoverableError
 from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.runtime.retry import retry_call
+from calmstream.consumer.runtime.worker import StopRequested
 from calmstream.estimators.plan import Plan
 
+T = TypeVar("T")
 
-@dataclass(frozen=True, slots=True)
+_RETRY_PAUSE = 0.5
+
+
+@dataclass(slots=True)
 class WorkerContext:
     """The plan, the settings and the instruments of one tally worker.
 
-    Attributes:
-        plan: the plan whose reports are counted.
-        names: names of the plan's topics.
-        clock: the worker's clock, for time limits and ticks. Which reports count depends on the
-            broker's append times only, never on this clock.
-        config: settings of the worker.
-        metrics: the worker's metrics, from `tally_metrics`.
-        health: the worker's health, which the web server reports.
-        log: the log; its lines name the plan.
+    The clock serves time limits and ticks. Which reports count depends on the broker's append times
+    only, never on this clock.
     """
 
     plan: Plan
@@ -36,3 +39,26 @@ class WorkerContext:
     metrics: Metrics
     health: RoleHealth
     log: FilteringBoundLogger
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def check_stop(self) -> None:
+        """End a long wait by an error if the worker was asked to stop."""
+        if self.stop.is_set():
+            raise StopRequested
+
+    def retry(self, what: str, call: Callable[[], T]) -> T:
+        """Repeat a call to the broker until it succeeds, for ``retry_seconds``. Blocks."""
+
+        def failed(error: RecoverableError) -> None:
+            if self.stop.is_set():
+                raise StopRequested from error
+            self.log.warning("a call failed", what=what, error=str(error))
+
+        return retry_call(
+            what,
+            call,
+            clock=self.clock,
+            seconds=self.config.retry_seconds,
+            pause_seconds=_RETRY_PAUSE,
+            failed=failed,
+        )

@@ -19,8 +19,6 @@ from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.folding.admission import check_append_time, possible_times
 from calmstream.consumer.tally.folding.fold import ChunkOutcome, PartitionFold
 from calmstream.consumer.tally.membership import Membership
-from calmstream.consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
-from calmstream.consumer.tally.waiting import KeepAlive
 from calmstream.consumer.tally.writing.checkpoint import Checkpointer
 from calmstream.consumer.tally.writing.dead_letters import DeadLetters
 from calmstream.consumer.tally.writing.outbox import Outbox
@@ -43,16 +41,14 @@ class RecordCounter:
         checkpointer: Checkpointer,
         dead_letters: DeadLetters,
         outbox: Outbox,
-        alarm: ForeignRecordAlarm,
-        keep_alive: KeepAlive,
+        membership: Membership,
     ) -> None:
         self._context = context
         self._assigned = assigned
         self._checkpointer = checkpointer
         self._dead_letters = dead_letters
         self._outbox = outbox
-        self._alarm = alarm
-        self._keep_alive = keep_alive
+        self._membership = membership
 
     def count(self, chunks: Iterable[Chunk]) -> None:
         """Fold the records of restored partitions; skip other records and those folded before."""
@@ -81,43 +77,24 @@ class RecordCounter:
             amounts[m.REPORTS_ACCEPTED, fold.group] += int(outcome.reports.sum())
             amounts[m.BATCHES_ACCEPTED, fold.group] += int(np.count_nonzero(outcome.reports))
             # Everything that results is in the outbox before folding can wait, and be stopped.
-            self._write(chunk, at, outcome)
+            self._write(chunk, outcome)
             at = outcome.stop
             if len(self._outbox) > _HARD_LIMIT * self._context.config.writes_in_flight:
-                self._outbox.drain(self._keep_alive.beat_or_stop)
+                self._outbox.drain(self._membership.keep_alive_or_stop)
         if at < len(chunk):
             check_append_time(chunk.record(at), now_ms)
 
-    def _write(self, chunk: Chunk, first: int, outcome: ChunkOutcome) -> None:
-        """Write what results from the records of a chunk from ``first`` on, in their order."""
-        accepted = [0, *np.cumsum(outcome.reports > 0).tolist()] if outcome.special else ()
-        noted = 0
+    def _write(self, chunk: Chunk, outcome: ChunkOutcome) -> None:
+        """Write what results from the records of a chunk, in their order."""
         for index, one in outcome.special.items():
-            self._alarm.note_accepted(accepted[index - first] - noted)
-            noted = accepted[index - first]
             if one.closed:
                 self._checkpointer.write_closed(chunk.partition, one.closed)
             if one.rejection is not None:
                 self._dead_letters.keep(chunk.record(index), one)
                 self._context.metrics.inc(m.REJECTIONS, reason=one.rejection.reason.value)
-                self._alarm.note(one.rejection.reason)
-        self._alarm.note_accepted(int(np.count_nonzero(outcome.reports)) - noted)
 
-
-class BackPressure:
-    """Pauses reading while too many writes are pending, which means not acknowledged.
-
-    Args:
-        context: plan, settings and instruments of the worker; its settings contain the limit.
-    """
-
-    def __init__(self, context: WorkerContext, outbox: Outbox, membership: Membership) -> None:
-        self._context = context
-        self._outbox = outbox
-        self._membership = membership
-
-    def apply(self) -> None:
-        """Pause reading above the limit; resume it at half of the limit."""
+    def apply_back_pressure(self) -> None:
+        """Pause reading while too many writes are not acknowledged; resume it at half of them."""
         pending, limit = len(self._outbox), self._context.config.writes_in_flight
         if pending > limit:
             self._membership.block(True)

@@ -5,39 +5,19 @@ A worker whose partition stands still for too long exits, so that another worker
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
 
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError
-from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.runtime.belonging import Belonging
 from calmstream.consumer.tally.assignment import AssignedPartitions
 from calmstream.consumer.tally.context import WorkerContext
+from calmstream.consumer.tally.gauges import Gauges
+from calmstream.consumer.tally.log_ends import EndWatch
 from calmstream.consumer.tally.membership import Membership
-from calmstream.consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
-from calmstream.consumer.tally.monitoring.gauges import Gauges
-from calmstream.consumer.tally.monitoring.log_ends import EndWatch
-from calmstream.consumer.tally.monitoring.progress import Progress
 
 _OBSERVE_SECONDS = 1.0
 """Time between two observations."""
-
-
-@dataclass(frozen=True, slots=True)
-class Observers:
-    """The objects that observe the partitions.
-
-    Attributes:
-        ends: requests the ends of the logs from the broker.
-        alarm: detects too many foreign records.
-        progress: detects positions that stand still.
-        gauges: sets the metrics of each partition.
-    """
-
-    ends: EndWatch
-    alarm: ForeignRecordAlarm
-    progress: Progress
-    gauges: Gauges
 
 
 class Liveness:
@@ -48,27 +28,32 @@ class Liveness:
         context: WorkerContext,
         assigned: AssignedPartitions,
         membership: Membership,
-        observers: Observers,
+        ends: EndWatch,
     ) -> None:
+        self.gauges = Gauges(context.metrics, context.clock)
         self._context = context
         self._assigned = assigned
         self._membership = membership
-        self._ends = observers.ends
-        self._alarm = observers.alarm
-        self._progress = observers.progress
-        self._gauges = observers.gauges
+        self._ends = ends
         self._belonging = Belonging(context.clock)
         self._observe_at = context.clock.monotonic()
+        # Position of each owned partition, and the monotonic time at which it was reached.
+        self._reached: dict[Partition, tuple[int, float]] = {}
 
     def turn(self) -> None:
         """Note that the loop has run; observe the partitions if a second has passed."""
         health, now = self._context.health, self._context.clock.monotonic()
-        self._context.metrics.set(m.POISONED, self._alarm.exceeded)
         if now >= self._observe_at:
             self._observe_at = now + _OBSERVE_SECONDS
             self._observe(now)
         health.turned()
         health.not_ready(self._belonging.missing(self._membership.joined()))
+
+    def drop(self, partitions: Collection[Partition]) -> None:
+        """Forget partitions that the worker does not own any more."""
+        self.gauges.drop(partitions)
+        for partition in partitions:
+            self._reached.pop(partition, None)
 
     def at_end(self, partition: Partition) -> bool:
         """Return whether a partition is active and was read to the last end that is known."""
@@ -90,18 +75,26 @@ class Liveness:
 
     def _observe(self, now: float) -> None:
         stall_seconds = self._context.config.stall_seconds
-        self._gauges.turn(self._assigned.folds, self._end)
-        restored = {
-            p: (self._membership.position(p), self._caught_up(p))
-            for p in self._assigned.folds
-            if self._membership.is_active(p)
-        }
-        awaiting = dict.fromkeys(self._assigned.awaiting_restore, (-1, False))
-        self._progress.note(restored | awaiting, now)
-        slow = self._progress.stalled(stall_seconds / 2, now)
+        self.gauges.turn(self._assigned.folds, self._end)
+        for partition in self._assigned.folds:
+            if self._membership.is_active(partition):
+                position = self._membership.position(partition)
+                self._note(partition, position, self._caught_up(partition), now)
+        for partition in self._assigned.awaiting_restore:
+            self._note(partition, -1, False, now)
+        slow = self._stalled(stall_seconds / 2, now)
         self._context.health.stuck(f"{slow[0]} stands still" if slow else "")
-        for partition in self._progress.stalled(stall_seconds, now):
+        for partition in self._stalled(stall_seconds, now):
             raise FatalError(
                 f"{partition} has not advanced for {stall_seconds:g} s and is not at its end; "
                 "are its brokers up?"
             )
+
+    def _note(self, partition: Partition, position: int, caught_up: bool, now: float) -> None:
+        before = self._reached.get(partition)
+        if caught_up or before is None or before[0] != position:
+            self._reached[partition] = position, now
+
+    def _stalled(self, seconds: float, now: float) -> list[Partition]:
+        """Return the partitions that have stood still, not at their end, for this time."""
+        return sorted(p for p, (_, since) in self._reached.items() if now - since > seconds)

@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from calmstream.broker.transport import Chunk, GroupReader, Partition
-from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.retry import RetryBudget
+from calmstream.consumer.tally.context import WorkerContext
 
 # Time between two polls that only keep the membership alive.
 _BEAT_SECONDS = 1.0
@@ -47,25 +46,22 @@ class Membership:
     Call :meth:`join` once. Then repeat: :meth:`poll`, :meth:`take_assignment_change`, restore the
     new partitions, :meth:`activate` them.
 
-    Args:
-        partitions: number of partitions of each topic that are counted; others are ignored.
+    Partitions of a topic beyond the number that the plan states are ignored.
     """
 
-    def __init__(
-        self, reader: GroupReader, clock: Clock, config: TallyConfig, partitions: int
-    ) -> None:
+    def __init__(self, reader: GroupReader, context: WorkerContext) -> None:
         self._reader = reader
-        self._clock = clock
-        self._config = config
-        self._partitions = partitions
+        self._context = context
+        self._clock = context.clock
+        self._config = context.config
         self._active: set[Partition] = set()
         self._gone: set[Partition] = set()
         self._revoked: set[Partition] = set()
         self._added: set[Partition] = set()
         self._backlog: list[Chunk] = []
         self._blocked = False
-        self._last_poll = clock.monotonic()
-        self._retries = RetryBudget(clock, config.retry_seconds)
+        self._last_poll = self._clock.monotonic()
+        self._retries = RetryBudget(self._clock, self._config.retry_seconds)
 
     def join(self, topics: Collection[str]) -> None:
         """Join the group; the next polls bring the assignment."""
@@ -85,16 +81,22 @@ class Membership:
         return chunks
 
     def keep_alive(self) -> None:
-        """Keep the membership alive during a long operation, by a poll with all partitions paused.
+        """Keep membership and health alive in a long operation, by a poll with everything paused.
 
-        Records that the poll returns anyway are kept for the next :meth:`poll`.
+        To be called often. Records that the poll returns anyway are kept for the next :meth:`poll`.
         """
+        self._context.health.turned()
         if self._clock.monotonic() - self._last_poll < _BEAT_SECONDS:
             return
         self._reader.pause(self._active)
         self._receive(0.0)
         if not self._blocked:
             self._reader.resume(self._active)
+
+    def keep_alive_or_stop(self) -> None:
+        """Keep alive, or end the operation by an error if the worker was asked to stop."""
+        self._context.check_stop()
+        self.keep_alive()
 
     def guard(self) -> None:
         """Check that this worker may still write."""
@@ -195,7 +197,7 @@ class Membership:
             return
         self._gone |= changes.gone
         self._revoked = (self._revoked | changes.revoked) - changes.lost
-        added = {p for p in changes.added if p.number < self._partitions}
+        added = {p for p in changes.added if p.number < self._context.plan.partitions}
         self._added = (self._added - changes.gone) | added
         self._active -= changed
         self._backlog = [c for c in self._backlog if c.partition not in changed]

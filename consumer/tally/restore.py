@@ -8,23 +8,18 @@ accepted into open windows, because checkpoints do not contain ids.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
-import orjson
-import structlog
-
-from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition, Reader, Record, TopicInfo, Topics
-from calmstream.common.clock import Clock
-from calmstream.common.errors import FatalError, ForeignRecord
-from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
+from calmstream.common.errors import FatalError
 from calmstream.consumer.runtime.read_topics import read_span_chunks, read_whole
+from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.folding.admission import AdmissionControl
 from calmstream.consumer.tally.folding.fold import PartitionFold
-from calmstream.consumer.tally.monitoring.log_ends import lost_records
-from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire.state import PartitionState, decode_state, partition_key
+from calmstream.consumer.tally.log_ends import lost_records
+from calmstream.consumer.tally.states import newest_states
+from calmstream.estimators.wire.state import PartitionState
 
 
 class Restored(NamedTuple):
@@ -44,28 +39,22 @@ class Restorer:
 
     Args:
         reader: a reader without a consumer group; one restore at a time uses it.
-        topics: the administrator, which fetches log starts, log ends and topic ids.
         keep_alive: called at every poll; keeps the group membership alive. It may raise an error to
             end the restore.
     """
 
     def __init__(
         self,
-        plan: Plan,
-        names: TopicNames,
+        context: WorkerContext,
         reader: Reader,
         topics: Topics,
-        *,
-        clock: Clock,
-        patience_seconds: float,
         keep_alive: Callable[[], None],
     ) -> None:
-        self._plan = plan
-        self._names = names
+        self._context = context
+        self._plan = context.plan
+        self._names = context.names
         self._reader = reader
         self._topics = topics
-        self._clock = clock
-        self._patience = patience_seconds
         self._keep_alive = keep_alive
 
     def restore(self, partitions: Collection[Partition]) -> dict[Partition, Restored]:
@@ -75,7 +64,7 @@ class Restorer:
         and the records from ``resume_from`` to ``next_offset``.
         """
         infos = self._topics.describe(sorted({partition.topic for partition in partitions}))
-        states = self._read_states(partitions)
+        states = newest_states(self._plan, self._names, partitions, self._read_whole)
         # The ends are fetched after the states. So an end below a next_offset proves that the
         # broker has lost records.
         starts, ends = self._topics.log_starts(partitions), self._topics.log_ends(partitions)
@@ -105,57 +94,15 @@ class Restorer:
             return PartitionFold.start(self._plan, group, infos[partition.topic].id)
         return PartitionFold(self._plan, group, admissions[partition], states[partition])
 
-    def _read_states(self, partitions: Collection[Partition]) -> dict[Partition, PartitionState]:
-        """Return the checkpoint with the largest ``next_offset`` of each partition.
-
-        A checkpoint that an earlier owner wrote late has a smaller ``next_offset``. To save time,
-        only the records that are used are decoded. If one of them is foreign, the topic is read
-        again and every record is decoded.
-        """
-        newest = self._newest(partitions, _next_offset)
-        try:
-            return {p: self._decoded(p, value) for p, value in newest.items()}
-        except ForeignRecord:
-            newest = self._newest(partitions, lambda p, value: self._decoded(p, value).next_offset)
-            return {p: self._decoded(p, value) for p, value in newest.items()}
-
-    def _decoded(self, partition: Partition, value: bytes) -> PartitionState:
-        return decode_state(self._plan, self._names.group_of(partition.topic), value)
-
-    def _newest(
-        self, partitions: Collection[Partition], next_offset: Callable[[Partition, bytes], int]
-    ) -> dict[Partition, bytes]:
-        """Return the state record with the largest ``next_offset`` of each partition."""
-        wanted = {
-            (self._state_partition(p), partition_key(self._names.group_of(p.topic), p.number)): p
-            for p in partitions
-        }
-        best: dict[Partition, tuple[int, bytes]] = {}
-        foreign = ForeignRecordCounter(structlog.get_logger("calmstream.tally").warning)
-
-        def collect(record: Record) -> None:
-            partition = wanted.get((record.partition, record.key or b""))
-            if partition is None or record.value is None:
-                return
-            with foreign.reading(record):
-                offset = next_offset(partition, record.value)
-                if partition not in best or offset > best[partition][0]:
-                    best[partition] = (offset, record.value)
-
-        state = {self._state_partition(p) for p in partitions}
-        for record in read_whole(
+    def _read_whole(self, partitions: Collection[Partition]) -> Iterator[Record]:
+        return read_whole(
             self._reader,
             self._topics,
-            state,
-            self._clock,
-            patience_seconds=self._patience,
+            partitions,
+            self._context.clock,
+            patience_seconds=self._context.config.retry_seconds,
             keep_alive=self._keep_alive,
-        ):
-            collect(record)
-        return {partition: value for partition, (_, value) in best.items()}
-
-    def _state_partition(self, partition: Partition) -> Partition:
-        return Partition(self._names.state, self._names.state_partition(partition.number))
+        )
 
     def _read_ids(
         self, states: Mapping[Partition, PartitionState]
@@ -171,8 +118,8 @@ class Restorer:
         for chunk in read_span_chunks(
             self._reader,
             spans,
-            self._clock,
-            patience_seconds=self._patience,
+            self._context.clock,
+            patience_seconds=self._context.config.retry_seconds,
             keep_alive=self._keep_alive,
         ):
             admissions[chunk.partition].replay(chunk)
@@ -210,11 +157,3 @@ def check_log(
         )
     if log_end < state.next_offset:
         raise lost_records(partition, log_end, state.next_offset)
-
-
-def _next_offset(_partition: Partition, value: bytes) -> int:
-    """Return the ``next_offset`` of a state record without decoding its counts."""
-    try:
-        return int(orjson.loads(value)["next_offset"])
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, OverflowError):
-        raise ForeignRecord("the state topic holds a value that is no state record") from None

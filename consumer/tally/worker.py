@@ -81,7 +81,8 @@ class TallyWorker:
 
     def start(self, stop: threading.Event | None = None) -> None:
         """Verify the topics, open the clients, join the group."""
-        self._running = start_worker(self._context, self._broker, stop or threading.Event())
+        self._context.stop = stop or threading.Event()
+        self._running = start_worker(self._context, self._broker)
         self._schedule_checkpoint()
 
     def turn(self) -> bool:
@@ -100,10 +101,9 @@ class TallyWorker:
         self.health.watched(running.topic_watch.silent_seconds, running.topic_watch.fault)
         assigned = running.assigned
         counted = {partition: fold.next_offset for partition, fold in assigned.folds.items()}
-        running.observers.ends.turn(dict.fromkeys(assigned.awaiting_restore, 0) | counted)
-        ticks = running.ticker.turn(assigned.folds, running.liveness.at_end)
-        context.metrics.inc(m.TICKS, ticks)
-        running.back_pressure.apply()
+        running.ends.turn(dict.fromkeys(assigned.awaiting_restore, 0) | counted)
+        running.ticker.turn(assigned.folds, running.liveness.at_end)
+        running.counter.apply_back_pressure()
         running.liveness.turn()
         self._end.turn()
         return bool(records)
@@ -115,11 +115,12 @@ class TallyWorker:
     def checkpoint(self, deadline: float | None = None) -> None:
         """Write a checkpoint of all partitions that have advanced; it is durable on return."""
         running = self.running
-        wait = running.keep_alive.beat_or_stop if deadline is None else running.keep_alive.beat
+        member = running.membership
+        wait = member.keep_alive_or_stop if deadline is None else member.keep_alive
         durable = running.checkpointer.checkpoint(running.assigned.folds, wait, deadline)
         self._schedule_checkpoint()
         if durable:
-            running.membership.commit(durable)
+            member.commit(durable)
             self._context.log.debug("checkpoint", partitions=len(durable))
 
     def finish(self) -> None:

@@ -93,7 +93,6 @@ QUALITY = (
                 (
                     (highest("poisoning_suspected"), "latest final is suspicious"),
                     (total("poisoning_suspicious_windows_total"), "suspicious finals so far"),
-                    (highest("poison_limit_exceeded"), "flood of undecodable records"),
                 ),
                 "By chance one final in 10,000 looks suspicious. Its manifest names the test.",
             ),

@@ -109,8 +109,7 @@ class Results:
             (closed_key(group, 0, window), encode_closed(self.plan, closed)),
             (partition_key(group, 0), encode_state(self.plan, state)),
         ):
-            number = self._names.state_partition(0)
-            self._sink.send(self._names.state, key, value, partition=number).wait(5)
+            self._sink.send(self._names.state, key, value, partition=0).wait(5)
 
     def _publish(self, after_step: Callable[[], object]) -> None:
         if self._session is None:

@@ -240,8 +240,7 @@ class Bench:
 
     def put(self, log: SlotLog, record: tuple[bytes, bytes | None]) -> None:
         """Append one record to the state topic."""
-        number = self.names.state_partition(log.partition)
-        self.sink.send(self.names.state, *record, partition=number).wait(5)
+        self.sink.send(self.names.state, *record, partition=log.partition).wait(5)
 
     def put_all(self) -> None:
         """Write all closed records, then all partition records, as finished workers do."""

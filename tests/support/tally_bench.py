@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 
@@ -27,8 +28,10 @@ from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.estimate_job import EstimateRunner
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import subscribe
+from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
@@ -49,6 +52,20 @@ from tests.support.publisher import AWAIT_SECONDS
 from tests.support.tally import at, batch_id, body, fields_of, fold_one, names_of
 
 DAY_MS = 86_400_000
+
+
+def worker_context(plan: Plan, clock: ManualClock, **settings: object) -> WorkerContext:
+    """Return what the parts of a worker share; its registry is ``metrics.registry``."""
+    names = names_of(plan)
+    return WorkerContext(
+        plan,
+        names,
+        clock,
+        load(TallyConfig, **settings),
+        tally_metrics(CollectorRegistry(), plan, names),
+        RoleHealth("tally", clock),
+        structlog.get_logger("calmstream.tally"),
+    )
 
 
 @dataclass

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
-from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition
-from calmstream.common.clock import Clock
-from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.metrics.tally import CHECKPOINT_DURATION, CHECKPOINTS, CLOSED_RECORDS
+from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.writing.outbox import Outbox, Write
-from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.state import (
     ClosedWindow,
     closed_key,
@@ -33,14 +30,12 @@ class Checkpointer:
         outbox: the outbox, also used for dead letters; a checkpoint waits for all its writes.
     """
 
-    def __init__(
-        self, plan: Plan, names: TopicNames, outbox: Outbox, clock: Clock, metrics: Metrics
-    ) -> None:
-        self._plan = plan
-        self._names = names
+    def __init__(self, context: WorkerContext, outbox: Outbox) -> None:
+        self._plan = context.plan
+        self._names = context.names
+        self._clock = context.clock
+        self._metrics = context.metrics
         self._outbox = outbox
-        self._clock = clock
-        self._metrics = metrics
         self._saved: dict[Partition, int] = {}
 
     def begin(self, partition: Partition, next_offset: int) -> None:
@@ -92,7 +87,7 @@ class Checkpointer:
             Write(
                 source=partition,
                 topic=self._names.state,
-                partition=self._names.state_partition(partition.number),
+                partition=partition.number,
                 key=key,
                 encode=encode,
             )

@@ -6,15 +6,13 @@ origin.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import MAX_DEAD_LETTER_BYTES
 from calmstream.broker.transport import Record
 from calmstream.common.errors import Rejection
+from calmstream.consumer.metrics.tally import DEAD_LETTERS, DEAD_LETTERS_OMITTED
+from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.folding.fold import RecordOutcome
 from calmstream.consumer.tally.writing.outbox import Outbox, Write
-from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.dead_letter import DeadLetter, content_hash
 
 MAX_KEPT_BYTES = MAX_DEAD_LETTER_BYTES // 4
@@ -33,27 +31,18 @@ dead letters for the same records.
 class DeadLetters:
     """Writes dead letters through an outbox."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        names: TopicNames,
-        outbox: Outbox,
-        *,
-        on_acknowledged: Callable[[], None],
-        on_omitted: Callable[[], None],
-    ) -> None:
-        self._plan = plan
-        self._topic = names.dead_letters
+    def __init__(self, context: WorkerContext, outbox: Outbox) -> None:
+        self._plan = context.plan
+        self._topic = context.names.dead_letters
+        self._metrics = context.metrics
         self._outbox = outbox
-        self._on_acknowledged = on_acknowledged
-        self._on_omitted = on_omitted
 
     def keep(self, record: Record, outcome: RecordOutcome) -> None:
         """Write a dead letter for a rejected record; to write it twice does no harm."""
         rejection = outcome.rejection
         assert rejection is not None, "only rejected records are kept"
         if outcome.rejects > KEPT_PER_REASON:
-            self._on_omitted()
+            self._metrics.inc(DEAD_LETTERS_OMITTED)
             return
         value = (record.value or b"")[:MAX_KEPT_BYTES]
         self._outbox.send(
@@ -64,7 +53,7 @@ class DeadLetters:
                 key=None if record.key is None else record.key[:MAX_KEPT_BYTES],
                 encode=lambda: value,
                 headers=self._describe(record, rejection).headers(),
-                on_acknowledged=self._on_acknowledged,
+                on_acknowledged=lambda: self._metrics.inc(DEAD_LETTERS),
             )
         )
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from calmstream.broker.transport import Delivery, Headers, Partition, Sink
-from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.metrics.tally import SEND_RETRIES
+from calmstream.consumer.tally.context import WorkerContext
 
 # First and longest pause between two checks while the worker waits for acknowledgements.
 _FIRST_PAUSE = 0.001
@@ -68,22 +69,14 @@ class Outbox:
 
     Args:
         guard: called before every send; raises an error if this worker must not write any more.
-        retry_seconds: maximum time from the first attempt of a write to its acknowledgement.
     """
 
-    def __init__(
-        self,
-        sink: Sink,
-        clock: Clock,
-        guard: Callable[[], None],
-        retry_seconds: float,
-        retried: Callable[[], None],
-    ) -> None:
+    def __init__(self, context: WorkerContext, sink: Sink, guard: Callable[[], None]) -> None:
         self._sink = sink
-        self._clock = clock
+        self._clock = context.clock
+        self._metrics = context.metrics
         self._guard = guard
-        self._retry_seconds = retry_seconds
-        self._retried = retried
+        self._retry_seconds = context.config.retry_seconds
         self._pending: list[Write] = []
         self._in_flight = 0
         self._in_flight_bytes = 0
@@ -121,7 +114,7 @@ class Outbox:
                 )
             if write.delivery is None and now >= write.again_at and self._has_room():
                 if started is not None:
-                    self._retried()
+                    self._metrics.inc(SEND_RETRIES)
                 self._attempt(write)
 
     def drain(self, keep_alive: Callable[[], None], deadline: float | None = None) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from calmstream.broker.transport import Delivery, Partition, Sink
-from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.metrics.tally import TICKS
 from calmstream.consumer.runtime.retry import RetryBudget
+from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.wire.batch import TICK
 
@@ -23,25 +24,20 @@ class Ticker:
     the partition must close. Only the broker's append time of the tick counts, so a tick that is
     too early or not needed changes no counts.
 
+    A partition may be without an acknowledged tick as long as it may stand still, because the cause
+    is often the same.
+
     Args:
         guard: called before every send; raises an error if this worker must not write any more.
-        stall_seconds: maximum time without an acknowledged tick of a partition. It is the same as
-            for a partition that does not advance, because the cause is often the same.
     """
 
-    def __init__(
-        self,
-        sink: Sink,
-        clock: Clock,
-        guard: Callable[[], None],
-        every_seconds: float,
-        stall_seconds: float,
-    ) -> None:
+    def __init__(self, context: WorkerContext, sink: Sink, guard: Callable[[], None]) -> None:
         self._sink = sink
-        self._clock = clock
+        self._clock = context.clock
+        self._metrics = context.metrics
         self._guard = guard
-        self._every = every_seconds
-        self._stall_seconds = stall_seconds
+        self._every = context.config.tick_seconds
+        self._stall_seconds = context.config.stall_seconds
         self._last: dict[Partition, float] = {}
         self._sent: dict[Partition, tuple[float, Delivery]] = {}
         self._retries: dict[Partition, RetryBudget] = {}
@@ -60,8 +56,8 @@ class Ticker:
         self,
         folds: Mapping[Partition, PartitionFold],
         at_end: Callable[[Partition], bool],
-    ) -> int:
-        """Append the ticks that are due; return their number. May block for the sink's buffer."""
+    ) -> None:
+        """Append the ticks that are due. May block for the sink's buffer."""
         wall, now = self._clock.now_ms(), self._clock.monotonic()
         self._process_results(now)
         overdue = {p for p, f in folds.items() if f.next_close is not None and wall > f.next_close}
@@ -77,7 +73,7 @@ class Ticker:
         ]
         for partition in due:
             self._append(partition, now)
-        return len(due)
+        self._metrics.inc(TICKS, len(due))
 
     def _append(self, partition: Partition, now: float) -> None:
         self._guard()

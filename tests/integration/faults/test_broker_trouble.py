@@ -76,7 +76,7 @@ def test_input_trimmed_ahead_of_a_running_worker_stops_it(stage: Stage) -> None:
     """Let retention delete a backlog before it was read."""
     worker = stage.worker(poll_records=1, writes_in_flight=1)
     until("owned", lambda: worker.metric("assigned_partitions") == 1, 60)
-    worker.worker.running.back_pressure.apply = lambda: None
+    worker.worker.running.counter.apply_back_pressure = lambda: None
     turned = worker.metric("last_poll_timestamp_seconds")
     # A turn that began earlier may still run the method that was replaced; the next does not.
     until("two turns", lambda: worker.metric("last_poll_timestamp_seconds") > turned + 0.5, 30)

@@ -9,7 +9,6 @@ import pytest
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.runtime.health import Verdict
-from calmstream.consumer.tally.monitoring.progress import Progress
 from calmstream.consumer.tally.worker import TallyWorker
 from tests.support.tally import small_plan
 from tests.support.tally_bench import Stage, sample
@@ -59,22 +58,6 @@ def test_a_partition_that_goes_on_is_alive_again() -> None:
     assert worker.health.live().well
     assert sample(worker, "reports_accepted_total") == 40
     worker.finish()
-
-
-def test_progress_is_any_other_position_or_the_end() -> None:
-    where = Stage(small_plan()).input()
-    progress = Progress()
-    progress.note({where: (5, False)}, 0.0)
-    assert progress.stalled(10.0, 10.0) == []
-    assert progress.stalled(10.0, 10.1) == [where]
-    progress.note({where: (5, True)}, 10.0)
-    assert progress.stalled(10.0, 20.0) == []
-    progress.note({where: (6, False)}, 20.0)
-    progress.note({where: (6, False)}, 29.0)
-    assert progress.stalled(10.0, 30.0) == []
-    assert progress.stalled(10.0, 30.1) == [where]
-    progress.drop([where])
-    assert progress.stalled(10.0, 99.0) == []
 
 
 def seconds(stage: Stage, worker: TallyWorker, count: int) -> None:

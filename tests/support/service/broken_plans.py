@@ -225,16 +225,14 @@ class Soak:
         if fault == "trimmed":
             topics.trim(topics.log_ends([reports]))
         if fault == "newer-state":
-            state = names.state_partition(0)
             body = orjson.dumps({"v": "99.0", "plan": plan.digest})
-            self._sink.send(names.state, partition_key(0, 0), body, partition=state).wait(30)
+            self._sink.send(names.state, partition_key(0, 0), body, partition=0).wait(30)
         if fault == "other-cluster":
             # As after a copy of all topics to another cluster: the ids of the topics are others.
             count = WindowCount(Tally.zero(1, 4))
             copied = PartitionState("A" * 22, 2, 0, -1, 0, 0, count, {})
             body = encode_state(plan, copied)
-            state = names.state_partition(0)
-            self._sink.send(names.state, partition_key(0, 0), body, partition=state).wait(30)
+            self._sink.send(names.state, partition_key(0, 0), body, partition=0).wait(30)
         since = time.time()
         self._show(plan)
         if fault in ("deleted", "create-time"):

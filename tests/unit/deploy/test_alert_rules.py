@@ -69,7 +69,6 @@ def healthy() -> dict[str, Values]:
         publisher("poisoning_suspected"): lambda _: 0,
         publisher("changes_smallest_adjusted_p", 'against="previous"'): lambda _: 0.002,
         publisher("changes_smallest_adjusted_p", 'against="before"'): lambda _: 1,
-        tally("poison_limit_exceeded"): lambda _: 0,
         tally("reports_failed_total", 'reason="expired"'): lambda _: 0,
         gateway("spool_full"): lambda _: 0,
         gateway("batches_waiting"): lambda m: m % 3,
@@ -172,7 +171,6 @@ FAULTS: dict[str, tuple[dict[str, Values], set[str]]] = {
         set(),
     ),
     "CalmstreamTestsBehind": ({publisher("windows_untested"): lambda _: 3}, set()),
-    "CalmstreamPoisonFlood": ({tally("poison_limit_exceeded"): lambda _: 1}, set()),
     "CalmstreamReportsGivenUp": (
         {tally("reports_failed_total", 'reason="expired"'): lambda m: 5 * (m > 110)},
         set(),

@@ -8,10 +8,11 @@ import pytest
 
 from calmstream.broker.transport import Partition
 from calmstream.common.clock import SystemClock
-from calmstream.consumer.operations.inspect import newest_states
 from calmstream.consumer.read.history import History
+from calmstream.consumer.runtime.read_topics import read_whole
 from calmstream.consumer.sink.batch import SetBatch
 from calmstream.consumer.subscribe.subscribe import subscribe
+from calmstream.consumer.tally.states import newest_states
 from calmstream.estimators.wire.snapshot import Kind
 from tests.support.attacks.typed_mutants import cases, hostile_records, mutants, verdict
 from tests.support.publisher import Bench, work
@@ -63,7 +64,14 @@ def test_no_role_stops_at_what_somebody_else_wrote(early: bool) -> None:
     for record in bench.broker.records(Partition(bench.names.snapshots, 0)):
         batch.take(record)
     assert [(one.manifest.window, one.manifest.kind) for one in batch.sets] == expected
-    assert newest_states(bench.plan, bench.names, topics, reader, SystemClock())[0, 0].open == {}
+    inputs = bench.names.inputs
+    states = newest_states(
+        bench.plan,
+        bench.names,
+        inputs,
+        lambda where: read_whole(reader, topics, where, SystemClock()),
+    )
+    assert states[inputs[0]].open == {}
 
 
 def test_a_reader_that_fails_makes_serve_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from calmstream.broker.transport import Partition
 from calmstream.common.clock import ManualClock
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.consumer.metrics import tally as m
-from calmstream.consumer.tally.monitoring.gauges import Gauges
+from calmstream.consumer.tally.gauges import Gauges
 
 WHERE = Partition("t", 0)
 

@@ -12,7 +12,7 @@ from calmstream.broker.transport import Partition
 from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.runtime.health import Verdict
-from calmstream.consumer.tally.monitoring.log_ends import EndWatch
+from calmstream.consumer.tally.log_ends import EndWatch
 from tests.support.tally import small_plan
 from tests.support.tally_bench import Stage, await_requests, sample
 

@@ -11,9 +11,11 @@ from calmstream.broker.records import in_chunks
 from calmstream.broker.transport import AssignmentChanges, Partition, Record
 from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.common.settings import load
-from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.worker import StopRequested
+from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.membership import Membership
+from tests.support.tally import small_plan
+from tests.support.tally_bench import worker_context
 
 A, B = Partition("reports", 0), Partition("reports", 1)
 
@@ -70,6 +72,10 @@ class ScriptedReader:
         self.changes = AssignmentChanges(lost=frozenset(gone), added=frozenset(added))
 
 
+def context(clock: ManualClock, **settings: object) -> WorkerContext:
+    return worker_context(small_plan(partitions=2), clock, poll_seconds=0, **settings)
+
+
 @pytest.fixture
 def reader() -> ScriptedReader:
     return ScriptedReader()
@@ -82,7 +88,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def member(reader: ScriptedReader, clock: ManualClock) -> Membership:
-    membership = Membership(reader, clock, load(TallyConfig, retry_seconds=3.0, poll_seconds=0), 2)
+    membership = Membership(reader, context(clock, retry_seconds=3.0))
     membership.join(["reports"])
     return membership
 
@@ -178,7 +184,7 @@ def test_a_broker_that_does_not_answer_is_asked_again_until_the_budget_is_spent(
 
 
 def test_failed_polls_do_not_renew_the_session(reader: ScriptedReader, clock: ManualClock) -> None:
-    member = Membership(reader, clock, load(TallyConfig, session_seconds=10.0, poll_seconds=0), 2)
+    member = Membership(reader, context(clock, session_seconds=10.0))
     member.join(["reports"])
     member.poll()
     member.guard()
@@ -187,3 +193,17 @@ def test_failed_polls_do_not_renew_the_session(reader: ScriptedReader, clock: Ma
     member.poll()
     with pytest.raises(FatalError, match="session"):
         member.guard()
+
+
+def test_only_an_operation_that_may_stop_ends_when_the_worker_is_asked_to_stop(
+    reader: ScriptedReader, clock: ManualClock
+) -> None:
+    given = context(clock)
+    member = Membership(reader, given)
+    clock.advance(100)
+    assert not given.health.live().well
+    given.stop.set()
+    with pytest.raises(StopRequested):
+        member.keep_alive_or_stop()
+    member.keep_alive()
+    assert given.health.live().well

@@ -24,7 +24,7 @@ from calmstream.estimators.wire.state import (
 )
 from tests.support.batches import ZSTD, frame
 from tests.support.tally import at, small_plan
-from tests.support.tally_bench import Stage
+from tests.support.tally_bench import Stage, worker_context
 
 PLAN = small_plan(partitions=2, groups=3)
 ZERO = WindowCount(Tally.zero(1, 4))
@@ -68,13 +68,10 @@ def restorer(
     stage: Stage, reader: Any = None, topics: Any = None, keep_alive: Any = lambda: None
 ) -> Restorer:
     return Restorer(
-        stage.plan,
-        stage.names,
+        worker_context(stage.plan, ManualClock(), retry_seconds=1.0),
         reader or stage.broker.reader(),
         topics or stage.topics,
-        clock=ManualClock(),
-        patience_seconds=1.0,
-        keep_alive=keep_alive,
+        keep_alive,
     )
 
 
@@ -236,13 +233,10 @@ def test_a_state_topic_that_does_not_answer_is_given_up_for_now() -> None:
     clock = ManualClock()
     reader = Counting(stage.broker.reader(), lambda: clock.advance(0.2))
     patient = Restorer(
-        stage.plan,
-        stage.names,
+        worker_context(stage.plan, clock, retry_seconds=1.0),
         reader,
         stage.topics,
-        clock=clock,
-        patience_seconds=1.0,
-        keep_alive=lambda: None,
+        lambda: None,
     )
     with pytest.raises(RecoverableError, match="makes no progress"):
         patient.restore([stage.input()])

@@ -14,6 +14,8 @@ from calmstream.broker.transport import Partition
 from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.tally.writing.ticks import Ticker
+from tests.support.tally import small_plan
+from tests.support.tally_bench import worker_context
 
 ONE, OTHER = Partition("t", 0), Partition("t", 1)
 STALL = 20.0
@@ -45,7 +47,8 @@ class Bench:
         self.clock = ManualClock(wall_ms=1)
         self.sent: list[tuple[int, Sent]] = []
         self.folds: dict[Partition, Any] = {ONE: Fold()}
-        self.ticker = Ticker(self, self.clock, lambda: None, 1.0, STALL)  # type: ignore[arg-type]
+        context = worker_context(small_plan(), self.clock, stall_seconds=STALL)
+        self.ticker = Ticker(context, self, lambda: None)  # type: ignore[arg-type]
 
     def send(self, _topic: str, _key: None, _value: bytes, *, partition: int) -> Sent:
         self.sent.append((partition, Sent()))
@@ -53,7 +56,9 @@ class Bench:
 
     def turn(self, seconds: float = 1.0) -> int:
         self.clock.advance(seconds)
-        return self.ticker.turn(self.folds, lambda _: True)
+        before = len(self.sent)
+        self.ticker.turn(self.folds, lambda _: True)
+        return len(self.sent) - before
 
     def settle(self, outcome: int | RecoverableError) -> None:
         self.sent[-1][1].outcome = outcome
