@@ -1,0 +1,248 @@
+"""The tracker: discounted tallies of every window, with discounts that are learnt from the counts.
+
+Theory, measurements and limits: docs/continuous.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.tracking.candidates import (
+    DISCOUNTS,
+    Candidates,
+    Floats,
+    Levels,
+    Seasons,
+    Weighted,
+)
+
+JUMP = 1000.0
+"""Odds against a view's candidates from which a window starts anew."""
+
+MEMORY = 1 - 1 / 256
+"""What evidence keeps from window to window, so that a change of habits is learnt."""
+
+_DAY, _WEEK = 86_400, 7 * 86_400
+_MOST_PHASES = 24
+_ROUNDS = 8
+# Logarithm of the least weight, so that no candidate is lost for good.
+_LEAST = -100.0
+# Standard deviations.
+_ALARM = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """What is known of the window that was added last.
+
+    Attributes:
+        tallies: one per group, in whole reports: what an ordinary window with these reports would
+            have counted. Every method takes them.
+        discounts: shape (views of all groups,): effective discount of each view, 1 - n / reports.
+        windows: shape as discounts: reports that the table is worth over those of a mean window.
+        misfit: shape as discounts: factor of the variance, at least 1.
+        anew: shape as discounts: the window in which a view began anew; the first without a jump.
+    """
+
+    tallies: tuple[Tally, ...]
+    discounts: Floats
+    windows: Floats
+    misfit: Floats
+    anew: NDArray[np.int64]
+
+
+class Tracker:
+    """Follows the tables of a plan. Not safe for use from several threads.
+
+    A function of the windows that were added, in their order. Cost of a window: O(candidates x
+    counters), whatever the number of earlier windows; memory the same.
+
+    Args:
+        discounts: discounts of the levels.
+        seasons: whether the day of the week or the hour of the day is a candidate.
+    """
+
+    def __init__(
+        self, plan: Plan, discounts: tuple[float, ...] = DISCOUNTS, *, seasons: bool = True
+    ) -> None:
+        period = phases(plan.window) if seasons else 0
+        self._groups = [
+            _Group(mechanism, len(group.views), discounts, period)
+            for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
+        ]
+
+    def add(self, window: int, tallies: Sequence[Tally]) -> None:
+        """Add the tallies of a window, one per group; windows ascend, and some may be missing."""
+        prior = self._common()
+        for group, tally in zip(self._groups, tallies, strict=True):
+            group.add(window, tally, prior)
+
+    def current(self) -> Current:
+        """Return what is known of the window that was added last."""
+        prior = self._common()
+        found = [group.current(prior) for group in self._groups]
+        tallies = tuple(one[0] for one in found)
+        discounts, windows, misfit, anew = (
+            np.concatenate([one[i] for one in found]) for i in range(1, 5)
+        )
+        return Current(tallies, discounts, windows, misfit, anew)
+
+    def _common(self) -> Floats:
+        """Return the candidates' common distribution, shape (candidates,), by empirical Bayes."""
+        evidence = np.concatenate([group.evidence for group in self._groups], axis=1)
+        likelihood = np.exp(evidence - evidence.max(axis=0))
+        common = np.full(len(evidence), 1 / len(evidence))
+        for _ in range(_ROUNDS):
+            weights = common[:, None] * likelihood
+            weights /= weights.sum(axis=0)
+            # One view's worth of the uniform distribution beside the views' own.
+            common = (weights.sum(axis=1) + 1 / len(common)) / (weights.shape[1] + 1)
+        return common
+
+
+class _Group:
+    """The views of one group: its candidates, their evidence, and how well they predict."""
+
+    def __init__(
+        self, mechanism: Mechanism, views: int, discounts: tuple[float, ...], period: int
+    ) -> None:
+        restart = np.full(views, _restart(mechanism))
+        self._free = mechanism.width - int(mechanism.fixed_total and mechanism.width > 1)
+        self._parts: list[Candidates] = [Levels(discounts, restart, mechanism.width)]
+        if period:
+            self._parts.append(Seasons(period, restart, mechanism.width))
+        self.evidence = np.zeros((len(self._predict(0).n), views))
+        self._n, self._counts = np.zeros(views), np.zeros((views, mechanism.width))
+        self._last_n = np.zeros(views)
+        self._seen, self._windows = np.zeros(views), np.zeros(views)
+        self._squares, self._directions = np.zeros(views), np.zeros(views)
+        self._anew = np.full(views, -1)
+
+    def _predict(self, window: int) -> Weighted:
+        return _joined([part.predict(window) for part in self._parts])
+
+    def add(self, window: int, tally: Tally, prior: Floats) -> None:
+        n, counts = tally.n.astype(float), tally.counts.astype(float)
+        some = n > 0
+        expected = self._predict(window)
+        known = some & (expected.n > 0).any(axis=0)
+        self._n += n
+        self._counts += counts
+        score = self._score(expected, n, counts) * known
+        weights = _weights(self.evidence, prior)
+        mixture = _log_sum(np.log(weights) + score)
+        anew = known & (score[0] - mixture > np.log(JUMP))
+        self._innovate(
+            _mixed(expected, weights, self._noise(), self._free), n, counts, known & ~anew
+        )
+        self.evidence *= MEMORY
+        self.evidence += np.where(anew, 0.0, score)
+        for part in self._parts:
+            part.add(window, n, counts, anew)
+        self._anew = np.where(anew | (some & (self._anew < 0)), window, self._anew)
+        self._last_n, self._seen, self._windows = n, self._seen + n, self._windows + some
+
+    def _noise(self) -> Floats:
+        """Return the variance of one report in one direction of the frequencies: (views,)."""
+        f = (self._counts + 0.5) / (self._n + 1.0)[:, None]
+        noise: Floats = (f * (1 - f)).clip(0).sum(axis=1) / self._free
+        return noise
+
+    def _score(self, expected: Weighted, n: Floats, counts: Floats) -> Floats:
+        """Return the log density of a window's frequencies: shape (candidates, views)."""
+        variance = self._noise() * (1 / np.maximum(expected.n, 1e-9) + 1 / np.maximum(n, 1.0))
+        distance = counts / np.maximum(n, 1.0)[:, None] - expected.mean
+        squares = np.einsum("cvw,cvw->cv", distance, distance)
+        score: Floats = -0.5 * (self._free * np.log(variance) + squares / variance)
+        return score
+
+    def _innovate(self, expected: Weighted, n: Floats, counts: Floats, which: Floats) -> None:
+        """Note how far a window is from what was expected, in expected squares."""
+        variance = self._noise() * (1 / np.maximum(expected.n, 1e-9) + 1 / np.maximum(n, 1.0))
+        distance = counts / np.maximum(n, 1.0)[:, None] - expected.mean
+        squares = np.square(distance).sum(axis=1) / variance
+        self._squares = np.where(which, MEMORY * self._squares + squares, self._squares)
+        self._directions = np.where(which, MEMORY * self._directions + self._free, self._directions)
+
+    def _misfit(self) -> Floats:
+        """Return the mean square of the distances where chance does not explain it, else 1."""
+        spread = 2 / (9 * np.maximum(self._directions, 1.0))
+        ratio = self._squares / np.maximum(self._directions, 1.0)
+        # The cube root of a chi-square over its degrees is about normal (Wilson and Hilferty).
+        return np.where(np.cbrt(ratio) > 1 - spread + _ALARM * np.sqrt(spread), ratio, 1.0)
+
+    def current(self, prior: Floats) -> tuple[Tally, Floats, Floats, Floats, NDArray[np.int64]]:
+        state = _joined([part.now() for part in self._parts])
+        found = _mixed(state, _weights(self.evidence, prior), self._noise(), self._free)
+        misfit = self._misfit()
+        n = np.rint(found.n / misfit).astype(np.int64)
+        counts = np.rint(found.mean * n[:, None]).astype(np.int64)
+        known = np.maximum(found.n, 1.0)
+        mean_window = self._seen / np.maximum(self._windows, 1)
+        return (
+            Tally(n, counts.clip(0)),
+            np.clip(1 - self._last_n / known, 0.0, 1.0),
+            found.n / np.maximum(mean_window, 1.0),
+            misfit,
+            self._anew,
+        )
+
+
+def phases(window: int) -> int:
+    """Return the phases of a season: hours of a day, days of a week; 0 without a season.
+
+    Args:
+        window: length of a window in seconds.
+    """
+    for season in (_DAY, _WEEK):
+        if window < season:
+            count, rest = divmod(season, window)
+            return count if rest == 0 and count <= _MOST_PHASES else 0
+    return 0
+
+
+def _restart(mechanism: Mechanism) -> float:
+    """Return the reports that a guess is worth, which knows only that a table is one of all tables.
+
+    A cell of a table drawn evenly from all tables of L cells has about the variance 1 / L^2.
+    """
+    if not mechanism.counts_joint:
+        return 100.0
+    return max(float(mechanism.variance(1).mean()) * mechanism.cells**2, 1.0)
+
+
+def _joined(parts: Sequence[Weighted]) -> Weighted:
+    return Weighted(np.concatenate([p.n for p in parts]), np.concatenate([p.mean for p in parts]))
+
+
+def _weights(evidence: Floats, prior: Floats) -> Floats:
+    """Return the probability of each candidate, per view."""
+    likelihood = np.exp(np.maximum(evidence - evidence.max(axis=0), _LEAST))
+    weights: Floats = prior[:, None] * likelihood
+    weights /= weights.sum(axis=0)
+    return weights
+
+
+def _log_sum(terms: Floats) -> Floats:
+    top = terms.max(axis=0)
+    found: Floats = top + np.log(np.exp(terms - top).sum(axis=0))
+    return found
+
+
+def _mixed(state: Weighted, weights: Floats, noise: Floats, free: int) -> Weighted:
+    """Return mean and worth of a mixture: the candidates' variances and their distances add up."""
+    # A level without memory knows nothing of a window without reports.
+    weights = np.where(state.n > 0, weights, 0.0)
+    total = weights.sum(axis=0)
+    weights = weights / np.where(total > 0, total, 1.0)
+    mean = np.einsum("cv,cvw->vw", weights, state.mean)
+    spread = np.einsum("cv,cvw->v", weights, np.square(state.mean - mean)) / free
+    inverse = (weights / np.maximum(state.n, 1e-9)).sum(axis=0) + spread / np.maximum(noise, 1e-12)
+    return Weighted(np.where(total > 0, 1 / np.where(total > 0, inverse, 1.0), 0.0), mean)

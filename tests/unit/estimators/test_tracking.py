@@ -1,0 +1,235 @@
+"""Tracked tables: the filter against a dense posterior, and what it makes of streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.planning import draft, empty_tallies
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.tracking.candidates import Floats, Levels
+from calmstream.estimators.tracking.tracker import Tracker, phases
+
+DAY = 86_400
+WINDOWS = 120
+
+
+def plan_of(users: int, window: int = DAY, epsilon: str = "1") -> Plan:
+    domain = Domain(
+        (Attribute("a", ("x", "y")), Attribute("b", ("p", "q", "r")), Attribute("c", ("s", "t")))
+    )
+    plan, _ = draft(
+        "calm",
+        Request(domain, epsilon, users, 2),
+        windows=10_000,
+        name="stream",
+        purpose="tests",
+        owner="tests",
+        lineage="0" * 32,
+        start=0,
+        window=window,
+        grace=0,
+        skew=0,
+        partitions=1,
+        guarantee=Guarantee(),
+    )
+    return plan
+
+
+def law(share: float) -> Floats:
+    """Return the distribution of records, in which `a` is `x` with a given probability."""
+    b = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
+    table = np.array([share, 1 - share])[:, None, None] * b[..., None] * np.array([0.7, 0.3])
+    found: Floats = table.ravel()
+    return found
+
+
+def stream(plan: Plan, shares: Floats, seed: int) -> Iterator[list[Tally]]:
+    """Yield the tallies of windows in which `a` is `x` with the given probabilities."""
+    generator = np.random.default_rng(seed)
+    weights = np.diff(plan.cumulative_shares, prepend=0) / plan.total_share
+    records = np.stack(np.unravel_index(np.arange(12), plan.domain.cardinalities), 1)
+    for share in shares:
+        n = generator.multinomial(plan.users, weights)
+        tallies, first = [], 0
+        for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
+            sizes = n[first : first + len(group.views)]
+            rows = []
+            for view, size in zip(group.views, sizes, strict=True):
+                inputs = view.inputs(records.astype(np.uint16), plan.domain)
+                table = np.bincount(inputs, law(share), mechanism.cells)
+                drawn = generator.multinomial(size, table / table.sum())
+                rows.append(mechanism.draw_tally(drawn, generator))
+            tallies.append(Tally(sizes.astype(np.int64), np.stack(rows)))
+            first += len(group.views)
+        yield tallies
+
+
+def error(
+    plan: Plan, tallies: tuple[Tally, ...] | list[Tally], share: float
+) -> tuple[float, float]:
+    """Return the squared error of all views, and the share of cells inside their intervals."""
+    squares, inside = 0.0, []
+    records = np.stack(np.unravel_index(np.arange(12), plan.domain.cardinalities), 1)
+    for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
+        for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True):
+            inputs = view.inputs(records.astype(np.uint16), plan.domain)
+            truth = np.bincount(inputs, law(share), mechanism.cells).astype(float)
+            found = mechanism.estimate(counts, int(n))
+            spread = mechanism.variance(int(n), truth) + truth * (1 - truth) / n
+            squares += float(np.square(found - truth).sum())
+            inside += (np.abs(found - truth) <= 1.96 * np.sqrt(spread)).tolist()
+    return squares, float(np.mean(inside))
+
+
+def dense_posterior(discount: float, y: Floats, n: Floats) -> tuple[float, float]:
+    """Return mean and precision of the last level from the joint distribution of all levels.
+
+    The step to window t has 1/d - 1 times the variance of the posterior at t - 1, and an estimate
+    of n reports has the variance 1/n.
+    """
+    precision = np.zeros((len(y), len(y)))
+    weighted = n * y
+    for t in range(len(y)):
+        if t:
+            posterior = np.linalg.inv(precision[:t, :t])[-1, -1]
+            step = 1 / ((1 / discount - 1) * posterior)
+            precision[t, t] += step
+            precision[t - 1, t - 1] += step
+            precision[t, t - 1] -= step
+            precision[t - 1, t] -= step
+        precision[t, t] += n[t]
+    covariance = np.linalg.inv(precision)
+    return float((covariance @ weighted)[-1]), float(1 / covariance[-1, -1])
+
+
+@pytest.mark.parametrize("discount", [0.25, 0.75, 0.9375])
+def test_a_level_is_the_posterior_of_a_random_walk(discount: float) -> None:
+    generator = np.random.default_rng(5)
+    n, y = generator.integers(50, 500, 8).astype(float), generator.random(8)
+    levels = Levels((discount,), np.zeros(1), 1)
+    for t in range(8):
+        levels.add(t, n[t : t + 1], (n * y)[t : t + 1, None], np.zeros(1, bool))
+        mean, worth = dense_posterior(discount, y[: t + 1], n[: t + 1])
+        assert levels.now().mean[0, 0, 0] == pytest.approx(mean, rel=1e-9)
+        assert levels.now().n[0, 0] == pytest.approx(worth, rel=1e-9)
+
+
+@pytest.mark.parametrize("discount", [0.0, 1.0])
+def test_the_ends_are_the_final_and_the_total(discount: float) -> None:
+    plan = plan_of(3_000)
+    tracker = Tracker(plan, (discount,), seasons=False)
+    total: list[Tally] = []
+    for t, tallies in enumerate(stream(plan, np.full(20, 0.4), 1)):
+        total = [a + b for a, b in zip(total, tallies, strict=True)] if total else tallies
+        tracker.add(t, tallies)
+        expected = total if discount else tallies
+        assert list(tracker.current().tallies) == expected
+
+
+def test_missing_windows_count_as_time() -> None:
+    levels = Levels((0.5,), np.zeros(1), 1)
+    levels.add(0, np.array([100.0]), np.array([[40.0]]), np.zeros(1, bool))
+    levels.add(3, np.array([10.0]), np.array([[5.0]]), np.zeros(1, bool))
+    assert levels.now().n[0, 0] == 100 / 8 + 10
+
+
+STREAMS = {
+    "flat": np.full(WINDOWS, 0.4),
+    "sine": 0.5 + 0.3 * np.sin(2 * np.pi * np.arange(WINDOWS) / 60),
+    "weekly": 0.3 + 0.3 * (np.arange(WINDOWS) % 7 >= 5),
+    "release": 0.3 + 0.4 * (np.arange(WINDOWS) >= 70),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_current_is_nearer_to_now_than_a_final_and_its_intervals_hold(name: str) -> None:
+    plan, shares = plan_of(20_000), STREAMS[name]
+    tracker, ours, finals, held = Tracker(plan), [], [], []
+    for t, tallies in enumerate(stream(plan, shares, 7)):
+        tracker.add(t, tallies)
+        if t < 20:
+            continue
+        finals.append(error(plan, tallies, shares[t])[0])
+        squares, inside = error(plan, tracker.current().tallies, shares[t])
+        ours.append(squares)
+        held.append(inside)
+    assert np.mean(ours) < 0.5 * np.mean(finals)
+    assert np.mean(held) > 0.9
+
+
+def test_a_release_begins_anew_and_a_quiet_stream_does_not() -> None:
+    plan = plan_of(20_000)
+    for name, first in (("flat", 0), ("release", 70)):
+        tracker = Tracker(plan)
+        for t, tallies in enumerate(stream(plan, STREAMS[name], 3)):
+            tracker.add(t, tallies)
+        anew = tracker.current().anew
+        assert anew.max() == first
+
+
+def test_a_season_is_learnt() -> None:
+    plan, shares = plan_of(20_000), STREAMS["weekly"]
+    errors = []
+    for seasons in (True, False):
+        tracker, found = Tracker(plan, seasons=seasons), []
+        for t, tallies in enumerate(stream(plan, shares, 4)):
+            tracker.add(t, tallies)
+            if t > 60:
+                found.append(error(plan, tracker.current().tallies, shares[t])[0])
+        errors.append(np.mean(found))
+    assert errors[0] < 0.6 * errors[1]
+
+
+def test_what_no_candidate_explains_widens_the_intervals() -> None:
+    plan = plan_of(200_000)
+    shares = 0.3 + 0.05 * (np.arange(WINDOWS) % 5 >= 3)
+    tracker = Tracker(plan, (1.0,), seasons=False)
+    for t, tallies in enumerate(stream(plan, shares, 4)):
+        tracker.add(t, tallies)
+    current = tracker.current()
+    assert current.misfit.max() > 1.2
+    worth = np.concatenate([tally.n for tally in current.tallies])
+    assert worth[current.misfit.argmax()] < 200_000 * WINDOWS / len(worth)
+
+
+def test_windows_without_reports_change_nothing_but_time() -> None:
+    plan = plan_of(20_000)
+    tracker = Tracker(plan)
+    empty = empty_tallies(plan)
+    tracker.add(0, empty)
+    assert sum(tally.reports for tally in tracker.current().tallies) == 0
+    for t, tallies in enumerate(stream(plan, np.full(30, 0.4), 2), 1):
+        tracker.add(t, tallies)
+    before = tracker.current()
+    tracker.add(31, empty)
+    after = tracker.current()
+    assert sum(t.reports for t in after.tallies) <= sum(t.reports for t in before.tallies)
+    assert sum(t.reports for t in after.tallies) > 0.5 * sum(t.reports for t in before.tallies)
+    assert np.isfinite(after.misfit).all()
+
+
+def test_equal_windows_give_equal_tallies() -> None:
+    plan = plan_of(5_000)
+    found = []
+    for _ in range(2):
+        tracker = Tracker(plan)
+        for t, tallies in enumerate(stream(plan, STREAMS["sine"][:30], 2)):
+            tracker.add(t, tallies)
+        found.append(tracker.current().tallies)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("window", "count"),
+    [(3600, 24), (6 * 3600, 4), (DAY, 7), (7 * DAY, 0), (60, 0), (7000, 0), (2 * DAY, 0)],
+)
+def test_phases(window: int, count: int) -> None:
+    assert phases(window) == count
+    assert replace(plan_of(100, window)).window == window
