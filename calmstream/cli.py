@@ -13,50 +13,72 @@ import errno
 import gc
 import io
 import os
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
+from itertools import takewhile
 from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from calmstream import defaults
 from calmstream.common.errors import CalmstreamError, InvalidInput
 from calmstream.common.text import visible
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-COMMANDS = (
-    "plan",
-    "keys",
-    "sign",
-    "verify",
-    "topics",
-    "produce",
-    "gateway",
-    "consume",
-    "watch",
-    "query",
-    "changes",
-    "serve",
-    "analyse",
-    "export",
-    "sink",
-    "inspect",
-    "status",
-    "replay",
-    "retire",
-    "acl",
-    "demo",
-    "demo-web",
-    "evaluate",
-    "central",
-    "health",
-)
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "try it": {
+        "demo": "watch real marginals appear, in about a minute",
+        "demo-web": "report from a browser and watch tables appear",
+        "evaluate": "measure methods against the truth on a local table",
+        "produce": "simulate devices that report the records of a table",
+    },
+    "design and sign": {
+        "plan": "design a collection and write its plan",
+        "keys": "make root and signing keys, and certify signing keys",
+        "sign": "sign a plan for devices",
+        "verify": "check a signed plan as a device does",
+    },
+    "run": {
+        "topics": "create the plan's topics, or verify them",
+        "acl": "print or apply the permissions of each role",
+        "gateway": "take reports over HTTP",
+        "consume": "count reports and publish snapshots",
+        "serve": "show results on a page and over HTTP",
+        "sink": "keep published tables in PostgreSQL or Parquet files",
+    },
+    "read results": {
+        "watch": "show snapshots live, as tables with error bars",
+        "query": "answer a question about any attributes and windows",
+        "changes": "test which tables changed between windows or plans",
+        "analyse": "association of attributes from the newest snapshot",
+        "export": "write snapshots as CSV, JSON lines, Parquet or Arrow",
+    },
+    "operate": {
+        "status": "show one line for each plan",
+        "inspect": "show lag, windows, offsets, rejects and group shares",
+        "health": "ask the service on this machine whether it lives",
+        "replay": "count windows again from the log into a new namespace",
+        "retire": "end a plan: last finals, then delete its reports",
+    },
+    "other": {
+        "central": "raw records to a trusted aggregator (not local privacy)",
+        "completion": "print what lets a shell complete commands and options",
+    },
+}
+"""All commands with one line for each, in the groups of ``--help``."""
+
+COMMANDS: Mapping[str, str] = {
+    name: text for group in GROUPS.values() for name, text in group.items()
+}
 
 
 SERVICE = frozenset(
     (
-        *("cramjam", "crc32c", "fastapi", "httptools", "kafka", "prometheus_client"),
+        *("argcomplete", "cramjam", "crc32c", "fastapi", "httptools", "kafka", "prometheus_client"),
         *("psycopg", "pyarrow", "pydantic", "rich", "structlog", "uvicorn", "uvloop"),
     )
 )
@@ -75,21 +97,42 @@ class MissingExtra(InvalidInput):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports errors in one line, without the usage.
-
-    Attributes:
-        missing: why a command could not be loaded; None if all were loaded.
-    """
-
-    missing: MissingExtra | None = None
+    """A parser that reports errors in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit with 2."""
-        self.exit(2, f"calmstream: {message.removeprefix('argument ')} (see {self.prog} --help)\n")
+        message = message.removeprefix("argument ")
+        if wrong := _UNKNOWN.match(message):
+            kind, word = wrong[1].lower(), wrong[2]
+            words = [name for action in self._actions for name in action.choices or ()]
+            message = f"unknown {kind} {word!r}{_meant(word, words)}"
+        self.exit(2, f"calmstream: {message} (see {self.prog} --help)\n")
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse; before anything else, an option that does not exist is reported."""
+        if self._subparsers is None:
+            options = self._option_string_actions
+            for word in takewhile(lambda word: word != "--", args or ()):
+                name = word.partition("=")[0]
+                if name.startswith("--") and not any(o.startswith(name) for o in options):
+                    self.error(f"unknown option {name}{_meant(name, options)}")
+        return super().parse_known_args(args, namespace)
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
         """Print the help; unlike the base class, do not hide that it could not be written."""
         (file or sys.stdout).write(self.format_help())
+
+
+_UNKNOWN = re.compile(r"([A-Z]+): invalid choice: '([^']*)'")
+"""Message of the base class about an unknown command."""
+
+
+def _meant(word: str, words: Iterable[str]) -> str:
+    """Return a question about the word that is most like a wrong one, if one is."""
+    found = get_close_matches(word, list(words), 1)
+    return f"; did you mean {found[0]}?" if found else ""
 
 
 class _Version(argparse.Action):
@@ -104,32 +147,45 @@ class _Version(argparse.Action):
 
 
 def parser(chosen: str | None = None) -> Parser:
-    """Return the parser; every command registers itself.
-
-    Args:
-        chosen: load only this command, which saves the imports of the others.
+    """Return the parser with the options of one command; of the others it has the names.
 
     Raises:
         MissingExtra: the chosen command needs packages that are not installed.
     """
     top = Parser(
         prog="calmstream",
+        usage="calmstream COMMAND [OPTION ...]",
         description="Marginal statistics from perturbed reports, over Kafka.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_groups(),
     )
     top.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    if chosen in COMMANDS:
-        _module(chosen).add(commands)
-        return top
-    for name in COMMANDS:
-        try:
-            _module(name).add(commands)
-        except MissingExtra as error:
-            top.missing = MissingExtra("the whole command line", error.module)
-            commands.add_parser(name, help="needs a package that is not installed, see below")
-    if top.missing is not None:
-        top.epilog = str(top.missing)
+    commands = top.add_subparsers(
+        prog="calmstream", metavar="COMMAND", required=True, help=argparse.SUPPRESS
+    )
+    for name, text in COMMANDS.items():
+        one = commands.add_parser(name, help=text)
+        if name == chosen:
+            module = _module(name)
+            module.add(one)
+            defaults.apply(one)
+            if hasattr(module, "run"):
+                one.set_defaults(run=module.run)
     return top
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments of a command line, with its function ``run``."""
+    found: argparse.Namespace = parser(argv[0] if argv else None).parse_args(argv)
+    return found
+
+
+def _groups() -> str:
+    """Return the commands, for ``--help``."""
+    lines = []
+    for title, group in GROUPS.items():
+        lines += [f"{title}:", *(f"  {name:<12}{text}" for name, text in group.items()), ""]
+    return "\n".join([*lines, "calmstream COMMAND --help shows the options of a command.", ""])
 
 
 def _module(command: str) -> ModuleType:
@@ -169,8 +225,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         # While modules are loaded there is nothing to collect; looking for it takes a tenth of the
         # start.
         gc.disable()
-        arguments = _parsed(argv)
+        if "_ARGCOMPLETE" in os.environ:
+            _complete()
+        arguments = parse(argv)
         gc.enable()
+        defaults.check_variables(os.environ)
         code = int(arguments.run(arguments))
         sys.stdout.flush()
     except SystemExit:  # after --help or a wrong option
@@ -189,6 +248,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return _fail(error)
     return code
+
+
+def _complete() -> None:
+    """Answer the shell that asks for the words that can follow, and exit."""
+    import argcomplete
+
+    words = os.environ.get("COMP_LINE", "").split()
+    argcomplete.autocomplete(parser(words[1] if len(words) > 1 else None))
 
 
 _PLAIN = str.maketrans(
@@ -220,18 +287,6 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
         raise error
     text = error.object[error.start : error.end].translate(_PLAIN)
     return text.encode("ascii", "backslashreplace").decode(), error.end
-
-
-def _parsed(argv: Sequence[str]) -> argparse.Namespace:
-    """Parse the command line.
-
-    Raises:
-        MissingExtra: the command needs packages that are not installed.
-    """
-    top = parser(argv[0] if argv else None)
-    if top.missing is not None and not argv:
-        raise top.missing
-    return top.parse_args(argv)
 
 
 def _fail(error: Exception) -> int:

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from difflib import get_close_matches
 from typing import (
     Any,
     ClassVar,
@@ -231,4 +232,6 @@ def refuse_unknown(environ: Mapping[str, str], known: Iterable[str]) -> None:
     for name in sorted(environ):
         upper = name.upper()
         if upper.startswith(PREFIX) and upper not in allowed and not upper.startswith(_TESTS):
-            raise InvalidInput(f"unknown environment variable {name}")
+            meant = get_close_matches(upper, allowed, 1)
+            hint = f"; did you mean {meant[0]}?" if meant else ""
+            raise InvalidInput(f"unknown environment variable {name}{hint}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import closing
 
 from rich.table import Table
 
@@ -16,13 +17,11 @@ from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.terminal import Console
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "acl",
-        help="print or apply the permissions of each role",
-        description="Print what each role may do with this plan's topics. With --apply, grant a "
-        "role to a principal; permissions are only added, never removed.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Print what each role may do with this plan's topics. With --apply, grant a "
+        "role to a principal; permissions are only added, never removed."
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser, required=False)
@@ -37,7 +36,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="with --apply: limit of what the principal may send to each broker",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object per permission")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,13 +60,10 @@ def _apply(args: argparse.Namespace, names: TopicNames) -> int:
     if not args.principal.partition(":")[2]:
         raise InvalidInput(f"--principal: expected User:NAME, got {args.principal!r}")
     rules = permissions(args.role, names)
-    broker = kafka(args.bootstrap)
-    try:
+    with closing(kafka(args.bootstrap)) as broker:
         broker.grant(args.principal, rules)
         if args.bytes_per_second:
             broker.limit_rate(args.principal, args.bytes_per_second)
-    finally:
-        broker.close()
     Console(highlight=False).print(f"{args.principal} may act as {args.role}: {len(rules)} rules")
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
+from contextlib import closing
 
 import orjson
 
@@ -18,14 +19,12 @@ from calmstream.pages import analyse
 from calmstream.terminal import Console
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "analyse",
-        help="association of attributes from the newest snapshot",
-        description="Show for every published pair the mutual information, Cramér's V and a test "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Show for every published pair the mutual information, Cramér's V and a test "
         "of independence that accounts for the noise; the Chow-Liu tree; conditional "
-        "probabilities. The tests need a plan made with --analyse.",
+        "probabilities. The tests need a plan made with --analyse."
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
@@ -43,7 +42,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="show the distribution of other attributes for each value of this one",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,8 +49,7 @@ def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
     if args.given is not None:
         plan.domain.index([args.given])
-    broker = kafka(args.bootstrap)
-    try:
+    with closing(kafka(args.bootstrap)) as broker:
         found = _newest(
             subscribe(
                 plan,
@@ -65,8 +62,6 @@ def run(args: argparse.Namespace) -> int:
             ),
             args.window,
         )
-    finally:
-        broker.close()
     if found is None:
         raise RecoverableError(f"there is no {args.kind} snapshot with tables to analyse yet")
     if args.json:

@@ -6,14 +6,14 @@ import argparse
 import os
 import signal
 import threading
+from contextlib import closing
 from pathlib import Path
 
 from calmstream import arguments
 from calmstream.broker.names import CentralNames
-from calmstream.commands.consume import OTHERS
 from calmstream.common.clock import SystemClock
-from calmstream.common.settings import load, refuse_unknown, variables
-from calmstream.connect import SecurityConfig, kafka
+from calmstream.common.settings import load
+from calmstream.connect import kafka
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.config import AggregatorConfig
@@ -32,13 +32,11 @@ from calmstream.terminal import Console
 from calmstream.version import version
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the commands."""
-    parser = commands.add_parser(
-        "central",
-        help="raw records to a trusted aggregator (not local privacy)",
-        description="DP Marginals in the central model. Raw records leave their owners: use it "
-        "only with their agreement. calmstream central plan makes a plan.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "DP Marginals in the central model. Raw records leave their owners: use it "
+        "only with their agreement. calmstream central plan makes a plan."
     )
     steps = parser.add_subparsers(title="commands", metavar="STEP", required=True)
     made = steps.add_parser(
@@ -118,13 +116,10 @@ def _account(args: argparse.Namespace) -> int:
 def _topics(args: argparse.Namespace) -> int:
     plan = arguments.load_central_plan(args.plan)
     names = names_of(plan, args.namespace)
-    broker = kafka(args.bootstrap)
-    try:
+    with closing(kafka(args.bootstrap)) as broker:
         topics = broker.topics()
         created = topics.create(names.specs(plan.window * 1000))
         names.verify(topics.describe([names.raw, names.releases]))
-    finally:
-        broker.close()
     Console().print(f"{len(created)} topics created, {2 - len(created)} there before; verified")
     return 0
 
@@ -133,13 +128,11 @@ def _aggregate(args: argparse.Namespace) -> int:
     plan = arguments.load_central_plan(args.plan)
     account = BudgetAccount(args.account, plan.digest)
     account.read()
-    refuse_unknown(os.environ, variables(AggregatorConfig, HttpConfig, SecurityConfig) | OTHERS)
     config = load(AggregatorConfig)
     http = load(HttpConfig, http_host=args.http_host, http_port=args.http_port)
     configure_logging(http.log_level)
     registry = new_registry()
-    broker = kafka(args.bootstrap)
-    try:
+    with closing(kafka(args.bootstrap)) as broker:
         role = Aggregator(
             plan,
             broker,
@@ -152,8 +145,6 @@ def _aggregate(args: argparse.Namespace) -> int:
             raw_memory_bytes=config.raw_memory_bytes,
         )
         run_service([role], registry, http)
-    finally:
-        broker.close()
     return 0
 
 
@@ -163,8 +154,7 @@ def _submit(args: argparse.Namespace) -> int:
     table = read_texts(args.records, wanted)
     rows = len(table[plan.columns[0]])
     users = table[args.user_column] if args.user_column else [f"row {i}" for i in range(rows)]
-    broker = kafka(args.bootstrap)
-    try:
+    with closing(kafka(args.bootstrap)) as broker:
         sent = submit(
             plan,
             broker,
@@ -173,8 +163,6 @@ def _submit(args: argparse.Namespace) -> int:
             [table[name] for name in plan.columns],
             batch_size=args.batch_size,
         )
-    finally:
-        broker.close()
     left = f"; {rows - sent:,} without a user's id left out" if sent < rows else ""
     Console().print(f"{sent:,} raw records submitted{left}", highlight=False)
     return 0

@@ -24,15 +24,13 @@ from calmstream.pages.changes import as_text
 _SHOWN = 20
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "changes",
-        help="test which published tables changed between windows or plans",
-        description="Test for every published table whether the people of some windows answer "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Test for every published table whether the people of some windows answer "
         "differently from those of others, from the counts that the publisher keeps. The tests use "
         "raw counts and account for their noise; they cost no privacy. Joins no consumer group and "
-        "writes nothing.",
+        "writes nothing."
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
@@ -63,7 +61,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="N",
         help="changed tables that are listed (default: %(default)s)",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 from prometheus_client import CollectorRegistry
 
@@ -12,8 +11,8 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import InvalidInput
-from calmstream.common.settings import load, refuse_unknown, variables
-from calmstream.connect import SecurityConfig, kafka
+from calmstream.common.settings import load
+from calmstream.connect import kafka
 from calmstream.consumer.metrics.plan import plan_metrics
 from calmstream.consumer.metrics.registry import new_registry, tally_metrics
 from calmstream.consumer.publish.config import PublisherConfig
@@ -24,23 +23,17 @@ from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
 
-OTHERS = {"CALMSTREAM_DEBUG", "CALMSTREAM_RAW_MEMORY_BYTES"}
-"""Variables that belong to other parts of calmstream."""
-
-
 FETCH_WAIT_SECONDS = 1.0
 """With many plans there are many partitions, and most of them are idle."""
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "consume",
-        help="count reports and publish snapshots",
-        description="Run the service until SIGTERM or SIGINT; it then writes a checkpoint, leaves "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Run the service until SIGTERM or SIGINT; it then writes a checkpoint, leaves "
         "its group and exits with 0. Any number of tally workers share the load; one publisher at "
         "a time is active. With --plans a fault of one plan stops only this plan; it is tried "
-        "again. CALMSTREAM_* variables hold further settings.",
+        "again. CALMSTREAM_* variables hold further settings."
     )
     arguments.add_plans(parser)
     parser.add_argument(
@@ -58,13 +51,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--refresh-seconds", type=float, help="time between early snapshots")
     arguments.add_http(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the chosen roles."""
-    kinds = (TallyConfig, PublisherConfig, HttpConfig, SecurityConfig)
-    refuse_unknown(os.environ, variables(*kinds) | OTHERS)
     tally = load(TallyConfig, checkpoint_seconds=args.checkpoint_seconds)
     publish = load(PublisherConfig, refresh_seconds=args.refresh_seconds)
     http = arguments.http_config(args)

@@ -33,13 +33,11 @@ MIN_REPORTS = 1000
 _TURN_SECONDS = 0.2
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "demo",
-        help="watch real marginals appear, in about a minute",
-        description="Run the whole pipeline in one process with an embedded broker: devices drawn "
-        "from the UCI Adult data report, and the result is compared with the truth.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Run the whole pipeline in one process with an embedded broker: devices drawn "
+        "from the UCI Adult data report, and the result is compared with the truth."
     )
     parser.add_argument(
         "--reports",
@@ -47,7 +45,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         default=400_000,
         help="number of devices (default: 400,000)",
     )
-    parser.add_argument("--bootstrap", metavar="HOST:PORT", help="use this Kafka broker instead")
+    parser.add_argument(
+        "--bootstrap", dest="kafka", metavar="HOST:PORT", help="use this Kafka broker instead"
+    )
     parser.add_argument("--method", default=arguments.DEFAULT_METHOD, help="default: %(default)s")
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object instead of tables"
@@ -60,7 +60,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--port", type=int, default=0, help="port of the page (default: any free one)"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     if args.serve and args.json:
         raise InvalidInput("--json: prints one object and ends; it does not go with --serve")
     configure_logging("error")
-    broker: Broker = kafka(args.bootstrap) if args.bootstrap else InProcessBroker()
+    broker: Broker = kafka(args.kafka) if args.kafka else InProcessBroker()
     try:
         demo = Demo(broker, args.reports, args.method)
         if args.serve:

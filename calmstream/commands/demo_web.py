@@ -23,14 +23,12 @@ DEFAULT_PAGE = Path("edge/typescript/dist/demo")
 _TURN_SECONDS = 0.2
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "demo-web",
-        help="report from a browser and watch tables appear",
-        description="Serve a page whose visitors report over a gateway. Gateway, broker, tally "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Serve a page whose visitors report over a gateway. Gateway, broker, tally "
         "worker and publisher run in this process. Made-up people in the page report too, and the "
-        "page shows the tables beside their true answers. Everything stays on this machine.",
+        "page shows the tables beside their true answers. Everything stays on this machine."
     )
     parser.add_argument(
         "--page",
@@ -39,7 +37,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="DIR",
         help="directory with the built page (default: %(default)s)",
     )
-    parser.add_argument("--bootstrap", metavar="HOST:PORT", help="use this Kafka broker instead")
+    parser.add_argument(
+        "--bootstrap", dest="kafka", metavar="HOST:PORT", help="use this Kafka broker instead"
+    )
     parser.add_argument(
         "--port", type=int, default=0, help="port of the page (default: any free one)"
     )
@@ -52,7 +52,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--no-open", dest="open", action="store_false", help="do not open the page in a browser"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     page = PageServer(args.page, args.port)
-    broker: Broker = kafka(args.bootstrap) if args.bootstrap else InProcessBroker()
+    broker: Broker = kafka(args.kafka) if args.kafka else InProcessBroker()
     try:
         with tempfile.TemporaryDirectory(prefix="calmstream-demo-") as folder:
             demo = WebDemo(broker, Path(folder), args.minutes, page.address)

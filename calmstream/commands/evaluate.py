@@ -31,13 +31,11 @@ UNCORRECTED = (
 """Note on methods that publish raw tables, whose errors are not comparable with those of others."""
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "evaluate",
-        help="measure methods against the truth on a local table",
-        description="Draw devices from a table, collect their reports as a plan would, and compare "
-        "estimated random marginals with the true ones of the drawn devices.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Draw devices from a table, collect their reports as a plan would, and compare "
+        "estimated random marginals with the true ones of the drawn devices."
     )
     parser.add_argument("data", metavar="DATA", help="a table: .csv, .csv.gz or .npz")
     parser.add_argument(
@@ -103,7 +101,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--raw", action="store_true", help="measure tables before negative cells are corrected"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,11 @@ BINARY = ("arrow", "parquet")
 """Formats that are bytes, not text, and need the package pyarrow."""
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "export",
-        help="write snapshots as CSV, JSON lines, Parquet or Arrow",
-        description="Write the published snapshots and exit: by default the newest final one, with "
-        "--from-window 0 all.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Write the published snapshots and exit: by default the newest final one, with "
+        "--from-window 0 all."
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
@@ -63,7 +61,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--out", metavar="FILE", help="write to this file (default: standard output)"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,8 +71,7 @@ def run(args: argparse.Namespace) -> int:
     if args.summaries and not plan.summaries:
         raise InvalidInput("--summaries: this plan publishes none; calmstream query --summary asks")
     write = _writer(args)
-    broker = kafka(args.bootstrap)
-    try:
+    with closing(kafka(args.bootstrap)) as broker:
         snapshots = subscribe(
             plan,
             broker,
@@ -87,8 +83,6 @@ def run(args: argparse.Namespace) -> int:
         )
         with _output(args) as out:
             count = write(snapshots, out)
-    finally:
-        broker.close()
     print(f"{count:,} snapshot{'s' * (count != 1)}", file=sys.stderr)  # noqa: T201 - this is the interface
     return 0
 

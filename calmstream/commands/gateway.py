@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
 import threading
 from pathlib import Path
 
 from calmstream import arguments
 from calmstream.broker.kafka import KafkaBroker
 from calmstream.broker.transport import Sink, Topics
-from calmstream.commands.consume import OTHERS
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import InvalidInput, RecoverableError
-from calmstream.common.settings import load, refuse_unknown, variables
+from calmstream.common.settings import load
 from calmstream.connect import SecurityConfig, kafka
 from calmstream.consumer.metrics.registry import new_registry
-from calmstream.consumer.runtime.config import HttpConfig
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.consumer.subscribe.subscribe import plan_names
@@ -33,14 +30,12 @@ AWAY_SECONDS = 60.0
 when its window ends."""
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "gateway",
-        help="take reports over HTTP",
-        description="Offer the plans of a directory and take their reports over HTTP until SIGTERM "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Offer the plans of a directory and take their reports over HTTP until SIGTERM "
         "or SIGINT. A report is acknowledged when it is on the disk. Put a proxy with TLS in "
-        "front. CALMSTREAM_* variables hold further settings, see docs/gateway.md.",
+        "front. CALMSTREAM_* variables hold further settings, see docs/gateway.md."
     )
     parser.add_argument(
         "--plans", required=True, metavar="DIR", help="directory of signed plans, *.json"
@@ -66,12 +61,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--allow-unsigned", action="store_true", help="offer plans without signature too"
     )
     arguments.add_http(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes."""
-    refuse_unknown(os.environ, variables(GatewaySettings, HttpConfig, SecurityConfig) | OTHERS)
     http = arguments.http_config(args)
     settings = load(GatewaySettings, host=args.host, port=args.port, min_batch=args.min_batch)
     load(SecurityConfig).security()

@@ -13,19 +13,14 @@ from calmstream.consumer.runtime.config import HttpConfig
 TIMEOUT_SECONDS = 2.0
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "health",
-        help="ask the service on this machine whether it lives",
-        description="Exit 0 if /livez answers 200, else 1 with the reason.",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = "Exit 0 if /livez answers 200, else 1 with the reason."
     parser.add_argument(
         "--http-port",
         type=int,
         help="port of the service (default: CALMSTREAM_HTTP_PORT, else 9464)",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

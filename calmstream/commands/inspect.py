@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -23,30 +24,24 @@ SUSPICIOUS_Z = 5.0
 of standard deviations."""
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "inspect",
-        help="show lag, clocks, windows, offsets, rejects and group shares",
-        description="Read the plan's topics once and show the progress of counting and publishing "
-        "as of the last checkpoints. Joins no consumer group and writes nothing.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Read the plan's topics once and show the progress of counting and publishing "
+        "as of the last checkpoints. Joins no consumer group and writes nothing."
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
     arguments.add_output_namespace(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read and show; exit code 1 if a worker would refuse a partition or a topic."""
     plan = arguments.load_plan(args.plan)
     names = plan_names(plan, args.namespace, args.output_namespace)
-    broker = kafka(args.bootstrap)
-    try:
+    with closing(kafka(args.bootstrap)) as broker:
         found = inspect(plan, broker, names, SystemClock())
-    finally:
-        broker.close()
     if args.json:
         print(json.dumps(document(plan, found)))  # noqa: T201 - this is the interface
     else:

@@ -13,13 +13,11 @@ from calmstream.producer.signed.certificate import Statement
 from calmstream.producer.signed.text import canonical
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "keys",
-        help="make root and signing keys, and certify signing keys",
-        description="Keys that sign plans. Keep the root key offline: it certifies signing keys, "
-        "and applications trust it.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Keys that sign plans. Keep the root key offline: it certifies signing keys, "
+        "and applications trust it."
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add_new(actions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,13 +24,11 @@ from calmstream.planning.pilot import learn
 from calmstream.tables import RecordTable, read_table
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "plan",
-        help="design a collection and write its plan",
-        description="Design a collection: what each group of users reports, by which mechanism and "
-        "for how long. Print the design with its reasons and the expected error.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Design a collection: what each group of users reports, by which mechanism and "
+        "for how long. Print the design with its reasons and the expected error."
     )
     parser.add_argument(
         "data",
@@ -50,7 +49,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     for group in own:
         group(parser)
-    parser.set_defaults(run=run)
 
 
 def _main(parser: argparse.ArgumentParser) -> None:
@@ -285,11 +283,8 @@ def _after_pilot(args: argparse.Namespace, domain: Domain) -> Inputs:
     follows = lineage.chosen(args, pilot)
     if args.bootstrap is None:
         raise InvalidInput("--pilot needs --bootstrap, the broker of its snapshots")
-    broker = kafka(args.bootstrap)
-    try:
+    with closing(kafka(args.bootstrap)) as broker:
         result = learn(args.method, pilot, broker, args.namespace)
-    finally:
-        broker.close()
     users = args.users
     if users is None:
         # The devices that the pilot did not ask, spread over the windows of the guarantee.

@@ -31,14 +31,12 @@ UNFINISHED = 3
 """Exit code: nothing failed, but the plan ended before every device was asked."""
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "produce",
-        help="simulate devices that report the records of a table",
-        description="Simulate devices: each row of a table is a device that perturbs its record "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Simulate devices: each row of a table is a device that perturbs its record "
         "and reports within the plan's guarantee. For first trials, load tests, and gateways that "
-        "hold raw records. Exit code 3: the plan ended before every device was asked.",
+        "hold raw records. Exit code 3: the plan ended before every device was asked."
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
@@ -66,7 +64,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--http-host", default="127.0.0.1", help="address of /metrics (default: %(default)s)"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import closing
 
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
@@ -17,14 +18,12 @@ from calmstream.pages import table_tests
 from calmstream.pages.answer import FORMATS, TABLE
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "query",
-        help="answer a question about any attributes and windows from kept counts",
-        description="Compute a table over any attributes of the plan, published or not, from the "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Compute a table over any attributes of the plan, published or not, from the "
         "counts that the publisher keeps. A question costs no privacy. Joins no consumer group and "
-        "writes nothing.",
+        "writes nothing."
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
@@ -33,7 +32,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--format", choices=sorted(FORMATS), default=TABLE, help="default: %(default)s"
     )
-    parser.set_defaults(run=run)
 
 
 def _add_question(parser: argparse.ArgumentParser) -> None:
@@ -87,14 +85,13 @@ def run(args: argparse.Namespace) -> int:
         _check_summary(args, plan)
     if args.given and not set(args.given) < set(args.attributes):
         raise InvalidInput("--given: name some, not all, of the attributes of --attributes")
-    broker = kafka(args.bootstrap)
-    try:
-        with History(
+    with (
+        closing(kafka(args.bootstrap)) as broker,
+        History(
             plan, broker, namespace=args.namespace, output_namespace=args.output_namespace
-        ) as history:
-            shown = _answered(args, plan, history)
-    finally:
-        broker.close()
+        ) as history,
+    ):
+        shown = _answered(args, plan, history)
     sys.stdout.buffer.write(shown)
     return 0
 

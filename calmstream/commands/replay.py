@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import closing
 from dataclasses import asdict
 
 from calmstream import arguments
@@ -17,16 +18,14 @@ from calmstream.terminal import Console
 _ADMISSIBLE = [reason.value for reason in Reason if reason not in NEVER_ADMITTED]
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "replay",
-        help="count windows again from the log into a new namespace",
-        description="Read the reports topics once and publish the windows that every partition "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Read the reports topics once and publish the windows that every partition "
         "has closed into the snapshots topic of a new namespace. Existing results stay unchanged. "
         "With --admit, records rejected for the given reasons are counted too, unless their batch "
         "was counted already. For logs too long for one process use calmstream consume "
-        "--output-namespace with any number of workers.",
+        "--output-namespace with any number of workers."
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
@@ -54,14 +53,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--no-tests", action="store_true", help="write no tests of change between windows"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the replay and print its result."""
     plan = arguments.load_plan(args.plan)
-    broker = kafka(args.bootstrap)
-    try:
+    with closing(kafka(args.bootstrap)) as broker:
         done = replay(
             plan,
             broker,
@@ -73,8 +70,6 @@ def run(args: argparse.Namespace) -> int:
             admit=args.admit,
             test_changes=not args.no_tests,
         )
-    finally:
-        broker.close()
     if args.json:
         print(json.dumps(asdict(done)))  # noqa: T201 - this is the interface
     else:

@@ -37,15 +37,13 @@ from calmstream.terminal import Console
 _TESTS_SECONDS = 60.0
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "retire",
-        help="end a plan: publish the last finals, delete reports, state and dead letters",
-        description="Let the reports topics refuse reports; count and publish until the last "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Let the reports topics refuse reports; count and publish until the last "
         "window with reports is final, which takes until its end plus grace; then delete reports, "
         "state and dead letters. Snapshots and counts stay. If the command is interrupted, run it "
-        "again.",
+        "again."
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
@@ -60,7 +58,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="delete the kept counts too: only the published tables are left",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

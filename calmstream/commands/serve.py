@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry
 
 from calmstream import arguments
-from calmstream.commands.consume import OTHERS
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import InvalidInput
-from calmstream.common.settings import load, refuse_unknown, variables
+from calmstream.common.settings import load
 from calmstream.connect import LazyKafka, SecurityConfig
 from calmstream.consumer.metrics.registry import new_registry
-from calmstream.consumer.runtime.config import HttpConfig
 from calmstream.consumer.runtime.service import Role, configure_logging, run_service
 from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.serve.server import ResultsServer
@@ -28,15 +25,13 @@ from calmstream.many_plans import read_folder
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "serve",
-        help="answer questions about results over HTTP, and show them on a page",
-        description="Serve the results of plans until SIGTERM or SIGINT: a page for people, and "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Serve the results of plans until SIGTERM or SIGINT: a page for people, and "
         "tables, series and events for programs. Everything is read-only and comes from the "
         "topics of snapshots and counts. Put a proxy with TLS in front of other addresses than "
-        "loopback. CALMSTREAM_* variables hold further settings, see docs/serving.md.",
+        "loopback. CALMSTREAM_* variables hold further settings, see docs/serving.md."
     )
     arguments.add_plans(parser)
     arguments.add_broker(parser)
@@ -61,12 +56,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="origin such as https://example.org whose pages may ask; may be repeated",
     )
     arguments.add_http(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes."""
-    refuse_unknown(os.environ, variables(HttpConfig, SecurityConfig, ServeSettings) | OTHERS)
     http = arguments.http_config(args)
     settings = load(ServeSettings, host=args.host, port=args.port)
     load(SecurityConfig).security()

@@ -14,19 +14,16 @@ from calmstream.producer.signed import issue, keys
 from calmstream.producer.signed.certificate import Certificate, certificate_of, read_statement
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "sign",
-        help="sign a plan for devices",
-        description="Sign a plan made with --lineage-name and --root. Devices whose application "
-        "trusts the root accept the result.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Sign a plan made with --lineage-name and --root. Devices whose application "
+        "trusts the root accept the result."
     )
     parser.add_argument("plan", metavar="PLAN", help="the plan document")
     parser.add_argument("--key", required=True, metavar="FILE", help="private signing key")
     parser.add_argument("--certificate", required=True, metavar="FILE", help="of that key")
     parser.add_argument("--out", required=True, metavar="FILE", help="write the signed plan here")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

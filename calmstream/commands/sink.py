@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import closing
 
 from prometheus_client import CollectorRegistry
 
 from calmstream import arguments
-from calmstream.commands.consume import FETCH_WAIT_SECONDS, OTHERS
+from calmstream.commands.consume import FETCH_WAIT_SECONDS
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError
-from calmstream.common.settings import load, refuse_unknown, variable, variables
-from calmstream.connect import SecurityConfig, kafka
+from calmstream.common.settings import load, variable
+from calmstream.connect import kafka
 from calmstream.consumer.metrics.plan import plan_metrics
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.plans.folder import PlanFolder
@@ -31,15 +32,13 @@ from calmstream.estimators.plan import Plan
 _INTERRUPTED = "interrupted before the end of the topic; run it again to store the rest"
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "sink",
-        help="keep published tables in PostgreSQL or Parquet files",
-        description="Follow the snapshots topic and store every complete set of tables, one row "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Follow the snapshots topic and store every complete set of tables, one row "
         "for each cell, until SIGTERM or SIGINT. A set is stored as a whole or not at all, and a "
         "newer one replaces it. At a start nothing is lost or doubled. Joins no consumer group. "
-        "With --plans a fault of one plan stops only this plan; it is tried again.",
+        "With --plans a fault of one plan stops only this plan; it is tried again."
     )
     arguments.add_plans(parser)
     arguments.add_broker(parser)
@@ -53,12 +52,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--once", action="store_true", help="store what is published now and exit")
     arguments.add_http(parser, port="9464; with --once none")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Store until a signal comes, or once."""
-    refuse_unknown(os.environ, variables(HttpConfig, SecurityConfig) | OTHERS)
     http = _http(args)
     configure_logging(http.log_level)
     arguments.check_plans(args)
@@ -99,12 +96,9 @@ def _store_plans(args: argparse.Namespace, target: Target, http: HttpConfig) -> 
     clock, registry = SystemClock(), new_registry()
     folder = _folder(args, clock, registry)
     where = Namespaces(args.namespace, args.output_namespace)
-    broker = kafka(args.bootstrap, fetch_wait_seconds=FETCH_WAIT_SECONDS)
-    try:
+    with closing(kafka(args.bootstrap, fetch_wait_seconds=FETCH_WAIT_SECONDS)) as broker:
         many = ManyPlans(folder, broker, clock, registry, where)
         run_service([folder, many.sink(target, load(TallyConfig))], registry, http)
-    finally:
-        broker.close()
 
 
 def _store_plans_once(args: argparse.Namespace, target: Target, http: HttpConfig) -> None:

@@ -21,20 +21,17 @@ from calmstream.terminal import Console
 COLOURS = {"well": "green", "late": "yellow", "fault": "red"}
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "status",
-        help="show one line for each plan of a folder",
-        description="Read the topics of every plan once and show windows, reports, lag, the last "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Read the topics of every plan once and show windows, reports, lag, the last "
         "final and the health of each. Joins no consumer group and writes nothing. Exit code 1 if "
-        "a plan has a fault or cannot be read, or finals are late.",
+        "a plan has a fault or cannot be read, or finals are late."
     )
     arguments.add_plans(parser, watched=False)
     arguments.add_broker(parser)
     arguments.add_output_namespace(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object a plan")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

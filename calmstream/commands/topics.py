@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
 
 from calmstream import arguments
 from calmstream.broker.transport import Broker
@@ -15,18 +16,15 @@ from calmstream.terminal import Console
 from calmstream.topics import ensure_topics
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "topics",
-        help="create the plan's topics, or verify them",
-        description="Create the topics that are missing, with the settings that correctness needs, "
-        "and check the ones that exist. With --plans, once for each plan of the folder.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Create the topics that are missing, with the settings that correctness needs, "
+        "and check the ones that exist. With --plans, once for each plan of the folder."
     )
     arguments.add_plans(parser, watched=False)
     arguments.add_broker(parser)
     arguments.add_output_namespace(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,11 +32,8 @@ def run(args: argparse.Namespace) -> int:
     arguments.check_plans(args)
     if args.plans is None:
         plan = arguments.load_plan(args.plan)
-        broker = kafka(args.bootstrap)
-        try:
+        with closing(kafka(args.bootstrap)) as broker:
             Console().print(_ensure(args, plan, broker))
-        finally:
-            broker.close()
         return 0
     return _ensure_all(args)
 

@@ -25,14 +25,12 @@ from calmstream.producer.signed.keys import read_public_keys
 from calmstream.producer.signed.refusal import PlanRefused
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "verify",
-        help="check a signed plan as a device does",
-        description="Check signatures, certificate, dates and lineage of a signed plan. Exit code "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Check signatures, certificate, dates and lineage of a signed plan. Exit code "
         "0: good; 1: refused; 2: a file cannot be read. The limits of a device's own policy are "
-        "not checked.",
+        "not checked."
     )
     parser.add_argument("plan", metavar="SIGNED_PLAN", help="as calmstream sign writes it")
     parser.add_argument(
@@ -41,7 +39,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="public root keys that are trusted, one a line; without it any root is accepted",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

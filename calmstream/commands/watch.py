@@ -19,14 +19,12 @@ from calmstream.pages.watch import watch
 from calmstream.terminal import Console
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "watch",
-        help="show snapshots live, as tables with error bars",
-        description="Follow the snapshots topic. On a terminal, show the newest window and the "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Follow the snapshots topic. On a terminal, show the newest window and the "
         "running total, live; elsewhere, print one block of text for each snapshot and one line "
-        "for a run of windows without reports.",
+        "for a run of windows without reports."
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
@@ -59,7 +57,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "up to ten seconds for the tests of a final",
     )
     parser.add_argument("--once", action="store_true", help="show what is published now and exit")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

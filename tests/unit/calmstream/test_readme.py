@@ -14,7 +14,7 @@ import pytest
 
 import calmstream
 from benchmarks.study import Study
-from calmstream.cli import main, parser
+from calmstream.cli import main, parse
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
@@ -51,7 +51,7 @@ def test_every_command_of_the_readme_parses() -> None:
         "plan", "topics", "consume", "watch", "produce", "evaluate", "keys", "sign",
     }  # fmt: skip
     for command in COMMANDS:
-        parser().parse_args(words(command))
+        parse(words(command))
 
 
 @pytest.mark.parametrize("method", ["uniform", "calm", "noise-aware"])

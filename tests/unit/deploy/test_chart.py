@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from calmstream.cli import parser
+from calmstream.cli import parse
 from calmstream.common.http.server import ServerRequest
 from calmstream.common.settings import variables
 from calmstream.connect import SecurityConfig
@@ -64,7 +64,7 @@ def test_everything_that_a_deployment_needs_is_there() -> None:
 
 @each_workload
 def test_the_command_line_takes_the_arguments(component: str) -> None:
-    args = parser().parse_args(LOCAL.container(component)["args"])
+    args = parse(LOCAL.container(component)["args"])
     assert args.plan == f"{LOCAL.mounted(component)['plan']}/plan.json"
     roles = {"tally": "tally", "publisher": "publish", "topics": None}
     assert getattr(args, "role", None) == roles[component]

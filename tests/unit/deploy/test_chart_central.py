@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from calmstream.broker.in_process import InProcessBroker
-from calmstream.cli import main, parser
+from calmstream.cli import main, parse
 from calmstream.common.settings import variables
 from calmstream.connect import SecurityConfig
 from calmstream.consumer.central.config import AggregatorConfig
@@ -39,7 +39,7 @@ def test_it_is_off_by_default_and_replaces_the_local_roles() -> None:
 def test_the_command_line_takes_the_arguments(component: str) -> None:
     words = CENTRAL.container(component)["args"]
     assert words[0] == "central"
-    args = parser().parse_args(words)
+    args = parse(words)
     assert args.plan == f"{CENTRAL.mounted(component)['plan']}/plan.json"
     if component != "topics":
         assert str(args.account) == f"{CENTRAL.mounted(component)['account']}/account.json"

@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from calmstream.cli import parser
+from calmstream.cli import parse
 from calmstream.common.settings import variables
 from calmstream.connect import SecurityConfig
 from calmstream.consumer.runtime.config import HttpConfig
@@ -16,7 +16,7 @@ from tests.support.deploy import GATEWAY, LOCAL, assert_confined, chart_values, 
 
 
 def arguments() -> Any:
-    return parser().parse_args(GATEWAY.container("gateway")["args"])
+    return parse(GATEWAY.container("gateway")["args"])
 
 
 def test_the_gateway_stands_beside_the_other_roles() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from calmstream.cli import parser
+from calmstream.cli import parse
 from calmstream.many_plans import plans_in
 from tests.support.deploy import (
     CHART,
@@ -33,7 +33,7 @@ def test_one_release_has_every_role_and_no_job_for_the_topics_of_one_plan() -> N
 
 @each_role
 def test_every_role_reads_the_same_folder_and_the_same_roots(component: str) -> None:
-    args = parser().parse_args(PLANS.container(component)["args"])
+    args = parse(PLANS.container(component)["args"])
     folder = PLANS.mounted(component)["plans"]
     assert (args.plans, args.roots) == (folder, f"{folder}/roots")
     assert not args.allow_unsigned
@@ -48,7 +48,7 @@ def test_every_role_reads_the_same_folder_and_the_same_roots(component: str) -> 
 
 @pytest.mark.parametrize("component", ["tally", "publisher"])
 def test_workers_and_publishers_create_the_topics_of_plans_that_appear(component: str) -> None:
-    assert parser().parse_args(PLANS.container(component)["args"]).create_topics
+    assert parse(PLANS.container(component)["args"]).create_topics
     assert "--create-topics" not in LOCAL.container(component)["args"]
 
 
@@ -71,7 +71,7 @@ def test_helm_puts_the_documents_into_the_folder_that_is_mounted(tmp_path: Any) 
     folder.refresh()
     assert {plan.name for plan in folder.documents.values()} == {"devices", "browser"}
     assert folder.refused == {}
-    assert parser().parse_args(TRIAL_PLANS.container("tally")["args"]).allow_unsigned
+    assert parse(TRIAL_PLANS.container("tally")["args"]).allow_unsigned
 
 
 def test_the_values_fit_the_schema() -> None:

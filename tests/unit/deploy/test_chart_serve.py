@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from calmstream.cli import parser
+from calmstream.cli import parse
 from calmstream.common.settings import variables
 from calmstream.connect import SecurityConfig
 from calmstream.consumer.runtime.config import HttpConfig
@@ -16,7 +16,7 @@ from tests.support.deploy import LOCAL, SERVE, assert_confined, chart_values, ch
 
 
 def arguments() -> Any:
-    return parser().parse_args(SERVE.container("serve")["args"])
+    return parse(SERVE.container("serve")["args"])
 
 
 def test_the_server_stands_beside_the_other_roles() -> None:

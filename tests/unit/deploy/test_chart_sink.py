@@ -5,7 +5,7 @@ from __future__ import annotations
 import jsonschema
 import pytest
 
-from calmstream.cli import parser
+from calmstream.cli import parse
 from calmstream.common.settings import variables
 from calmstream.connect import SecurityConfig
 from calmstream.consumer.runtime.config import HttpConfig
@@ -22,7 +22,7 @@ def test_the_sink_stands_beside_the_other_roles() -> None:
 
 
 def test_the_command_line_takes_the_arguments() -> None:
-    args = parser().parse_args(SINK.container("sink")["args"])
+    args = parse(SINK.container("sink")["args"])
     assert args.plan == f"{SINK.mounted('sink')['plan']}/plan.json"
     target = target_of(args.to)
     assert isinstance(target, PostgresTarget)

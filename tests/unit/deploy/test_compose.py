@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from calmstream.cli import parser
+from calmstream.cli import parse
 from tests.support.deploy import DEPLOY, ROOT, load
 
 COMPOSE = load(DEPLOY / "compose.yaml")
@@ -29,7 +29,7 @@ def arguments(service: dict[str, Any]) -> list[str]:
 
 
 def parsed(name: str) -> Namespace:
-    return parser().parse_args(arguments(SERVICES[name]))
+    return parse(arguments(SERVICES[name]))
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -98,7 +98,7 @@ def test_the_plan_can_be_made(name: str, tmp_path: Path) -> None:
     words = arguments(SERVICES[name])
     words[1] = str(ROOT / "calmstream" / "data" / "adult.csv.gz")
     words[words.index("--out") + 1] = str(tmp_path / "plan.json")
-    args = parser().parse_args(words)
+    args = parse(words)
     assert args.run(args) == 0
     assert (tmp_path / "plan.json").stat().st_size > 0
 

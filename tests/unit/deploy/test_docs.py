@@ -17,7 +17,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from calmstream.cli import parser
+from calmstream.cli import parse
 from calmstream.common.errors import Reason, Rejection
 from calmstream.estimators.central.candidates import MAX_CANDIDATES, MAX_COLUMN_SETS
 from calmstream.estimators.central.coding import ROW_BYTES
@@ -91,7 +91,7 @@ def test_the_limits_of_the_central_model_are_those_of_the_code() -> None:
 def test_every_command_parses(page: Path) -> None:
     for line in commands(page):
         words = shlex.split(line.removesuffix("&"), comments=True)[1:]
-        assert callable(parser().parse_args(words).run), line
+        assert callable(parse(words).run), line
 
 
 def test_every_command_of_the_runbook_parses() -> None:
@@ -100,7 +100,7 @@ def test_every_command_of_the_runbook_parses() -> None:
     assert len(named) > 5
     for line in named:
         given = line.replace(" P", " --plan plan.json --bootstrap HOST:1", 1)
-        assert callable(parser().parse_args(shlex.split(given)).run), line
+        assert callable(parse(shlex.split(given)).run), line
 
 
 @each_page

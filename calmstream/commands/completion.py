@@ -1,0 +1,24 @@
+"""``calmstream completion``: what a shell needs to complete commands and options."""
+
+from __future__ import annotations
+
+import argparse
+
+from argcomplete.shell_integration import shellcode
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Print what completes calmstream in a shell. "
+        'bash: eval "$(calmstream completion bash)" in ~/.bashrc; '
+        "zsh: the same in ~/.zshrc, after compinit; "
+        "fish: calmstream completion fish > ~/.config/fish/completions/calmstream.fish"
+    )
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print it."""
+    print(shellcode(["calmstream"], shell=args.shell))  # noqa: T201 - the interface
+    return 0
