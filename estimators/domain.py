@@ -79,7 +79,6 @@ class Attribute:
 
     @property
     def cardinality(self) -> int:
-        """Number of labels."""
         return len(self.labels)
 
     @property
@@ -130,12 +129,10 @@ class Domain:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Attribute names in order."""
         return tuple(a.name for a in self.attributes)
 
     @cached_property
     def cardinalities(self) -> tuple[int, ...]:
-        """Number of labels of each attribute, in order."""
         return tuple(a.cardinality for a in self.attributes)
 
     @cached_property
@@ -160,11 +157,7 @@ class Domain:
         return len(self.attributes)
 
     def index(self, names: Iterable[str]) -> Attributes:
-        """Return sorted attribute positions of the given names.
-
-        Raises:
-            DomainError: a name is unknown or given twice.
-        """
+        """Return sorted attribute positions of the given names."""
         positions = []
         for name in names:
             if name not in self._position:
@@ -179,7 +172,6 @@ class Domain:
         return tuple(self.cardinalities[i] for i in attributes)
 
     def size(self, attributes: Sequence[int] | None = None) -> int:
-        """Return the number of cells over the given attributes (by default all)."""
         return math.prod(self.cardinalities if attributes is None else self.shape(attributes))
 
     def cells(self, codes: NDArray[Any], attributes: Sequence[int]) -> NDArray[np.int64]:
@@ -276,19 +268,12 @@ class Domain:
         return attribute.other if code is None else code
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return the domain in the form of a plan document: one entry per field of a record."""
         entries = [_entry(attribute) for attribute in self.attributes]
         # The options of a choice, which stand together, share an entry.
         return [entry for i, entry in enumerate(entries) if not i or entry != entries[i - 1]]
 
     @classmethod
     def from_json(cls, document: object) -> Domain:
-        """Read what :meth:`to_json` wrote.
-
-        Raises:
-            DomainError: a field is unknown, missing or of the wrong type; the message names the
-                attribute.
-        """
         if not isinstance(document, list):
             raise DomainError("a domain is a list of attributes")
         if len(document) > MAX_ATTRIBUTES:
@@ -297,11 +282,7 @@ class Domain:
 
     @classmethod
     def from_dictionary(cls, document: object) -> Domain:
-        """Read a data dictionary that a person wrote; its edges can be JSON numbers.
-
-        Raises:
-            DomainError: as `from_json`.
-        """
+        """Read a data dictionary that a person wrote; its edges can be JSON numbers."""
         return cls.from_json(with_decimal_edges(document))
 
 

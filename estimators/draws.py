@@ -49,12 +49,6 @@ def coins(size: int, probability: Fraction, randomness: Randomness) -> Bits:
     Eight coins are one choice among the 256 values of a byte, in increasing order, by digits of 16
     bits. One choice in 257 or fewer needs a second digit.
 
-    Args:
-        size: bytes of coins.
-        probability: probability of a 1, in [0, 1].
-        randomness: source of the digits. First one digit for every byte; then the further digits of
-            every undecided byte, one byte after another.
-
     Returns:
         Shape (size,), uint8. Cost: about 2.01 random bytes and one table lookup per byte of coins.
     """
@@ -82,8 +76,6 @@ def _second_digits(
 
     Args:
         words: the first digits, shape (n,).
-        probability: probability of a 1.
-        randomness: source of the further digits of every byte, one byte after another.
     """
     raw = randomness.bytes(2 * len(words))
     ends, split = _second_ends(probability)
@@ -98,19 +90,13 @@ def _second_digits(
 
 
 class _Digits:
-    """A source of bytes that were drawn already, then of others.
-
-    Args:
-        drawn: the bytes that come first.
-        randomness: source of the bytes after them.
-    """
+    """A source of bytes that were drawn already, then of others."""
 
     def __init__(self, drawn: bytes, randomness: Randomness) -> None:
         self._drawn = drawn
         self._randomness = randomness
 
     def bytes(self, count: int) -> bytes:
-        """Return exactly ``count`` bytes."""
         first, self._drawn = self._drawn[:count], self._drawn[count:]
         return first + self._randomness.bytes(count - len(first)) if len(first) < count else first
 
@@ -130,10 +116,6 @@ def respond(
 
     Args:
         values: shape (n,), integers in [0, cells).
-        cells: number of cells.
-        weight: weight of the true cell; the sum of all weights is below 2^63.
-        randomness: source of the digits. First one digit for every value of a block, then the
-            further digits of every undecided value, one value after another.
 
     Returns:
         Shape (n,), int64. Cost: 4 random bytes a value, and 4 more with a chance of cells / 2^32.
@@ -173,15 +155,7 @@ def _other_cells(total: int, weight: int, size: int, randomness: Randomness) -> 
 def _settle(
     number: int, width: int, total: int, outcome: Callable[[int], int], randomness: Randomness
 ) -> int:
-    """Read further digits until they leave one outcome only.
-
-    Args:
-        number: the first digit.
-        width: bits of a digit.
-        total: sum of the weights of all outcomes.
-        outcome: the outcome at a place in [0, total); outcomes below 0 count as one.
-        randomness: source of the further digits.
-    """
+    """Read further digits until they leave one outcome only."""
     bits = width
     while True:
         first = outcome(number * total >> bits)

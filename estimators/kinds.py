@@ -113,12 +113,10 @@ class Number:
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The edges as doubles."""
         return tuple(float(edge) for edge in self.edges)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The texts of the codes, in order."""
         if self.rounding == "grid":
             return self.edges
         bins = [f"{a}..{b}" for a, b in zip(self.edges, self.edges[1:], strict=False)]
@@ -151,13 +149,7 @@ class Number:
         return np.stack([ends[:-1], ends[1:]], axis=1)
 
     def code(self, value: object, randomness: Randomness | None = None) -> int | None:
-        """Return the code of a value; None if it is not a finite number.
-
-        Args:
-            value: an integer or a float; anything else, also True, has no code.
-            randomness: 8 bytes of it round a value on a grid; without it, a value becomes the
-                nearer point, or the lower one of two that are equally near.
-        """
+        """Return the code of a value; None if it is not a finite number."""
         number = _finite(value)
         if number is None:
             return None
@@ -178,7 +170,6 @@ class Number:
 
         Args:
             values: shape (n,), float64, finite.
-            randomness: 8 n bytes of it round values on a grid.
         """
         edges = np.array(self.values)
         if self.rounding == "bin":
@@ -198,11 +189,7 @@ Kind = Ordered | Number | Choice
 
 
 def decimal_text(value: object) -> str:
-    """Return a number of a data dictionary as plans write it: plain decimal digits.
-
-    Raises:
-        DomainError: not a finite number, or one that needs an exponent beyond 18 digits.
-    """
+    """Return a number of a data dictionary as plans write it: plain decimal digits."""
     if isinstance(value, str):
         return value
     if type(value) not in (int, float) or not math.isfinite(value):  # type: ignore[arg-type]
@@ -232,11 +219,7 @@ def _share(value: float, low: float, high: float) -> float:
 
 
 def read_number(entry: dict[str, Any], where: str) -> Number:
-    """Read the entry of a number in a domain.
-
-    Raises:
-        DomainError: a field is missing or of the wrong type.
-    """
+    """Read the entry of a number in a domain."""
     edges = entry.get("edges")
     if not isinstance(edges, list) or not all(isinstance(edge, str) for edge in edges):
         raise DomainError(f"{where}.edges: expected a list of decimal numbers in strings")
@@ -254,11 +237,7 @@ def read_number(entry: dict[str, Any], where: str) -> Number:
 
 
 def with_decimal_edges(document: object) -> object:
-    """Return a data dictionary with its edges, which can be JSON numbers, as plans write them.
-
-    Raises:
-        DomainError: an edge is neither a text nor a finite number.
-    """
+    """Return a data dictionary with its edges, which can be JSON numbers, as plans write them."""
     if not isinstance(document, list):
         return document
     found = []

@@ -98,11 +98,7 @@ def draft(
 
 
 def _collecting(name: str) -> Method:
-    """Return the method, if plans may collect for it.
-
-    Raises:
-        PlanError: there is none of that name, or it is for evaluation only.
-    """
+    """Return the method, if plans may collect for it."""
     method = methods.get(name)
     if method.baseline:
         raise PlanError(
@@ -113,11 +109,7 @@ def _collecting(name: str) -> Method:
 
 
 def _check_sizes(domain: Domain, published: Sequence[Attributes]) -> None:
-    """Check that every published table fits in a snapshot record.
-
-    Raises:
-        PlanError: a table is too large; the message names the first one.
-    """
+    """Check that every published table fits in a snapshot record."""
     for attributes in published:
         if (cells := domain.size(attributes)) > MAX_PUBLISHED_CELLS:
             named = ", ".join(domain.names[i] for i in attributes)
@@ -131,10 +123,6 @@ def require_answers(plan: Plan) -> None:
     """Check that the plan's method can answer every marginal that the plan publishes.
 
     It is for plans that other programs made; `draft` checks its own.
-
-    Raises:
-        PlanError: the method cannot answer a marginal (the message names the first one, with the
-            method's reason), or its parameters do not allow running totals.
     """
     method = methods.get(plan.method)
     if isinstance(method, Follows):
@@ -153,11 +141,7 @@ def empty_tallies(plan: Plan) -> list[Tally]:
 
 
 def _answers(model: Model, attributes: Attributes, *, explain: bool) -> bool:
-    """Return whether a model can ever answer a marginal.
-
-    Raises:
-        PlanError: it cannot, with the model's reason; only if ``explain``.
-    """
+    """Return whether a model can ever answer a marginal."""
     try:
         model.marginal(attributes)
     except InvalidInput as error:
@@ -168,11 +152,7 @@ def _answers(model: Model, attributes: Attributes, *, explain: bool) -> bool:
 
 
 def check(request: Request) -> None:
-    """Check the limits of requests that hold for all methods.
-
-    Raises:
-        PlanError: epsilon, k, users or max_groups out of range.
-    """
+    """Check the limits of requests that hold for all methods."""
     parse_epsilon(request.epsilon)
     d = len(request.domain)
     if not 1 <= request.k <= d:

@@ -29,12 +29,7 @@ def found(group: str) -> dict[str, tuple[EntryPoint, ...]]:
 
 
 def load(group: str, name: str) -> Any:
-    """Return what the entry point of that name refers to.
-
-    Raises:
-        PlanError: no package states the name, several do, or its package cannot be imported; the
-            message names the packages.
-    """
+    """Return what the entry point of that name refers to."""
     points = found(group).get(name, ())
     if len(points) > 1:
         packages = " and ".join(sorted(map(_package, points)))

@@ -56,7 +56,6 @@ class SystemRandomness:
     """The operating system's CSPRNG: the only source that may perturb a real record."""
 
     def bytes(self, count: int) -> bytes:
-        """Return exactly ``count`` bytes."""
         return os.urandom(count)
 
 
@@ -68,21 +67,13 @@ class SeededRandomness:
         self._generator = np.random.PCG64(seed)
 
     def bytes(self, count: int) -> bytes:
-        """Return exactly ``count`` bytes."""
         # The generator's own words are several times as fast as Generator.bytes or .integers.
         words = np.asarray(self._generator.random_raw(-(-count // 8)), np.uint64)
         return words.astype("<u8", copy=False).tobytes()[:count]
 
 
 def parse_epsilon(text: str) -> Decimal:
-    """Return epsilon as an exact decimal.
-
-    Args:
-        text: epsilon as it is written in a plan, for example "0.5".
-
-    Raises:
-        PlanError: not a plain decimal string such as "0.5", or outside [0.001, 128].
-    """
+    """Return epsilon as an exact decimal."""
     if not _is_decimal(text):
         raise PlanError(f'epsilon must be a decimal number in a string such as "0.5", got {text!r}')
     value = Decimal(text)
@@ -100,13 +91,6 @@ def exp_weight(epsilon: str, divisor: int = 1) -> int:
 
     Every step rounds down. Therefore the realised loss ``ln(weight / 2^32) · divisor`` is at most
     epsilon, and below it by less than ``divisor · 2^-32``.
-
-    Args:
-        epsilon: decimal string, see :func:`parse_epsilon`.
-        divisor: number of equal parts in which epsilon is spent, 1 to 4096.
-
-    Raises:
-        PlanError: epsilon, its part or the number of parts is out of range.
     """
     if not 1 <= divisor <= MAX_DIVISOR:
         raise PlanError(f"epsilon can be spent in 1 to {MAX_DIVISOR} parts, got {divisor}")
@@ -129,11 +113,6 @@ def uniform_below(bound: int, size: int, randomness: Randomness) -> NDArray[np.i
     ``bound``, and discarded otherwise. For powers of two the word is as short as possible, and none
     is discarded. For other bounds up to 2^16 it has 32 bits, so at most 1 word in 2^16 is
     discarded; for larger bounds it has 64 bits.
-
-    Args:
-        bound: number of possible results, 1 to 2^63.
-        size: number of draws.
-        randomness: source of uniform bytes.
 
     Returns:
         Shape (size,), int64. Cost: 1 to 8 random bytes per draw.

@@ -22,17 +22,7 @@ def number_values(column: Sequence[object]) -> NDArray[np.float64]:
 def number_codes(
     kind: Number, other: int | None, column: Sequence[object], randomness: Randomness | None
 ) -> NDArray[np.int64]:
-    """Return the codes of a column of numbers, shape (n,).
-
-    Args:
-        kind: of the attribute.
-        other: the code of what is not a finite number.
-        column: numbers or their texts.
-        randomness: rounds numbers on a grid; without it they become the nearest point.
-
-    Raises:
-        DomainError: a value is not a finite number, and there is no ``other``.
-    """
+    """Return the codes of a column of numbers, shape (n,)."""
     values = number_values(column)
     unknown = np.isnan(values)
     if other is None and unknown.any():

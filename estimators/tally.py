@@ -50,11 +50,9 @@ class Tally:
 
     @property
     def reports(self) -> int:
-        """Number of reports of all views."""
         return int(self.n.sum())
 
     def to_json(self) -> dict[str, Any]:
-        """Return nested lists of integers; inverse of :meth:`from_json`."""
         return {"n": self.n.tolist(), "counts": self.counts.tolist()}
 
     @classmethod

@@ -89,7 +89,6 @@ class View:
         return out if self.kind == "parity" else out % self.modulus
 
     def to_json(self) -> dict[str, Any]:
-        """Return the view in the form of a plan document."""
         document: dict[str, Any] = {"attributes": list(self.attributes)}
         if self.kind != "cell":
             document[self.kind] = list(self.factors)
@@ -99,7 +98,6 @@ class View:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> View:
-        """Read what :meth:`to_json` wrote; the caller has checked that values are integers."""
         kinds: list[Kind] = [kind for kind in ("parity", "character") if kind in document]
         if len(kinds) > 1:
             raise PlanError("a view is a parity or a character, not both")

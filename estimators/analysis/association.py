@@ -15,9 +15,6 @@ def mutual_information(table: Floats) -> float:
 
     Args:
         table: shape (r, s), non-negative, any positive sum.
-
-    Returns:
-        A number of at least 0.
     """
     cells = np.asarray(table, np.float64)
     if cells.sum() <= 0.0:
@@ -34,7 +31,6 @@ def conditional(table: Floats, given: int) -> Floats:
 
     Args:
         table: shape (r_1, ..., r_k), non-negative.
-        given: axis of the one attribute.
 
     Returns:
         A table of the same shape that sums to 1 over the other axes. For a value that does not

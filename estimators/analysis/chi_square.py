@@ -29,12 +29,9 @@ class Independence:
     """The result of one test.
 
     Attributes:
-        statistic: Pearson's chi-square, n times the squared relative interaction.
         critical: value that the statistic of independent attributes exceeds with probability
             `level`, with the noise.
         p_value: probability that independent attributes give at least this statistic.
-        uncorrected: critical value without noise, as the paper uses it.
-        level: probability of rejecting independence although it holds.
     """
 
     statistic: float
@@ -59,9 +56,6 @@ def independence(
             distribution of the statistic. The sum need not be 1.
         covariance: shape (r s, r s), covariance of the cells, row-major, including that the devices
             are a sample of a population.
-        margins: distributions of the two attributes, shapes (r,) and (s,), non-negative.
-        n: number of reports, at least 1.
-        level: probability of rejecting independence although it holds.
     """
     # Half a report per value avoids a division by 0 for values that do not occur.
     rows, columns = (np.maximum(m, 0.5 / n) for m in margins)
@@ -92,7 +86,6 @@ def even_independence(
     Args:
         table: shape (r, s).
         covariance: shape (r s, r s), of the cells, row-major.
-        margins: distributions of the two attributes, shapes (r,) and (s,), that sum to 1.
     """
     slope = _slope(*margins)
     found = float(np.square(slope @ table.ravel()).sum())
@@ -108,7 +101,6 @@ def statistic(table: Floats, n: int) -> float:
 
     Args:
         table: shape (r, s), frequencies, which sum to 1.
-        n: number of records.
     """
     expected = np.outer(table.sum(axis=1), table.sum(axis=0))
     positive = expected > 0.0

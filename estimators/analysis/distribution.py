@@ -20,10 +20,6 @@ def tail(x: float, freedom: float) -> float:
 
     It is the regularised upper incomplete gamma function Q(freedom / 2, x / 2).
 
-    Args:
-        x: any number.
-        freedom: degrees of freedom, above 0 and at most about 10^5.
-
     Returns:
         A probability, accurate to about 1e-12. For x below the mean it is computed by a series
         (DLMF 8.11.4), above by Lentz's algorithm for a continued fraction (DLMF 8.9.2).
@@ -58,10 +54,6 @@ def critical_value(alpha: float, freedom: float) -> float:
     """Return the value that chi-square exceeds with probability alpha.
 
     It is found by bisection, with a relative accuracy of 1e-10.
-
-    Args:
-        alpha: probability, above 0 and below 1.
-        freedom: degrees of freedom, above 0.
     """
     low, high = 0.0, freedom + 10.0
     while tail(high, freedom) > alpha:

@@ -35,14 +35,10 @@ class GroupedTable:
     """A table over groups of labels.
 
     Attributes:
-        attributes: names, in axis order.
-        labels: per attribute the labels of its groups.
         table: shape of the labels: a distribution.
-        raw: the same before non-negativity, where the method has such an estimate.
         covariance: shape (cells, cells), of ``raw``, cells row-major; None where it would be too
             large.
         stderr: shape of the labels.
-        reports: that speak about these attributes.
         flags: as `Marginal`, and ``approximate``.
         independent: whether the covariances between cells are not known.
     """
@@ -61,18 +57,7 @@ class GroupedTable:
 def grouped(
     model: Model, domain: Domain, names: Sequence[str], groupings: Mapping[int, Grouping]
 ) -> GroupedTable:
-    """Return the table over these attributes, in the order named, with grouped labels.
-
-    Args:
-        model: fitted.
-        domain: of the plan.
-        names: of the attributes; at least one, none twice.
-        groupings: by position; attributes without one keep their labels.
-
-    Raises:
-        InvalidInput: an unknown attribute, a grouping of an attribute that is not asked for, or
-            what the model cannot answer.
-    """
+    """Return the table over these attributes, in the order named, with grouped labels."""
     ascending = domain.index(names)
     if not ascending:
         raise InvalidInput("name at least one attribute")
@@ -184,9 +169,6 @@ def conditional(joint: GroupedTable, given: Sequence[str]) -> GroupedTable:
     A cell is r = x / m for the mass m of its combination. Its standard error is of first order,
     the square root of ``(var(x) - 2 r cov(x, m) + r² var(m)) / m²``, at most 1. A combination
     without mass gets proportions 0 and standard errors 1.
-
-    Raises:
-        InvalidInput: ``given`` are not some, but not all, of the attributes; a table too large.
     """
     names = joint.attributes
     if not given or not set(given) < set(names) or len(set(given)) != len(given):
@@ -236,11 +218,7 @@ def _ratios(x: Floats, covariance: Floats) -> tuple[Floats, Floats]:
 
 
 def difference(after: GroupedTable, before: GroupedTable) -> GroupedTable:
-    """Return one table minus another of different reports: of estimates before non-negativity.
-
-    Raises:
-        InvalidInput: the tables have other attributes or labels.
-    """
+    """Return one table minus another of different reports: of estimates before non-negativity."""
     if (after.attributes, after.labels) != (before.attributes, before.labels):
         raise InvalidInput("a difference needs two tables of the same attributes and labels")
     change = after.raw - before.raw

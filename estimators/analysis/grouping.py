@@ -40,7 +40,6 @@ class Grouping:
     """How the labels of one attribute are put together.
 
     Attributes:
-        labels: of the groups; of no grouping, the attribute's own.
         member: shape (groups, labels), float64: 1 where a group has a label. Each label is in
             exactly one group.
     """
@@ -60,11 +59,7 @@ def ungrouped(attribute: Attribute) -> Grouping:
 
 
 def parse(text: str, domain: Domain) -> dict[int, Grouping]:
-    """Return the groupings of a text by the attribute's position; none of an empty text.
-
-    Raises:
-        InvalidInput: an unknown attribute or label, a label in two groups, or an empty group.
-    """
+    """Return the groupings of a text by the attribute's position; none of an empty text."""
     found: dict[int, Grouping] = {}
     for part in filter(None, _split(text, ";")):
         name, groups = _name_and_groups(part, domain)
@@ -91,11 +86,7 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _raw_split(text: str, separator: str) -> list[str]:
-    """Return the parts between separators outside quotes.
-
-    Raises:
-        InvalidInput: a quote is not closed.
-    """
+    """Return the parts between separators outside quotes."""
     parts, begin, inside, fresh = [], 0, False, True
     for place, character in enumerate(text):
         if character == '"' and (inside or fresh):

@@ -65,10 +65,6 @@ class Leverage:
 def leverages(plan: Plan, forged: float = FORGED_SHARE) -> tuple[Leverage, ...]:
     """Return the leverage of every published table, in the plan's order, by the plan alone.
 
-    Args:
-        plan: the plan, with its views, shares, mechanisms, method and published tables.
-        forged: share of all reports that is forged, above 0 and below 1.
-
     Cost: for each table O(views that share attributes with it · 2^(number of shared attributes)).
     """
     key = f"leverages of {forged!r}"
@@ -99,13 +95,9 @@ class _Views:
     """All views of all groups of a plan, in one list.
 
     Attributes:
-        views: the views.
-        mechanisms: the mechanism of each view.
         share: shape (views,), planned share of all reports.
         forged: shape (views,), share of a view's reports that is forged if all forged reports are
             in that view.
-        known: cache of `reach`, because many tables have equal parts.
-        noises: cache of the variances of mechanisms.
     """
 
     views: tuple[View, ...]
@@ -161,7 +153,6 @@ class _Part:
     """The contribution of one view to a cell of a table.
 
     Attributes:
-        view: number of the view.
         weights: shape (m,), the different weights of the view's inputs in the cell.
         times: shape (m,), number of inputs that have each weight.
     """
@@ -243,7 +234,6 @@ class _Tables:
         self._members = [frozenset(view.attributes) for view in views.views]
 
     def parts(self, attributes: Attributes) -> Iterator[_Part]:
-        """Yield the contributions of views; only inputs that belong to the cell have a weight."""
         wanted, size = frozenset(attributes), self._domain.size(attributes)
         holding = [v for v, members in enumerate(self._members) if wanted <= members]
         mechanisms = self._views.mechanisms
@@ -269,7 +259,6 @@ class _Coefficients:
         self._recovery = Recovery(structure, reports, precision(views.mechanisms), _no_evidence)
 
     def parts(self, attributes: Attributes) -> Iterator[_Part]:
-        """Yield the contributions of views: every different row of weights of each view."""
         for view, operator in self._recovery.operators(attributes):
             for row in np.unique(operator.round(12), axis=0):
                 yield _Part(view, row, np.ones(len(row)))

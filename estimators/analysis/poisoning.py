@@ -59,7 +59,6 @@ class Finding:
     """The result of one test.
 
     Attributes:
-        test: name of the test; the docstring of the module lists the tests.
         statistic: chi-square; for ``cells`` the number of impossible cells.
         of: degrees of freedom; for ``cells`` the number of cells that were examined.
         p: probability that honest reports give at least this statistic; for ``cells`` a bound.
@@ -73,17 +72,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The results of all tests that had enough reports.
-
-    Attributes:
-        findings: the results, in the order in which the docstring of the module lists the tests.
-    """
+    """The results of all tests that had enough reports."""
 
     findings: tuple[Finding, ...]
 
     @property
     def p(self) -> float:
-        """Smallest p-value times the number of tests (Bonferroni), at most 1; 1 without any."""
         smallest = min((finding.p for finding in self.findings), default=1.0)
         return min(1.0, smallest * max(len(self.findings), 1))
 
@@ -93,7 +87,6 @@ class Examination:
         return self.p < ALPHA
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object of a manifest; numbers have six digits."""
         return {
             "suspicious": self.suspicious,
             "p": _rounded(self.p),
@@ -119,11 +112,6 @@ class _Table:
 
 def examine(plan: Plan, tallies: Sequence[Tally], windows: int = 1) -> Examination:
     """Make all tests on the counts of consecutive windows.
-
-    Args:
-        plan: the plan of the tallies. The last three tests use only its views of kind ``cell``.
-        tallies: the tally of each group, added up over the windows.
-        windows: number of windows.
 
     Cost: O(cells of all views · attributes of a view), whatever the number of reports.
     """

@@ -32,10 +32,7 @@ def published_summaries(
     more than 1,024 cells or without reports.
 
     Args:
-        model: the fitted model of a window.
-        domain: of the plan.
         attributes: positions of the table, ascending.
-        statistics: of the plan; ``rank`` is of two attributes, all others are of one.
 
     Returns:
         The same summaries as ``calmstream query --summary`` of the same counts, numbers rounded to

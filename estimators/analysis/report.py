@@ -28,12 +28,6 @@ def analyse(
 ) -> dict[str, Any]:
     """Return the association of every published pair, and a dependence tree over all attributes.
 
-    Args:
-        model: the fitted model of a window.
-        domain: attributes of a record.
-        marginals: the published marginals; only those of two attributes are used.
-        n: number of reports, at least 1.
-
     Returns:
         A JSON-ready object. ``pairs`` is a list with ``attributes`` (names), ``mutual_information``
         (nats), ``cramers_v`` and, if the method has unbiased tables with a known covariance,
@@ -87,10 +81,7 @@ def unbiased_pair(
     """Return the unbiased table of a pair, its covariance and the distributions of both attributes.
 
     Args:
-        model: the fitted model.
-        domain: attributes of a record.
         attributes: the pair, ascending.
-        n: number of reports, at least 1.
 
     Returns:
         Shapes (r, s), (r s, r s), and (r,) with (s,). The covariance includes that the devices are

@@ -43,7 +43,6 @@ class SummaryLevels:
 
     @property
     def size(self) -> int:
-        """Number of ordered codes."""
         return len(self.positions)
 
     @property
@@ -83,9 +82,6 @@ class Distribution:
         covariance: shape (codes, codes), of the shares.
 
     Shares of the codes without an order are left out, and the others divided by their sum.
-
-    Raises:
-        InvalidInput: shapes that do not fit.
     """
 
     levels: SummaryLevels
@@ -133,7 +129,6 @@ class Distribution:
         return self.ratio(ends[:, 0]), self.ratio(ends[:, 1])
 
     def share(self, first: int, last: int) -> Value:
-        """Return the share of the codes first to last, both included, within 0 to 1."""
         weights = np.zeros(self.levels.size)
         weights[first : last + 1] = 1.0
         return self.share_of(weights)

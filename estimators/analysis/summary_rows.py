@@ -42,7 +42,6 @@ class SummaryRow:
 
     Attributes:
         labels: of the given attributes; empty without any.
-        values: one for each statistic, in their order.
     """
 
     labels: tuple[str, ...]
@@ -52,12 +51,7 @@ class SummaryRow:
 def summarise(
     joint: GroupedTable, attribute: Attribute, statistics: Sequence[str]
 ) -> tuple[list[SummaryRow], tuple[str, ...]]:
-    """Return the statistics of the last attribute of a table, and flags about them.
-
-    Raises:
-        InvalidInput: an unknown statistic, an attribute without order, or a table whose covariance
-            would be too large.
-    """
+    """Return the statistics of the last attribute of a table, and flags about them."""
     own = _levels(attribute, statistics)
     asked = [_statistic(attribute, own, text) for text in statistics]
     count = own.count
@@ -73,11 +67,7 @@ def summarise(
 
 
 def correlate(joint: GroupedTable, first: Attribute, second: Attribute) -> Value:
-    """Return the rank correlation of the two attributes of an ungrouped table.
-
-    Raises:
-        InvalidInput: an attribute without order, or a table whose covariance would be too large.
-    """
+    """Return the rank correlation of the two attributes of an ungrouped table."""
     sizes = [_levels(first, [RANK]), _levels(second, [RANK])]
     covariance = _covariance(joint)
     cells = np.arange(joint.table.size).reshape(joint.table.shape)

@@ -14,8 +14,6 @@ class Edge:
     """One edge of a dependence tree: two attributes that depend on each other directly.
 
     Attributes:
-        first: position of the first attribute.
-        second: position of the second attribute, larger than the first.
         information: mutual information of the two in nats.
     """
 
@@ -31,12 +29,8 @@ def chow_liu(d: int, information: Mapping[tuple[int, int], float]) -> tuple[Edge
     the joint in Kullback-Leibler distance.
 
     Args:
-        d: number of attributes.
         information: mutual information by ascending pair; missing pairs are never joined, so the
             result may be a forest.
-
-    Returns:
-        At most d - 1 edges, strongest first; of equal ones the lexicographically first pair.
     """
     # Kruskal's algorithm with a union-find structure: parents lead to the root of each component.
     parent = list(range(d))

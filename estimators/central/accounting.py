@@ -37,12 +37,7 @@ QUANTILE_BITS = 24
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """A privacy cost or a privacy budget.
-
-    Attributes:
-        rho: the parameter of zCDP.
-        delta: delta for the thresholds on unseen values; the delta of the conversion is not in it.
-    """
+    """A privacy cost or a privacy budget."""
 
     rho: Fraction
     delta: Fraction
@@ -51,16 +46,11 @@ class Spend:
         return Spend(self.rho + other.rho, self.delta + other.delta)
 
     def fits(self, budget: Spend) -> bool:
-        """Return whether the cost is within a budget."""
         return self.rho <= budget.rho and self.delta <= budget.delta
 
 
 def parse_delta(text: object) -> Decimal:
-    """Return delta as an exact decimal.
-
-    Raises:
-        PlanError: not a plain decimal string, or outside [1e-30, 0.1].
-    """
+    """Return delta as an exact decimal."""
     if not isinstance(text, str) or not _DELTA.fullmatch(text):
         raise PlanError(f'delta must be a decimal number in a string such as "1e-6", got {text!r}')
     value = Decimal(text)
@@ -106,12 +96,10 @@ class Allocation:
     """How one release spends its budget; level k counts k-tuples.
 
     Attributes:
-        levels: number T of levels.
         quantile_epsilon: epsilon of the private quantile that gives each level's contribution
             limit; above 0.
         variance: variance sigma^2 of the noise of each level's counts, if the contribution limit
             is 1.
-        delta: delta for the thresholds on unseen values.
     """
 
     levels: int
@@ -130,13 +118,6 @@ def allocate(share: Spend, levels: int) -> Allocation:
     """Divide the budget of one release (Remark 1.2 of the paper).
 
     A tenth of rho is for the quantiles, the rest for the counts; all levels get the same.
-
-    Args:
-        share: the budget of the release.
-        levels: number of levels, at least 1.
-
-    Raises:
-        PlanError: the budget is so small that the epsilon of a quantile would be rounded to 0.
     """
     scale = 1 << QUANTILE_BITS
     square = 2 * QUANTILE_SHARE * share.rho / levels

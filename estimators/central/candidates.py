@@ -38,8 +38,6 @@ class Universe:
     """The candidates V_k of one level.
 
     Attributes:
-        cells: the candidates.
-        parents: number of tuples of the previous level that were extended.
         above: only tuples with noisy counts above this were extended; None if all were.
     """
 
@@ -56,13 +54,6 @@ def grow(
     alive: Alive = lambda: None,
 ) -> Universe:
     """Return V_k from S_{k-1} and H_{k-1}, within the limits of candidates and column sets.
-
-    Args:
-        previous: S_{k-1}, the tuples of the previous level.
-        counts: H_{k-1}, their noisy counts in the same order.
-        k: number of columns of the candidates, at least 2.
-        cardinalities: number of values of every column.
-        alive: called every second or more often, to show that the work goes on.
 
     Cost: at most some 25 passes over S_{k-1} for every column, and O(candidates).
     """
@@ -136,9 +127,6 @@ def _matches(
 
     They are tuples over ``key`` without its last but one column that have the same first k-2
     values.
-
-    Returns:
-        For each tuple the positions where they start and end among those tuples.
     """
     heads = cells[key[:-1]] // cardinalities[key[-2]]
     others = cells[key[:-2] + key[-1:]] // cardinalities[key[-1]]

@@ -44,9 +44,6 @@ def round_variance(variance: Fraction) -> Fraction:
     """Return the variance rounded up to a fraction that the sampler can use.
 
     It grows by less than 2^-24 of ``(sqrt(variance) + 1)^2``.
-
-    Raises:
-        PlanError: the variance is not positive, or above 2^28.
     """
     if not 0 < variance <= MAX_VARIANCE:
         raise PlanError(
@@ -83,10 +80,6 @@ def _accept(proposed: Integers, a: int, b: int, scale: int, randomness: Randomne
 
     Args:
         proposed: shape (n,), discrete Laplace integers y.
-        a: numerator of the variance.
-        b: denominator of the variance.
-        scale: scale of the Laplace distribution.
-        randomness: source of uniform bytes.
     """
     bound = (_LARGEST_ROOT + a) // (b * scale)
     size = np.abs(proposed)
@@ -128,8 +121,6 @@ def bernoulli_exp(numerators: Integers, denominator: int, randomness: Randomness
 
     Args:
         numerators: shape (n,), non-negative.
-        denominator: 1 to 2^63 - 1.
-        randomness: source of uniform bytes.
 
     Returns:
         Shape (n,), bool.
@@ -146,8 +137,6 @@ def bernoulli_exp_parts(
     Args:
         whole: shape (n,), non-negative.
         part: shape (n,), 0 to denominator - 1.
-        denominator: 1 to 2^63 - 1.
-        randomness: source of uniform bytes.
 
     Returns:
         Shape (n,), bool.

@@ -75,18 +75,14 @@ class Level:
     """The released tuples of one size (S_k) and their noisy counts (H_k).
 
     Attributes:
-        k: number of columns of the tuples.
-        limit: Delta_k, the maximum number of tuples of one record that count.
         variance: variance of the noise of each count, sigma_k^2 Delta_k rounded up.
         threshold: a tuple is released if its noisy count is above this.
         candidates: number of candidates |V_k| if it is public (k >= 2 and not ``seen_only``), else
             None, because the number of different values in the records is private.
-        spurious_bound: maximum expected number of spurious tuples.
         extended_above: if there were too many candidates, they extend only tuples of the previous
             level with noisy counts above this; None if they extend all of them.
         cells: S_k: for each column set its tuples, as mixed-radix numbers over ``cardinalities``.
         counts: H_k: noisy counts in the same order, int64.
-        cardinalities: number of values of every column.
     """
 
     k: int
@@ -119,9 +115,6 @@ def check_allocation(allocation: Allocation) -> int:
     """Return the largest contribution limit whose noise can be drawn.
 
     It must be called before the budget is spent.
-
-    Raises:
-        PlanError: the noise for a limit of 1 is too large already.
     """
     limit = int(MAX_VARIANCE / allocation.variance)
     if limit < 1:
@@ -150,17 +143,7 @@ def release(
     """Compute one release by Algorithm 1; it costs at most ``allocation.cost``.
 
     Args:
-        records: raw records, one per user.
-        allocation: number of levels, and the budget of each step.
-        settings: parameters of the algorithm.
-        randomness: source of uniform bytes; the operating system's except in tests.
         alive: called every few seconds or more often, to show that the work goes on.
-
-    Returns:
-        Noisy counts; all of it may be published.
-
-    Raises:
-        PlanError: :func:`check_allocation` refuses the allocation.
 
     Cost: O(n · column sets) per level, O(candidates) noise; memory as :func:`working_bytes` says.
     """
@@ -245,8 +228,7 @@ class _Extraction:
 
         Args:
             held: shape (n,), number of candidates that each record has.
-            column_sets: number of column sets, which must be public; a record has at most one tuple
-                of each.
+            column_sets: must be public; a record has at most one tuple of each.
         """
         found = private_quantile(
             held,
@@ -283,15 +265,7 @@ def noisy_threshold(
     """Add noise to the count of every candidate of one column set (the end of Algorithm 2).
 
     Args:
-        cells: the candidates.
-        counts: true counts, in the same order.
-        variance: variance of the noise.
-        threshold: noisy counts must be above this.
-        randomness: source of uniform bytes.
         alive: called every few seconds or more often.
-
-    Returns:
-        The cells whose noisy counts are above the threshold, and these counts.
     """
     kept = [(cells[:0], counts[:0])]
     for start in range(0, len(cells), _NOISE_BLOCK):

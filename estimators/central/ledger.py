@@ -35,8 +35,6 @@ class LedgerEntry:
     """One release.
 
     Attributes:
-        release: name of the release within the plan, such as the number of the window.
-        cost: maximum privacy cost of the release.
         published: whether the release is known to be published; its cost counts in any case.
     """
 
@@ -50,11 +48,8 @@ class Ledger:
     """The account of all privacy costs under one plan.
 
     Attributes:
-        plan: digest of the plan.
         epsilon: epsilon of the whole budget, decimal string.
         delta: delta of the whole budget, decimal string.
-        entries: one per release, in the order of payment.
-        topic: id of the releases topic to which the account is bound; "" before its first use.
     """
 
     plan: str
@@ -65,12 +60,10 @@ class Ledger:
 
     @property
     def budget(self) -> Spend:
-        """The whole budget."""
         return whole_budget(self.epsilon, self.delta)
 
     @property
     def spent(self) -> Spend:
-        """Sum over all entries, finished or not."""
         return sum((entry.cost for entry in self.entries), Spend(Fraction(0), Fraction(0)))
 
     def bind(self, topic: str) -> Ledger:
@@ -109,11 +102,6 @@ class Ledger:
         return replace(self, entries=(*self.entries, LedgerEntry(release, cost)))
 
     def finish(self, release: str) -> Ledger:
-        """Return the ledger with the release marked as published; its cost stays.
-
-        Raises:
-            ValueError: the release has no entry.
-        """
         if release not in {entry.release for entry in self.entries}:
             raise ValueError(f"release {release} was never paid for")
         entries = (
@@ -132,7 +120,6 @@ class Ledger:
         )
 
     def to_bytes(self) -> bytes:
-        """Return a JSON document with its own SHA-256."""
         body: dict[str, Any] = {
             "version": LEDGER_VERSION if self.topic else UNBOUND_VERSION,
             "plan": self.plan,

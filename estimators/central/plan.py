@@ -124,7 +124,6 @@ class CentralPlan:
 
     @cached_property
     def settings(self) -> ReleaseSettings:
-        """Q, eta and the alternative."""
         return ReleaseSettings(_ratio(self, "quantile"), _ratio(self, "spurious"), self.seen_only)
 
     @cached_property
@@ -137,14 +136,12 @@ class CentralPlan:
 
     @cached_property
     def allocation(self) -> Allocation:
-        """What one release may spend, and on what."""
         whole = whole_budget(self.epsilon, self.delta)
         share = Spend(whole.rho / self.releases, whole.delta / self.releases)
         return allocate(share, self.levels)
 
     @property
     def new_ledger(self) -> Ledger:
-        """The account before the first release."""
         return Ledger(self.digest, self.epsilon, self.delta)
 
     def window_end(self, window: int) -> int:
@@ -157,11 +154,9 @@ class CentralPlan:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical document, 64 hex digits."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document."""
         fields: dict[str, Any] = {name: getattr(self, name, None) for name in _FIELDS}
         own = {"version": CENTRAL_VERSION, "model": MODEL, "columns": list(self.columns)}
         later = {name: getattr(self, name) for name in _OPTIONAL}
@@ -169,7 +164,6 @@ class CentralPlan:
         return fields | own | {n: v for n, v in later.items() if v != _OPTIONAL[n]}
 
     def to_bytes(self) -> bytes:
-        """Return canonical bytes: sorted keys, no spaces."""
         return orjson.dumps(self.to_json(), option=orjson.OPT_SORT_KEYS)
 
 
@@ -180,11 +174,7 @@ def _ratio(plan: CentralPlan, field: str) -> Fraction:
 
 
 def read_central_plan(raw: bytes) -> CentralPlan:
-    """Return the central plan in ``raw``, read strictly.
-
-    Raises:
-        PlanError: not one, with what is wrong; a plan for local reports is named as such.
-    """
+    """Return the central plan in ``raw``, read strictly."""
     try:
         document = orjson.loads(raw)
     except orjson.JSONDecodeError as error:

@@ -40,10 +40,6 @@ def private_quantile(
 
     Args:
         sizes: shape (N,), non-negative integers, one per user; larger ones count as ``largest``.
-        largest: the largest candidate; public.
-        quantile: the quantile, above 0 and at most 1.
-        epsilon: privacy loss, positive.
-        randomness: source of uniform bytes; the operating system's in production.
 
     Returns:
         A candidate. Cost: O(N + largest), and at most about ``largest`` proposals in the mean.

@@ -50,12 +50,7 @@ _LEVEL: dict[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class CentralRelease:
-    """The noisy counts of one window, as JSON objects (`central.release_wire`).
-
-    Attributes:
-        manifest: the last record: times, budget and the list of levels.
-        levels: the noisy tables of k columns, by k.
-    """
+    """The noisy counts of one window, as JSON objects (`central.release_wire`)."""
 
     manifest: dict[str, Any]
     levels: dict[int, dict[str, Any]]
@@ -73,10 +68,8 @@ class ReleaseOwners:
     - a level or manifest with a nonce that was not claimed before: no record is valid.
 
     Attributes:
-        plan: digest of the plan.
         owners: by window, the nonce of valid records; None if they have none, "" if no record is
             valid.
-        ignored: number of records that were skipped.
     """
 
     plan: str
@@ -101,12 +94,7 @@ class ReleaseOwners:
 
 @dataclass(slots=True)
 class ReleaseFold:
-    """Collects the records of each release of one plan until the release is complete.
-
-    Attributes:
-        owners: decides which records are valid.
-        malformed: number of valid records with missing or wrong fields.
-    """
+    """Collects the records of each release of one plan until the release is complete."""
 
     owners: ReleaseOwners
     malformed: int = 0

@@ -20,11 +20,6 @@ def unseen_threshold(variance: Fraction, limit: int, delta: Fraction) -> int:
     It is ``1 + sd · Phi^-1((1 - delta)^(1 / limit))``: a value of a single record is released with
     a probability of at most delta. The code uses the small tail ``1 - (1 - delta)^(1 / limit)``,
     because it keeps more digits than a number near 1.
-
-    Args:
-        variance: variance sd^2 of the noise.
-        limit: contribution limit of a record.
-        delta: delta of this level.
     """
     tail = -expm1(log1p(-float(delta)) / limit)
     return _rounded_up(1.0 + sqrt(float(variance)) * -_NORMAL.inv_cdf(tail))
@@ -36,15 +31,6 @@ def universe_threshold(
     """Return the threshold for public candidates, rounded up, and a bound of spurious tuples.
 
     It is ``sd · Phi^-1(1 - spurious · min(1, previous / offered))``.
-
-    Args:
-        variance: variance sd^2 of the noise.
-        previous: number of tuples of the previous level that were extended, |S_{k-1}|.
-        offered: number of candidates, |V_k|.
-        spurious: eta, the maximum expected number of spurious tuples per tuple before.
-
-    Returns:
-        The threshold, and the maximum expected number of spurious tuples (Proposition 1.1).
     """
     deviation = sqrt(float(variance))
     tail = float(spurious) * min(1.0, previous / offered)

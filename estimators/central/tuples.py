@@ -38,7 +38,6 @@ class Records:
 
     Attributes:
         codes: shape (n, d), int32; -1 where the value is missing.
-        cardinalities: number of codes of each column.
     """
 
     codes: NDArray[np.integer[Any]]
@@ -116,11 +115,6 @@ class Locator:
         each is kept with probability (number still allowed) / (number still to come). Privacy
         depends only on the size of the subset; uniformity is for accuracy, so a slight bias by the
         remainder of random words is harmless.
-
-        Args:
-            held: number of candidates of each record, from :meth:`sizes`.
-            limit: contribution limit, at least 1.
-            randomness: source of uniform bytes.
 
         Yields:
             Every column set, and counts in the order of its cells, int64.

@@ -95,16 +95,7 @@ def encode_batches(
     its parts fit, so that long values never reach beyond their own block.
 
     Args:
-        plan: central.
-        users: an id for every record.
         columns: for every column of the plan its values; None or "" is missing.
-        batch_size: records of a block.
-
-    Yields:
-        The number of records in the batch, and its body.
-
-    Raises:
-        InvalidInput: the plan's column names leave no room for a record.
     """
     _check_room(plan)
     for start in range(0, len(users), batch_size):

@@ -75,13 +75,6 @@ def p_value(
 
     Cost: one step where the p-value is large or tiny, eleven where it is between FAR and 0.004. A
     step draws every report of the small side.
-
-    Args:
-        test: the test of the data.
-        fits: of the data.
-        readings: of the data.
-        theta: pooled coefficients.
-        seed: of the generator; the same data with the same seed give the same value.
     """
     generator = np.random.default_rng(list(seed))
     sources = _sources(test, fits, readings, theta)

@@ -38,19 +38,14 @@ class ComparedTable:
     Attributes:
         attributes: ascending positions.
         statistic: of the test; None where there is no test.
-        freedom: degrees of freedom.
         p: p-value; None where there is no test.
-        adjusted: p-value after Benjamini and Hochberg, among the tables of the comparison.
         dependence: p-value of the test whether the dependence of its attributes changed, whatever
             their margins did; None where it does not apply or was not asked for.
-        method: the distribution that the p-value comes from.
         uncovered: sets of its attributes whose interaction one source does not cover: the test says
             nothing about them.
-        left_out: attributes of views that had too few reports to be used.
         reason: why there is no test; empty where there is one.
         difference: second source minus first, per cell, before anything is corrected; None where
             it was not asked for. What is not covered counts as unchanged.
-        stderr: standard error of every cell of the difference.
     """
 
     attributes: Attributes
@@ -79,11 +74,7 @@ class ComparedTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """The results for all tables.
-
-    Attributes:
-        tables: in the order asked for.
-    """
+    """The results for all tables."""
 
     tables: tuple[ComparedTable, ...]
 
@@ -109,14 +100,9 @@ def compare(
     """Test for every table whether two sources have the same distribution.
 
     Args:
-        first: the source that came before.
-        second: the other one.
         targets: ascending positions of the tables' attributes.
         details: tables with an adjusted p-value of at most this also get the test of dependence,
             and the differences of their cells.
-
-    Raises:
-        InvalidInput: the sources have other attributes or labels, or one has no reports.
 
     Cost: per table O(coefficients^3); the views' covariances are computed once.
     """
@@ -134,11 +120,7 @@ def compare(
 
 
 def check(first: Source, second: Source) -> None:
-    """Check that two sources can be compared.
-
-    Raises:
-        InvalidInput: other attributes or labels, or no reports; the message says which.
-    """
+    """Check that two sources can be compared."""
     for one, other in zip(first.domain.attributes, second.domain.attributes, strict=False):
         if (one.name, one.labels) != (other.name, other.labels):
             raise InvalidInput(

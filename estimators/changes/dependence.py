@@ -31,8 +31,6 @@ def dependence(first: Fit, second: Fit, shape: Shape) -> float | None:
     and more attributes too. Cost: O(cells^3).
 
     Args:
-        first: coefficients of one source.
-        second: those of the other one.
         shape: number of labels of each attribute.
     """
     rows = covered_rows(first.known & second.known, shape)

@@ -27,9 +27,6 @@ def table_document(
     """Return the object of one table.
 
     Args:
-        change: the result.
-        domain: attributes of a record.
-        flags: those of the whole comparison.
         modelled: the differences that the method's fits give; None where they were not asked for.
     """
     own = [PARTIAL] if change.uncovered and not change.reason else []

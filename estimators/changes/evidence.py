@@ -49,7 +49,6 @@ class Part:
     Attributes:
         shape: number of labels of the view's attributes; of another kind than ``cell`` its cells.
         axes: axes of that shape that are kept.
-        cells: number of cells that are kept.
     """
 
     shape: tuple[int, ...]
@@ -109,12 +108,7 @@ def evidence(
     """Return what a view says about a table.
 
     Args:
-        own: the reports on the view, at least one.
-        part: of the view, as `part_of` returns it.
         target: ascending positions of the table's attributes.
-        domain: attributes of a record.
-        z: estimated coefficients of the part.
-        precision: inverse of their covariance.
     """
     shape = domain.shape(target)
     if own.view.kind == "cell":

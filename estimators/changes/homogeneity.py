@@ -18,7 +18,6 @@ class Homogeneity:
 
     Attributes:
         statistic: ``Q = Delta^T (V_1 + V_2)^+ Delta`` over the common coefficients.
-        freedom: degrees of freedom, the rank of the covariance.
         p: probability of at least this statistic if the tables are equal; 1 without a coefficient.
         root: shape (freedom, coefficients): Q is the squared length of ``root @ Delta``.
     """

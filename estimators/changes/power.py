@@ -26,25 +26,14 @@ _TERMS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """The smallest change that a test finds.
-
-    Attributes:
-        cell: by how much the probability of one cell must change.
-        freedom: degrees of freedom of the test.
-    """
+    """The smallest change that a test finds."""
 
     cell: float
     freedom: int
 
 
 def noncentral_tail(x: float, freedom: int, noncentrality: float) -> float:
-    """Return P(noncentral chi-square > x): a mixture of chi-squares with Poisson weights.
-
-    Args:
-        x: any number.
-        freedom: degrees of freedom, at least 1.
-        noncentrality: at least 0.
-    """
+    """Return P(noncentral chi-square > x): a mixture of chi-squares with Poisson weights."""
     half = noncentrality / 2.0
     if half <= 0.0:
         return tail(x, freedom)
@@ -88,8 +77,6 @@ def expected_fit(
     """Return the covariance of the coefficients of a table, from numbers of reports alone.
 
     Args:
-        views: their counts are not used.
-        domain: attributes of a record.
         target: ascending positions of the table's attributes.
         table: the distribution at which covariances are taken: shape (cells,).
     """
@@ -134,10 +121,7 @@ def smallest_shift(
     about the table.
 
     Args:
-        views: of the two sides, with their numbers of reports.
-        domain: attributes of a record.
         target: ascending positions of the table's attributes.
-        alpha: level of the test: that of the alert, divided by the number of tables.
     """
     design = contrasts(domain.shape(target))
     cells = len(design)

@@ -40,9 +40,6 @@ class Reading:
     """A view's part in the test of one table, on one side.
 
     Attributes:
-        own: the reports on the view.
-        part: the part of the view.
-        evidence: what it says about the table.
         least: least expected count of an event or its complement, on the side with fewer reports.
         ratio: reports of the side with more of them over those of the other side; 1 where the other
             side has no such view.
@@ -66,11 +63,7 @@ class _Inverse:
 
 @dataclass(slots=True, eq=False)
 class Readings:
-    """The views of two sources. Not safe for use from several threads.
-
-    Attributes:
-        sides: the sources.
-    """
+    """The views of two sources. Not safe for use from several threads."""
 
     sides: tuple[Source, Source]
     _pooled: tuple[Counts, ...] | None = field(init=False)
@@ -87,10 +80,7 @@ class Readings:
         """Return the readings of one side for a table, and the views that are left out.
 
         Args:
-            side: 0 or 1.
             target: ascending positions.
-            together: whether covariances are those at the frequencies of both sides together.
-                Sources of different plans have no common frequencies; then each uses its own.
         """
         source = self.sides[side]
         found, left_out = [], []

@@ -19,9 +19,6 @@ class Observed:
     """The reports on one view.
 
     Attributes:
-        view: what the devices reported on.
-        mechanism: perturbed it.
-        n: number of reports.
         counts: shape (width,).
         repeats: mean number of reports of a device that is behind a report, at least 1; above 1 the
             sampling of devices adds that much more variance.
@@ -40,19 +37,13 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """One side of a comparison.
-
-    Attributes:
-        domain: attributes of a record.
-        views: the reports on each view, in the order of the plan; also views without reports.
-    """
+    """One side of a comparison."""
 
     domain: Domain
     views: tuple[Observed, ...]
 
     @property
     def reports(self) -> int:
-        """Number of reports of all views."""
         return sum(own.n for own in self.views)
 
 
@@ -62,8 +53,6 @@ def source(
     """Return the source of some windows.
 
     Args:
-        plan: what was collected.
-        tallies: sums over the windows, one per group.
         repeats: per group and view `Observed.repeats`; None where every device reported once.
     """
     views = []

@@ -31,13 +31,7 @@ class Relation:
 
 
 def relation(period: int, one: Span, other: Span) -> Relation:
-    """Return the relation of two sets of consecutive windows that do not overlap.
-
-    Args:
-        period: every device reports in one of this many consecutive windows; 1 for ``once``.
-        one: the windows of one side.
-        other: those of the other side.
-    """
+    """Return the relation of two sets of consecutive windows that do not overlap."""
     if period == 1:
         return Relation((), (False, False))
     slots = [Counter(w % period for w in range(a, b + 1)) for a, b in (one, other)]

@@ -52,10 +52,8 @@ def count_bits(rows: Rows, bits: int, view: NDArray[Any] | None, views: int) -> 
 
     Args:
         rows: shape (n, row_bytes(bits)), uint8.
-        bits: number of positions in use.
         view: shape (n,), each row's view (what its device reports on) in [0, views), or None if
             there is one view.
-        views: number of views.
 
     Returns:
         Shape (views, bits), int64. Cost: O(n · row bytes), and a sort of ``view`` if it is given.

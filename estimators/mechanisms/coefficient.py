@@ -42,50 +42,40 @@ class HadamardCoefficient(SupportOracle):
 
     @property
     def width(self) -> int:
-        """One counter, of the reports of -1; all other reports state +1."""
         return 1
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """One column, the sign."""
         return (Column("s", "int", 2),)
 
     @property
     def p(self) -> Fraction:
-        """Probability of the true sign."""
         return Fraction(self.weight, self.weight + OTHER)
 
     @property
     def q(self) -> Fraction:
-        """Probability of the other sign."""
         return Fraction(OTHER, self.weight + OTHER)
 
     def supports(self, counts: Counts, n: int) -> Counts:
-        """Return the number of reports of +1 and of -1."""
         return np.array([n - counts[0], counts[0]])
 
     @property
     def report_work(self) -> ReportWork:
-        """The cost of one coin."""
         return ReportWork.of(self.columns, coins_bytes(1))
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """Return the reported signs; column ``s`` is uint8."""
         return {"s": flip(np.asarray(values).astype(np.uint8), self.q, randomness)}
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Count the reports of -1 per view."""
         signs = reports["s"]
         if view is None:
             return np.array([[np.count_nonzero(signs)]], np.int64)
         return np.bincount(view[signs != 0], minlength=views)[:, None]
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Return the exact covariance, with the sampling of devices."""
         return one_cell_covariance(float(self.p - self.q), float(self.q), n, frequencies)
 
     def influence(self, weights: Floats, times: Floats) -> float:
-        """Return the exact maximum that one report adds to a weighted sum of estimates."""
         return one_cell_influence(weights, times, *self._rates)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
@@ -97,11 +87,9 @@ class HadamardCoefficient(SupportOracle):
         return minus
 
     def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
-        """Draw all tallies at once."""
         return self.draw_tally(histograms, generator)
 
     def channel(self) -> Channel:
-        """Return the transition matrix; output y is the reported input."""
         return ((self.p, self.q), (self.q, self.p))
 
 

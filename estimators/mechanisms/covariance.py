@@ -57,9 +57,6 @@ def one_cell_covariance(p_minus_q: float, q: float, n: int, frequencies: Floats)
     always add up to 1.
 
     Args:
-        p_minus_q: probability of naming the own cell minus that of naming one other cell.
-        q: probability of naming one given other cell.
-        n: reports, at least 1.
         frequencies: shape (cells,), non-negative, sum 1.
     """
     gap = p_minus_q * np.sqrt(n)
@@ -72,7 +69,6 @@ def independent_noise(noise: Floats, n: int, frequencies: Floats) -> Covariance:
 
     Args:
         noise: shape (cells,), variance of each cell's estimate given the data.
-        n: reports, at least 1.
         frequencies: shape (cells,), non-negative, sum 1.
     """
     return Covariance(noise + frequencies / n, _sampled(n, frequencies))
@@ -88,9 +84,6 @@ def one_set_covariance(
     the covariance ``P(both) - r r^T``; the entries are linear in 1, f and f f^T.
 
     Args:
-        rates: q, the probability of another given cell, and p - q.
-        pairs: as above.
-        n: reports, at least 1.
         frequencies: shape (cells,), sum 1.
     """
     q, gap = rates
@@ -146,7 +139,6 @@ def balanced_noise(noise: Floats, n: int, frequencies: Floats) -> Covariance:
 
     Args:
         noise: shape (cells,), variance of each cell's estimate given the data.
-        n: reports, at least 1.
         frequencies: shape (cells,), non-negative, sum 1.
     """
     cells = len(noise)

@@ -39,7 +39,6 @@ class GRR(SupportOracle):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """One column, the reported cell."""
         return (Column("v", "int", self.cells),)
 
     @property
@@ -49,38 +48,30 @@ class GRR(SupportOracle):
 
     @property
     def p(self) -> Fraction:
-        """Probability of the true cell."""
         return Fraction(self.weight, self._total)
 
     @property
     def q(self) -> Fraction:
-        """Probability of one other cell."""
         return Fraction(OTHER, self._total)
 
     @property
     def report_work(self) -> ReportWork:
-        """The cost of one draw."""
         return ReportWork.of(self.columns, RESPONSE_BYTES)
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """Return the reported cells; column ``v`` is int64."""
         return {"v": respond(np.asarray(values), self.cells, self.weight, randomness)}
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Count reports per view and cell."""
         return count_cells(reports["v"], self.cells, view, views)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Return the exact covariance, with the sampling of devices."""
         return one_cell_covariance(float(self.p - self.q), float(self.q), n, frequencies)
 
     def rarest(self, expected: Floats, _shape: Sequence[int], _axes: Sequence[int], /) -> float:
-        """Return the smallest probability of a reported cell of the table, or of all others."""
         rate = expected * float(self.p - self.q) + float(self.q) * (self.cells / len(expected))
         return max(float(np.minimum(rate, 1.0 - rate).min()), 0.0)
 
     def influence(self, weights: Floats, times: Floats) -> float:
-        """Return the exact maximum that one report adds to a weighted sum of estimates."""
         return one_cell_influence(weights, times, *self._rates)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
@@ -94,11 +85,9 @@ class GRR(SupportOracle):
         return drawn.astype(np.int64)
 
     def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
-        """Draw all tallies at once."""
         return self.draw_tally(histograms, generator)
 
     def channel(self) -> Channel:
-        """Return the transition matrix; output y is the reported cell."""
         require_enumerable(self.cells)
         p, q = self.p, self.q
         return tuple(

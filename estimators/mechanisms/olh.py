@@ -64,17 +64,14 @@ class OLH(SupportOracle):
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
-        """Return the mechanism with the number of buckets that minimises the variance."""
         return cls(epsilon, cells, (exp_weight(epsilon) + OTHER // 2) // OTHER + 1, SEED_BITS)
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Two columns, the seed and the reported bucket."""
         return (Column("s", "int", 1 << self.seed_bits), Column("y", "int", self.buckets))
 
     @property
     def p(self) -> Fraction:
-        """Probability that the bucket of the device's own cell is reported; exact for any hash."""
         return Fraction(self.weight, self.weight + (self.buckets - 1) * OTHER)
 
     @property
@@ -89,12 +86,10 @@ class OLH(SupportOracle):
 
     @property
     def report_work(self) -> ReportWork:
-        """The cost of a seed, the hash of the own cell, and a bucket."""
         draws = uniform_bytes(1 << self.seed_bits, 1) + RESPONSE_BYTES
         return ReportWork.of(self.columns, draws, hashes=1)
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """Return seeds and reported buckets; both columns are int64."""
         values = np.asarray(values)
         seeds = uniform_below(1 << self.seed_bits, len(values), randomness)
         own = np.empty(len(values), np.int64)
@@ -163,11 +158,9 @@ class OLH(SupportOracle):
         return draw_supports(histogram, self.p, self.q, generator)
 
     def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
-        """Draw all tallies at once."""
         return self.draw_tally(histograms, generator)
 
     def channel(self) -> Channel:
-        """Return the transition matrix; outputs have the number seed · g + y."""
         seeds = 1 << self.seed_bits
         require_enumerable(seeds * self.buckets)
         own = buckets(np.arange(seeds), np.arange(self.cells)[:, None], self.buckets)

@@ -35,21 +35,17 @@ class OUE(UnaryOracle):
 
     @property
     def p(self) -> Fraction:
-        """Probability of a 1 at the own cell."""
         return Fraction(1, 2)
 
     @property
     def q(self) -> Fraction:
-        """Probability of a 1 at another cell."""
         return Fraction(OTHER, self.weight + OTHER)
 
     @property
     def report_work(self) -> ReportWork:
-        """The cost of a coin per cell, and of a byte for the own cell."""
         return ReportWork.of(self.columns, coins_bytes(row_bytes(self.cells)) + 1)
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """Return rows of bits; column ``b`` has shape (n, ceil(L / 8))."""
         rows = random_rows(len(values), self.cells, self.q, randomness)
         fair = np.frombuffer(randomness.bytes(len(values)), np.uint8)
         replace_own(rows, np.asarray(values), fair)

@@ -43,25 +43,12 @@ def spec(mechanism: Mechanism) -> dict[str, Any]:
 
 
 def standard(name: str, epsilon: str, cells: int) -> Mechanism:
-    """Return the named mechanism with its recommended parameters, for planning.
-
-    Raises:
-        PlanError: an unknown name, or an epsilon or a number of cells out of range.
-    """
+    """Return the named mechanism with its recommended parameters, for planning."""
     return _kind(name).standard(epsilon, cells)
 
 
 def build(document: Mapping[str, Any], epsilon: str) -> Mechanism:
-    """Build the mechanism that :func:`spec` describes.
-
-    Args:
-        document: ``{"name": ..., "cells": ..., **parameters}``. All parameters are required, so
-            that a plan does not depend on the defaults of a later version.
-        epsilon: decimal string, the whole loss of one report.
-
-    Raises:
-        PlanError: an unknown mechanism or field, a missing field, or a value out of range.
-    """
+    """Build the mechanism that :func:`spec` describes."""
     if not isinstance(document, Mapping):
         raise PlanError(f"a mechanism is an object with name and cells, got {document!r}")
     parameters = dict(document)

@@ -52,22 +52,18 @@ class HadamardResponse(SupportOracle):
 
     @property
     def width(self) -> int:
-        """One counter per row and sign."""
         return 2 * self.rows
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Two columns, the row and the sign."""
         return (Column("r", "int", self.rows), Column("s", "int", 2))
 
     @property
     def p(self) -> Fraction:
-        """Probability of the own cell's sign."""
         return Fraction(self.weight, self.weight + OTHER)
 
     @property
     def q(self) -> Fraction:
-        """Probability that a report supports another cell, which is exactly 1/2."""
         return Fraction(1, 2)
 
     def supports(self, counts: Counts, n: int) -> Counts:
@@ -81,21 +77,17 @@ class HadamardResponse(SupportOracle):
 
     @property
     def report_work(self) -> ReportWork:
-        """The cost of a row and of a coin."""
         return ReportWork.of(self.columns, uniform_bytes(self.rows, 1) + coins_bytes(1))
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """Return rows and reported signs; column ``r`` is int64, ``s`` is uint8."""
         values = np.asarray(values).astype(np.int64)
         rows = uniform_below(self.rows, len(values), randomness)
         return {"r": rows, "s": flip(parity(rows & values), 1 - self.p, randomness)}
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Count reports per view and (row, sign)."""
         return count_signs(reports["r"], self.rows, reports["s"], view, views)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Return the exact covariance: over all rows, signs of different cells are uncorrelated."""
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
@@ -118,7 +110,6 @@ class HadamardResponse(SupportOracle):
         return draw_signs(truth, self.p, generator)
 
     def channel(self) -> Channel:
-        """Return the transition matrix; outputs have the number 2 · row + sign."""
         require_enumerable(2 * self.rows)
         p, q = self.p / self.rows, (1 - self.p) / self.rows
         return tuple(
@@ -144,10 +135,8 @@ def count_signs(
 
     Args:
         row: shape (n,), each report's row in [0, rows).
-        rows: number of rows.
         sign: shape (n,), 0 for +1 and 1 for -1.
         view: shape (n,), each report's view in [0, views), or None if there is one view.
-        views: number of views.
 
     Returns:
         Shape (views, 2 · rows), int64; the sign changes fastest.
@@ -165,8 +154,6 @@ def draw_signs(truth: Counts, p: Fraction, generator: np.random.Generator) -> Co
 
     Args:
         truth: shape (rows, 2), number of devices per row and true sign.
-        p: probability that a device reports its true sign.
-        generator: seeded by the caller.
 
     Returns:
         Shape (2 · rows,), int64.

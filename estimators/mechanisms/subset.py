@@ -92,18 +92,15 @@ class SubsetSelection(SupportOracle):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """One column, the set."""
         return (Column("b", "bits", self.cells),)
 
     @property
     def p(self) -> Fraction:
-        """Probability that the set contains the own cell."""
         own = self.size * self.weight
         return Fraction(own, own + (self.cells - self.size) * OTHER)
 
     @property
     def q(self) -> Fraction:
-        """Probability that the set contains another given cell."""
         return (self.size - self.p) / (self.cells - 1)
 
     @property
@@ -117,13 +114,11 @@ class SubsetSelection(SupportOracle):
 
     @property
     def report_work(self) -> ReportWork:
-        """The cost of a draw of the way, and of one draw for every cell of the set."""
         # A bound that is not a power of two needs the most bytes, so an odd one is assumed.
         draws = uniform_bytes(sum(self._surplus), 1) + uniform_bytes(self.cells | 1, self.size)
         return ReportWork.of(self.columns, draws)
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """Return the sets; column ``b`` has shape (n, ceil(L / 8))."""
         values = np.asarray(values).astype(np.int64)
         step = max(1, BLOCK_CELLS // self.cells)
         draw = self._draw_words if self.cells <= WORD_BITS else self._draw
@@ -189,7 +184,6 @@ class SubsetSelection(SupportOracle):
         return rows[:, : -(-self.cells // 8)]
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Count sets per view and cell."""
         return count_bits(reports["b"], self.cells, view, views)
 
     @cached_property
@@ -206,11 +200,9 @@ class SubsetSelection(SupportOracle):
         return float(own), float(both)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Return the exact covariance, from the probabilities that a set contains two cells."""
         return one_set_covariance(self._rates, self._pairs, n, np.asarray(frequencies))
 
     def influence(self, weights: Floats, times: Floats) -> float:
-        """Return the exact maximum, which a report of the w cells of largest weight adds."""
         other, gap = self._rates
         order = np.argsort(-weights)
         taken = np.diff(np.minimum(np.cumsum(times[order]), self.size), prepend=0.0)
@@ -232,7 +224,6 @@ class SubsetSelection(SupportOracle):
         return draw_many_sets(own, free, self.size, generator)
 
     def channel(self) -> Channel:
-        """Return the transition matrix; outputs are sets in order of their bits as integers."""
         require_enumerable(math.comb(self.cells, self.size))
         with_own = self.p / math.comb(self.cells - 1, self.size - 1)
         without_own = (1 - self.p) / math.comb(self.cells - 1, self.size)

@@ -11,13 +11,7 @@ from calmstream.estimators.mechanisms.base import Counts
 def _advance(
     group: Counts, probabilities: NDArray[np.float64], generator: np.random.Generator
 ) -> int:
-    """Draw which reports contain the current cell, and return how many do.
-
-    Args:
-        group: changed in place; entry r is the number of reports that still have to choose r cells.
-        probabilities: for each r, the probability that such a report contains the current cell.
-        generator: seeded by the caller.
-    """
+    """Draw which reports contain the current cell, and return how many do."""
     containing = generator.binomial(group, probabilities)
     group -= containing
     group[:-1] += containing[1:]
@@ -36,9 +30,6 @@ def draw_sets(own: Counts, free: int, size: int, generator: np.random.Generator)
 
     Args:
         own: shape (L,), for each cell the number of reports that certainly contain it as their own.
-        free: number of reports that contain ``size`` uniform cells.
-        size: number of cells of a set.
-        generator: seeded by the caller.
 
     Returns:
         Shape (L,), int64.
@@ -69,8 +60,6 @@ def draw_many_sets(own: Counts, free: Counts, size: int, generator: np.random.Ge
     Args:
         own: shape (draws, L), as for :func:`draw_sets`.
         free: shape (draws,).
-        size: number of cells of a set.
-        generator: seeded by the caller.
 
     Returns:
         Shape (draws, L), int64.
@@ -112,7 +101,6 @@ def _arrivals(groups: Counts, number: Counts, generator: np.random.Generator) ->
     Args:
         groups: shape (draws, kinds), number of reports of each kind.
         number: shape (draws,), at most their sum.
-        generator: seeded by the caller.
 
     Returns:
         The shape of ``groups``: multivariate hypergeometric, one binary choice after another.

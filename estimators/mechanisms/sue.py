@@ -46,21 +46,17 @@ class SUE(UnaryOracle):
 
     @property
     def p(self) -> Fraction:
-        """Probability of a 1 at the own cell."""
         return Fraction(self.half_weight, self.half_weight + OTHER)
 
     @property
     def q(self) -> Fraction:
-        """Probability of a 1 at another cell."""
         return Fraction(OTHER, self.half_weight + OTHER)
 
     @property
     def report_work(self) -> ReportWork:
-        """The cost of a coin per cell, and of one more for the own cell."""
         return ReportWork.of(self.columns, coins_bytes(row_bytes(self.cells)) + coins_bytes(1))
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """Return rows of bits; column ``b`` has shape (n, ceil(L / 8))."""
         n = len(values)
         rows = random_rows(n, self.cells, self.q, randomness)
         ones = np.unpackbits(coins(row_bytes(n), self.p, randomness), count=n)

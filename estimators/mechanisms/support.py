@@ -50,7 +50,6 @@ class SupportOracle(Mechanism):
 
     @cached_property
     def weight(self) -> int:
-        """Weight of the true input, floor(exp(epsilon) · 2^32); any other input has 2^32."""
         return exp_weight(self.epsilon)
 
     @property
@@ -65,11 +64,9 @@ class SupportOracle(Mechanism):
 
     @property
     def width(self) -> int:
-        """One support counter per cell."""
         return self.cells
 
     def supports(self, counts: Counts, n: int) -> Counts:  # noqa: ARG002 - overridden with it
-        """Return the number of reports that support each cell: shape (L,), here the counts."""
         return counts
 
     def estimate(self, counts: Counts, n: int) -> Floats:
@@ -99,7 +96,6 @@ class SupportOracle(Mechanism):
         return float(times @ best) / gap
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
-        """Return the exact variance of each cell's estimate given the data: shape (L,)."""
         f = np.full(self.cells, 1 / self.cells) if frequencies is None else frequencies
         p, q = self.p, self.q
         noise = float(q * (1 - q) / (p - q) ** 2)
@@ -108,7 +104,6 @@ class SupportOracle(Mechanism):
         return variance
 
     def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int], /) -> float:
-        """Return the smallest probability that a report supports a cell, or does not."""
         q, gap = self._rates
         rate = q + gap * spread_evenly(expected, shape, axes)
         return max(float(np.minimum(rate, 1.0 - rate).min()), 0.0)
@@ -120,18 +115,12 @@ def one_cell_influence(weights: Floats, times: Floats, q: float, gap: float) -> 
     Args:
         weights: shape (m,), the different weights of cells.
         times: shape (m,), number of cells that have each weight.
-        q: probability that a report supports another given cell.
-        gap: p - q.
     """
     return float(weights[times > 0].max() - q * (times @ weights)) / gap
 
 
 def require_integer(what: str, value: object, low: int, high: int) -> None:
-    """Check that a value is an integer from ``low`` to ``high``.
-
-    Raises:
-        PlanError: it is not; the message starts with ``what``.
-    """
+    """Check that a value is an integer from ``low`` to ``high``."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise PlanError(f"{what} must be an integer from {low} to {high}, got {value!r}")
 

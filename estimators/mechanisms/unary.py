@@ -33,15 +33,12 @@ class UnaryOracle(SupportOracle):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """One column, the bits of all cells."""
         return (Column("b", "bits", self.cells),)
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Count ones per view and cell."""
         return count_bits(reports["b"], self.cells, view, views)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Return the exact covariance; the bits are independent."""
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
@@ -49,11 +46,9 @@ class UnaryOracle(SupportOracle):
         return draw_supports(histogram, self.p, self.q, generator)
 
     def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
-        """Draw all tallies at once."""
         return self.draw_tally(histograms, generator)
 
     def channel(self) -> Channel:
-        """Return the transition matrix; output y is the integer whose bit b is that of cell b."""
         require_enumerable(1 << min(self.cells, 64))
         p, q, cells = self.p, self.q, self.cells
 
@@ -91,9 +86,6 @@ def draw_supports(
 
     Args:
         histogram: shape (..., L), number of devices that hold each cell.
-        p: probability that a report supports its own cell.
-        q: probability that a report supports another cell, independently of other cells.
-        generator: seeded by the caller.
     """
     own = generator.binomial(histogram, float(p))
     others = generator.binomial(histogram.sum(axis=-1, keepdims=True) - histogram, float(q))

@@ -33,12 +33,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def get(name: str) -> Method:
-    """Return the method of that name.
-
-    Raises:
-        PlanError: there is no local method of that name, the message lists the names; or its
-            package cannot be used.
-    """
+    """Return the method of that name."""
     if name == CENTRAL:
         raise PlanError(
             f"method {CENTRAL} is central: raw records go to a trusted aggregator, see `calmstream "

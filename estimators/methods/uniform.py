@@ -38,7 +38,6 @@ class Uniform:
     answers: ClassVar[Answers] = "tables"
 
     def design(self, request: Request) -> Design:
-        """Choose one group on the first attribute, because a plan needs one."""
         only_parameters(self.name, request.parameters)
         mechanism = spec(adaptive(request.epsilon, request.domain.cardinalities[0]))
         return Design(
@@ -49,7 +48,6 @@ class Uniform:
         )
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> UniformModel:
-        """Return the uniform model, whatever the tallies."""
         del tallies
         return UniformModel(plan.domain)
 

@@ -57,10 +57,7 @@ class AxisChannel:
     """Randomised response on some axes of a table together (the part of one block).
 
     Attributes:
-        axes: positions of the axes in the table.
-        cells: number of cells of these axes together.
         gap: p - q, above 0 and below 1.
-        q: probability of one other cell.
     """
 
     axes: tuple[int, ...]
@@ -101,10 +98,6 @@ def channels(mechanism: BlockResponse, attributes: Sequence[int]) -> tuple[AxisC
 def unmix(observed: Floats, factors: Sequence[AxisChannel]) -> Floats:
     """Return unbiased joint frequencies from observed ones.
 
-    Args:
-        observed: frequencies of randomised records, one axis per attribute, sum 1.
-        factors: one per block; together they contain every axis once.
-
     Returns:
         The same shape; sums to 1 up to rounding, may be negative.
     """
@@ -136,11 +129,6 @@ def noise(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Floats:
 
     A report y adds ``g(y, x) / n`` to cell x, where g is the entry of the inverse. Given the data,
     the variance is ``(E g^2 - f) / n`` with the true frequency f. Negative estimates become 0.
-
-    Args:
-        observed: frequencies of randomised records, one axis per attribute, sum 1.
-        factors: one per block.
-        n: number of reports, at least 1.
     """
     variance: Floats = _square_unmix(observed, factors) - unmix(observed, factors)
     return np.maximum(variance, 0.0) / n

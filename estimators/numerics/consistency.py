@@ -63,11 +63,8 @@ class ConsistencyStructure:
     """The part of a family of views that does not depend on data; built by `structure`.
 
     Attributes:
-        views: attribute sets, in the plan's order.
-        cardinalities: number of values of every attribute of the domain.
         offsets: shape (views + 1,): start of each table in the flat vector, and its total length.
         levels: one per size of the shared sets, ascending, without the empty set.
-        widths: for every number of cells of a table, the views with tables of that size.
     """
 
     views: tuple[Attributes, ...]
@@ -81,7 +78,6 @@ class ConsistencyStructure:
         return np.concatenate(tables) if tables else np.zeros(0)
 
     def table(self, flat: Floats, view: int) -> Floats:
-        """Return the table of one view: shape (cells,), a view of ``flat``."""
         return flat[self.offsets[view] : self.offsets[view + 1]]
 
     def shape(self, view: int) -> tuple[int, ...]:
@@ -102,7 +98,6 @@ def structure(
 
     Args:
         views: ascending positions of the attributes of each view.
-        cardinalities: number of values of every attribute of the domain.
 
     Cost: O(total cells · number of shared subsets of a view) time and memory.
     """
@@ -140,15 +135,7 @@ def _level(
     cardinalities: tuple[int, ...],
     offsets: Indices,
 ) -> _Level:
-    """Return the pairs of views and shared sets, for sets of one size.
-
-    Args:
-        sets: the shared sets.
-        holders: for each set the numbers of the views that contain it.
-        views: all views.
-        cardinalities: number of values of every attribute.
-        offsets: start of each table in the flat vector.
-    """
+    """Return the pairs of views and shared sets, for sets of one size."""
     cell, slot, pool, view, summed = [], [], [], [], []
     slots = pools = 0
     for attributes, numbers in zip(sets, holders, strict=True):
@@ -184,7 +171,6 @@ def harmonise(
     Shared marginals become the weighted average of the views' marginals.
 
     Args:
-        shared: index arrays of the views.
         flat: shape (total cells,), all tables.
         precision: shape (views,), positive: inverse variance of one cell of each view's table. The
             weight of a cell of a marginal is this, divided by the number of cells in the sum.
@@ -227,7 +213,6 @@ def reconcile(shared: ConsistencyStructure, flat: Floats, precision: Floats) -> 
     uniform tables, which are consistent, with the smallest weight that makes every cell at least 0.
 
     Args:
-        shared: index arrays of the views.
         flat: shape (total cells,), all tables.
         precision: shape (views,), as in `harmonise`.
 

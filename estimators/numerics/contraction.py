@@ -36,7 +36,6 @@ def contract_both(covariance: Floats, members: Sequence[Floats]) -> Floats:
 
     Args:
         covariance: shape (cells, cells), cells row-major over the labels.
-        members: as for :func:`contract`.
 
     Returns:
         Shape (groups, groups), groups row-major.

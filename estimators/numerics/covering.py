@@ -49,12 +49,6 @@ def covering(d: int, k: int, l: int, limit: int) -> tuple[Attributes, ...] | Non
     l-sets for that, a set starts as the first uncovered k-set and grows by the attribute that
     covers most. At the end, sets that the others make redundant are dropped.
 
-    Args:
-        d: number of attributes.
-        k: size of the sets to cover, 1 to l.
-        l: size of the sets to choose, k to d.
-        limit: maximum number of sets that the caller can use.
-
     Returns:
         The sets in lexicographic order, or None if the greedy design has more than ``limit`` sets
         or the search would exceed the limits of this module.
@@ -144,14 +138,6 @@ def balanced(d: int, l: int, m: int) -> tuple[Attributes, ...]:  # noqa: E741
     It is greedy: each step chooses a new set whose attributes have been used the fewest times in
     total; among equals, one whose pairs have been used the fewest times. CALM's noise error assumes
     m·l/d sets per attribute; here the numbers of sets per attribute differ by at most one.
-
-    Args:
-        d: number of attributes.
-        l: size of the sets, 1 to d.
-        m: number of sets, 1 to C(d, l).
-
-    Returns:
-        The sets in lexicographic order. If m·l >= d, every attribute is in some set.
 
     Cost: O(C(d, l) l²) per set, if all l-sets can be compared within ``MAX_INCIDENCES``. Otherwise
     a set grows by one attribute at a time in O(d l); then there can be fewer than m sets, because a

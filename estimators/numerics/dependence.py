@@ -55,9 +55,7 @@ def cramers_v_error(table: Floats, covariance: Floats, variance: Floats | None =
     independence it means nothing.
 
     Args:
-        table: as for :func:`cramers_v`.
         covariance: shape (r s, r s), covariance of the cells, row-major.
-        variance: as for :func:`cramers_v`; it is taken as known.
 
     Returns:
         At least 0; infinite where V is 0. Cost: O((r s)^2).
@@ -97,9 +95,6 @@ def cluster(
 
     Args:
         dependence: Cramér's V of each ascending pair of attributes; missing pairs count as 0.
-        cardinalities: number of values of all attributes.
-        threshold: minimum V of a pair whose clusters are merged.
-        max_cells: maximum number of cells of a cluster, the product of its cardinalities.
 
     Returns:
         Ascending attribute positions of each cluster, in order of their first attribute; every

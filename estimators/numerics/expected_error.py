@@ -30,16 +30,7 @@ def mean_error(
     max_size: int = MAX_SIZE,
     max_cells: int = MAX_MARGINAL_CELLS,
 ) -> dict[int, float]:
-    """Return the mean of ``error`` by marginal size, from 1 to k, over an even sample.
-
-    Args:
-        domain: attributes of a record.
-        k: maximum number of attributes of a marginal.
-        error: returns the expected sum of squared errors of one marginal.
-        sampled: maximum number of marginals of one size in the mean.
-        max_size: sizes above this are left out.
-        max_cells: marginals with more cells are left out, and sizes that have only such marginals.
-    """
+    """Return the mean of ``error`` by marginal size, from 1 to k, over an even sample."""
     expected = {}
     for size in range(1, min(k, max_size) + 1):
         chosen = even_sample(len(domain), size, sampled)

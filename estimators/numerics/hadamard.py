@@ -34,9 +34,6 @@ def transform(table: NDArray[Any]) -> NDArray[Any]:
 
     The sum is not scaled, so two transforms multiply a table by K.
 
-    Args:
-        table: integers or floats; its last axis has the length K, a power of two.
-
     Returns:
         An array of the same shape and type; integer results are exact. Cost O(K log K) per row.
     """

@@ -80,10 +80,6 @@ def expectation_maximisation(observed: Floats, factors: Sequence[AxisChannel]) -
     result is nearly the uniform table, however different the true one is. The paper's Table 3
     counts such failures.
 
-    Args:
-        observed: frequencies of randomised records, one axis per attribute, sum 1.
-        factors: one channel per axis.
-
     Cost: O(steps · axes · cells), at most 100,000 steps.
     """
     guess = np.full(observed.shape, 1.0 / observed.size)
@@ -107,11 +103,6 @@ def barrier(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Likelih
     log-likelihood can grow by at most ``n · cells · mu``, for any epsilon, n and table; so the
     method stops when this is below 0.01.
 
-    Args:
-        observed: frequencies of randomised records, one axis per attribute, sum 1.
-        factors: one channel per axis.
-        n: number of reports, at least 1.
-
     Cost: tens of steps of O(cells^3).
     """
     raw = unmix(observed, factors)
@@ -129,11 +120,6 @@ def discrepancy(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Lik
     likely table if there is none. The deviance is twice the log-likelihood that unrestricted
     frequencies would gain; for the true table it has the chi-square distribution with ``cells - 1``
     degrees of freedom.
-
-    Args:
-        observed: frequencies of randomised records, one axis per attribute, sum 1.
-        factors: one channel per axis.
-        n: number of reports, at least 1.
 
     Cost: as `barrier`.
     """
@@ -171,10 +157,6 @@ def _newton(table: Floats, seen: Floats, matrix: Floats, mu: float) -> tuple[Flo
         table: shape (cells,), positive, sum 1.
         seen: shape (cells,), observed frequencies.
         matrix: shape (cells, cells), the matrix P.
-        mu: weight of the barrier.
-
-    Returns:
-        The new table, and the gain that the quadratic approximation predicts for the step.
     """
     mixed = matrix @ table
     slope = matrix @ (seen / mixed) + mu / table

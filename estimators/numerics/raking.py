@@ -22,8 +22,6 @@ def rake(
         start: tables to start from, shape (batch, *shape), non-negative, of sum 1.
         targets: ascending axes of a table with the margins over them, of shape (batch or 1, *the
             shape of these axes).
-        rounds: maximum number of passes over all targets; a pass that moves no margin by more than
-            1e-6 is the last.
     """
     axes = start.ndim - 1
     aligned = []

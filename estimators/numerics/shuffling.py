@@ -40,11 +40,6 @@ _STEPS = 50
 def central_epsilon(epsilon: float, n: int, delta: float) -> float:
     """Return an epsilon, at most the local one, with which n shuffled reports are private.
 
-    Args:
-        epsilon: local loss of one report, above 0.
-        n: number of devices that report, at least 1.
-        delta: above 0.
-
     Cost: about a second for n = 10^7, less for fewer.
     """
     low, high = 0.0, epsilon

@@ -30,13 +30,7 @@ def elementary(values: Iterable[int], largest: int) -> list[int]:
 
 
 def even_sample(d: int, size: int, limit: int) -> Iterator[tuple[int, ...]]:
-    """Return at most ``limit`` subsets of d positions, evenly spaced in lexicographic order.
-
-    Args:
-        d: number of positions.
-        size: number of positions of every subset, at most d.
-        limit: maximum number of subsets, at least 1; if there are fewer, all are returned.
-    """
+    """Return at most ``limit`` subsets of d positions, evenly spaced in lexicographic order."""
     step = -(-comb(d, size) // limit)
     return islice(combinations(range(d), size), 0, None, step)
 

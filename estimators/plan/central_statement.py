@@ -31,14 +31,7 @@ _EVENT = "a device keeps its view: epsilon and delta of the windows in which it 
 
 @dataclass(frozen=True, slots=True)
 class CentralStatement:
-    """The statement of one final.
-
-    Attributes:
-        epsilon: rounded up to three digits.
-        delta: the probability that goes with it.
-        n: number of honest reports among which a device hides.
-        assumes: the conditions, one sentence each.
-    """
+    """The statement of one final."""
 
     epsilon: float
     delta: float
@@ -46,7 +39,6 @@ class CentralStatement:
     assumes: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the object of a manifest."""
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -60,11 +52,6 @@ def central_statement(plan: Plan, reports: int, smallest_view: int) -> CentralSt
 
     There is none if the plan publishes early sets, which show increments, or if the reports are too
     few to hide anybody. The caller makes none for counts that look forged.
-
-    Args:
-        plan: the plan.
-        reports: number of reports of the window.
-        smallest_view: number of reports on the view that has the fewest.
     """
     if plan.early:
         return None

@@ -63,10 +63,6 @@ def read_plan(raw: bytes) -> Plan:
 
     A device reads plans that others hand to it with
     `read_device_plan`.
-
-    Raises:
-        PlanError: not JSON, another version, or any field that is unknown, missing, of the wrong
-            type, out of range or in contradiction with another; one line, with the path.
     """
     if len(raw) > MAX_PLAN_BYTES:
         raise PlanError(f"plan: {len(raw):,} bytes; at most {MAX_PLAN_BYTES:,} are read")
@@ -74,11 +70,7 @@ def read_plan(raw: bytes) -> Plan:
 
 
 def parse(raw: bytes) -> object:
-    """Return the JSON document in ``raw``, whatever its form.
-
-    Raises:
-        PlanError: not JSON, or a field that occurs twice in one object.
-    """
+    """Return the JSON document in ``raw``, whatever its form."""
     try:
         document = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -90,16 +82,7 @@ def parse(raw: bytes) -> object:
 def plan_of(
     document: object, check: Callable[[tuple[Group, ...], str], None] | None = None
 ) -> Plan:
-    """Return the plan that a document states.
-
-    Args:
-        document: decoded JSON.
-        check: is called with groups and epsilon before anything is computed for the groups'
-            mechanisms; may refuse.
-
-    Raises:
-        PlanError: for the same reasons as :func:`read_plan`.
-    """
+    """Return the plan that a document states."""
     fields = _fields(document)
     try:
         domain = Domain.from_json(fields["domain"])
@@ -133,11 +116,7 @@ def plan_of(
 
 
 def _fields(document: object) -> dict[str, Any]:
-    """Return the fields of a document.
-
-    Raises:
-        PlanError: a central plan, another version, or wrong fields.
-    """
+    """Return the fields of a document."""
     if isinstance(document, dict) and "model" in document:
         raise PlanError(
             f"model: this is a {document['model']} plan, for raw records and a trusted aggregator; "
@@ -170,15 +149,7 @@ def _optional(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_groups(entries: object, where: str) -> tuple[Group, ...]:
-    """Read the groups of a plan document.
-
-    Args:
-        entries: decoded JSON.
-        where: path of the list, for messages.
-
-    Raises:
-        PlanError: for the same reasons as `read_plan`.
-    """
+    """Read the groups of a plan document."""
     if not isinstance(entries, list):
         raise PlanError(f"{where}: expected a list")
     return _each(entries, where, _group)

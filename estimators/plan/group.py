@@ -67,7 +67,6 @@ class Group:
 
     @property
     def share(self) -> int:
-        """Weight of the whole group."""
         return sum(self.shares)
 
     def build(self, epsilon: str) -> Mechanism:
@@ -87,7 +86,6 @@ class Group:
         return {}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object of a plan document."""
         views = [
             view.to_json() | {"share": share}
             for view, share in zip(self.views, self.shares, strict=True)

@@ -37,7 +37,6 @@ class PlanLimits:
     """Limits of a plan on batches.
 
     Attributes:
-        batch_reports: maximum number of reports of one batch.
         batches: maximum number of batches that are accepted per partition and window; each takes
             the memory of its id while the window is open.
     """
@@ -52,7 +51,6 @@ class PlanLimits:
                 raise PlanError(f"limits.{name}: expected 1 to {maximum}, got {value}")
 
     def to_json(self) -> dict[str, int]:
-        """Return the JSON object of a plan document."""
         return {"batch_reports": self.batch_reports, "batches": self.batches}
 
 
@@ -62,10 +60,6 @@ def standard_limits(largest: int, partitions: int) -> PlanLimits:
     A batch may have a hundredth of the reports that the largest group expects in a window, but at
     least 1024 and at most 65,535. A partition accepts eight batches for each expected report, but
     at least 16,384.
-
-    Args:
-        largest: number of reports that the largest group expects in a window.
-        partitions: number of partitions of a group's topic.
     """
     reports = max(MIN_BATCH_REPORTS, min(largest // BATCH_SHARE, MAX_BATCH_REPORTS))
     batches = BATCHES_HEADROOM * -(-largest // partitions)

@@ -26,9 +26,7 @@ class Loss:
     """The maximum loss of one device, as sums of epsilons.
 
     Attributes:
-        report: loss by one report.
         year: loss in any 365 days; a report counts at the end of its window.
-        plan: loss over the whole plan.
     """
 
     report: Decimal
@@ -41,7 +39,6 @@ class Loss:
         return loss(plan.epsilon, plan.guarantee, plan.window, plan.windows)
 
     def to_json(self) -> dict[str, str]:
-        """Return the JSON object; values are decimal strings."""
         return {"report": f"{self.report:f}", "year": f"{self.year:f}", "plan": f"{self.plan:f}"}
 
 
@@ -52,13 +49,7 @@ def loss(epsilon: str, guarantee: Guarantee, window: int, windows: int) -> Loss:
     at most ceil(T / p) of them.
 
     Args:
-        epsilon: loss of one report, decimal string.
-        guarantee: guarantee of the plan.
         window: length of a window in seconds.
-        windows: number of windows of the plan.
-
-    Raises:
-        PlanError: epsilon is not a number of a plan.
     """
     per_report = parse_epsilon(epsilon)
     if guarantee.kind == "once":

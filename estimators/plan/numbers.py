@@ -23,9 +23,6 @@ def exact_numbers(value: Any, where: str) -> Any:
 
     Fractions become decimal strings, because JSON libraries write them differently (1e16 or
     10000000000000000). Integers must be in the range that every reader represents exactly.
-
-    Raises:
-        PlanError: an integer is above 2^53 - 1 in absolute value, or a number is not finite.
     """
     try:
         return _exact(value)
@@ -34,12 +31,7 @@ def exact_numbers(value: Any, where: str) -> Any:
 
 
 class _InexactError(Exception):
-    """A number that languages write differently.
-
-    Attributes:
-        what: what was expected.
-        steps: path of the number, the last step first.
-    """
+    """A number that languages write differently."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)

@@ -71,16 +71,13 @@ class Earlier:
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """The mechanism of each group."""
         return tuple(build(group.mechanism, self.epsilon) for group in self.groups)
 
     @property
     def reports(self) -> int:
-        """Number of reports of all groups."""
         return sum(tally.reports for tally in self.tallies)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry of a plan's parameters."""
         return {
             "plan": self.plan,
             "epsilon": self.epsilon,
@@ -90,11 +87,7 @@ class Earlier:
 
 
 def read_earlier(parameters: Any, domain: Domain) -> tuple[Earlier, ...]:
-    """Read the parameter ``pilots`` of a plan over this domain; none where it is absent.
-
-    Raises:
-        PlanError: malformed, over another domain, or too large; one line with the path.
-    """
+    """Read the parameter ``pilots`` of a plan over this domain; none where it is absent."""
     entries = parameters.get("pilots", [])
     if not isinstance(entries, list):
         raise PlanError("parameter pilots: expected a list")
@@ -104,11 +97,7 @@ def read_earlier(parameters: Any, domain: Domain) -> tuple[Earlier, ...]:
 
 
 def check_size(earlier: Sequence[Earlier]) -> None:
-    """Check that they fit into a plan.
-
-    Raises:
-        PlanError: more than `MAX_COUNTERS`.
-    """
+    """Check that they fit into a plan."""
     counters = sum(tally.counts.size for one in earlier for tally in one.tallies)
     if counters > MAX_COUNTERS:
         raise PlanError(
@@ -172,11 +161,7 @@ def pool(
 def after(
     plan: Plan, tallies: Sequence[Tally], carried: tuple[Earlier, ...]
 ) -> tuple[Earlier, ...]:
-    """Return the pilots of a plan that follows this one: those it carried, and this plan.
-
-    Raises:
-        PlanError: no reports at all, too many counters, or counts that are no tables.
-    """
+    """Return the pilots of a plan that follows this one: those it carried, and this plan."""
     own = Earlier(plan.digest, plan.epsilon, plan.groups, tuple(tallies))
     if not own.reports:
         raise PlanError(f"plan {plan.name}: nothing is counted yet, so there is nothing to learn")

@@ -222,11 +222,7 @@ class Plan:
             object.__setattr__(self, "limits", standard_limits(largest, self.partitions))
 
     def _check_bounds(self) -> None:
-        """Check what a plan bounds, so that readers in every language agree about it.
-
-        Raises:
-            PlanError: a field is beyond its bound; the message has its path.
-        """
+        """Check what a plan bounds, so that readers in every language agree about it."""
         if self.version != PLAN_VERSION:
             raise PlanError(f"version: expected {PLAN_VERSION}, got {self.version}")
         if self.on_suspicion not in ON_SUSPICION:
@@ -271,17 +267,14 @@ class Plan:
 
     @cached_property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """The mechanism of every group."""
         return tuple(group.build(self.epsilon) for group in self.groups)
 
     @property
     def windows(self) -> int:
-        """Number of windows."""
         return (self.expires - self.start) // self.window
 
     @property
     def total_share(self) -> int:
-        """Sum of the shares of all views of all groups."""
         return sum(group.share for group in self.groups)
 
     @cached_property
@@ -321,7 +314,6 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical document, 64 hex digits."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def window_start(self, window: int) -> int:
@@ -337,7 +329,6 @@ class Plan:
         return (milliseconds - self.start * 1000) // (self.window * 1000)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document; optional fields are in it only if they differ from the default."""
         optional: dict[str, Any] = {"analysis": True} if self.analysis else {}
         if self.limits is not None:
             optional |= {"limits": self.limits.to_json(), "on_suspicion": self.on_suspicion}
@@ -374,5 +365,4 @@ class Plan:
         }
 
     def to_bytes(self) -> bytes:
-        """Return canonical bytes: sorted keys, no spaces."""
         return orjson.dumps(self.to_json(), option=orjson.OPT_SORT_KEYS)

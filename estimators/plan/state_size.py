@@ -29,15 +29,7 @@ _NAMES = 128
 def window_bytes(
     views: int, width: int, reports: int, largest_count: int, reasons: Collection[Reason]
 ) -> int:
-    """Return an upper bound of the bytes of one group's counts and rejections in JSON.
-
-    Args:
-        views: number of views of the group.
-        width: number of counters per view.
-        reports: maximum number of reports that are counted.
-        largest_count: maximum that one report adds to a counter.
-        reasons: reasons for which a record can be rejected under the plan.
-    """
+    """Return an upper bound of the bytes of one group's counts and rejections in JSON."""
     n = len(str(min(reports, _LARGEST))) + 1
     counter = len(str(min(reports * largest_count, _LARGEST))) + 1
     rejects = sum(len(reason.value) + _INTEGER + 4 for reason in reasons)
@@ -57,15 +49,6 @@ def record_bytes(
     """Return an upper bound of the bytes of a partition record of one group.
 
     It holds if no window receives more than :data:`HEADROOM` times the expected reports.
-
-    Args:
-        views: number of views of the group.
-        width: number of counters per view.
-        largest_count: maximum that one report adds to a counter.
-        users: number of reports expected per window.
-        windows: number of windows of the plan.
-        open_windows: maximum number of windows that are open at a time.
-        reasons: reasons for which a record can be rejected under the plan.
     """
     per_window = HEADROOM * users
     total = window_bytes(views, width, per_window * windows, largest_count, reasons)

@@ -74,10 +74,7 @@ class Form:
 
     Attributes:
         digest: first 16 bytes of the plan's digest.
-        group: index of the group.
         view: the column of the views; None if the group has one view.
-        columns: the mechanism's columns, in order.
-        report_bytes: number of bytes of one report in all columns together.
     """
 
     digest: bytes
@@ -116,12 +113,7 @@ def _row_bytes(column: Column) -> int:
 
 
 def encode_batch(plan: Plan, group: int, batch: Batch) -> bytes:
-    """Return the value of a batch. Cost O(bytes); no loop over reports.
-
-    Raises:
-        ValueError: the batch has no report or more than ``MAX_BATCH_REPORTS``, its period has more
-            than 32 bits, or an integer is outside its column's range.
-    """
+    """Return the value of a batch. Cost O(bytes); no loop over reports."""
     form = form_of(plan, group)
     if not 1 <= batch.n <= MAX_BATCH_REPORTS:
         raise ValueError(f"a batch has 1 to {MAX_BATCH_REPORTS} reports, not {batch.n}")
@@ -190,9 +182,7 @@ def read_heads(
     """Read the heads of batches of n reports each.
 
     Args:
-        form: the form of their group.
         rows: the values, shape (batches, ``HEAD_BYTES + n * form.report_bytes``).
-        n: number of reports that the length allows.
 
     Returns:
         Whether each head is that of a valid batch, and the periods, both of shape (batches,).
@@ -211,7 +201,6 @@ class Columns:
 
     Attributes:
         view: shape (reports,), int64, or None where the group has one view.
-        columns: the mechanism's columns, each with first axis reports.
     """
 
     view: NDArray[np.int64] | None
@@ -222,9 +211,7 @@ def split(form: Form, rows: NDArray[np.uint8], n: int) -> tuple[Columns, list[ND
     """Split batches of equal length into columns.
 
     Args:
-        form: the form of their group.
         rows: the values, shape (batches, ``HEAD_BYTES + n * form.report_bytes``).
-        n: number of reports of each batch, at least 1.
 
     Returns:
         The columns of all batches, and for each column, the view's first, which batches have a

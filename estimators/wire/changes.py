@@ -26,9 +26,6 @@ class Family:
     Attributes:
         against: ``previous`` (the window before) or ``before`` (all windows before).
         windows: first and last of them; None where there are none.
-        reports: number of reports of this window and of those.
-        tested: number of tables with a test.
-        changed: number of tables that are called changed.
         smallest: smallest adjusted p-value; 1 without a test.
         flags: ``paired``, ``suspicious``.
         reason: why there are no tests; empty where there are.
@@ -48,19 +45,12 @@ class Family:
     tables: tuple[dict[str, Any], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
 class ChangesRecord:
-    """The tests of one final window.
-
-    Attributes:
-        window: number of the window.
-        revision: that of the final.
-        families: against the previous window, and against all windows before.
-    """
+    """The tests of one final window."""
 
     window: int
     revision: Revision

@@ -41,9 +41,6 @@ class CountsHeader:
     """The first part of a record: what its counters belong to.
 
     Attributes:
-        window: number of the window.
-        group: number of the group in the plan.
-        revision: one input offset per partition of the group's reports topic.
         total: whether the running total is there.
         suspicious: whether the raw counts of all groups look forged.
     """
@@ -60,12 +57,7 @@ class GroupCounts:
     """The counters of one group in one final window.
 
     Attributes:
-        window: number of the window.
-        group: number of the group in the plan.
-        revision: see :class:`CountsHeader`.
-        tally: tally of the window.
         total: tally of all windows through this one; None if they were not all counted.
-        suspicious: see :class:`CountsHeader`.
     """
 
     window: int

@@ -54,17 +54,11 @@ class DeadLetter:
     records: int
 
     def headers(self) -> Headers:
-        """Return the fields as Kafka headers."""
         contents = {"v": VERSION, **asdict(self)}
         return tuple((name, str(content).encode()) for name, content in contents.items())
 
     @classmethod
     def from_headers(cls, headers: Headers, plan: Plan) -> DeadLetter:
-        """Read what :meth:`headers` wrote.
-
-        Raises:
-            ForeignRecord: headers that calmstream did not write for this plan.
-        """
         found = {name: value.decode("utf-8", "replace") for name, value in headers}
         if found.get("plan") != plan.digest:
             raise ForeignRecord("a dead letter of another plan")

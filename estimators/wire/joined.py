@@ -48,7 +48,6 @@ class Values:
     """The keys and values of n records as positions in a buffer.
 
     Attributes:
-        data: the buffer.
         key, value: start and end in ``data``, shape (n, 2), int64; (-1, -1) if there is none.
     """
 
@@ -91,7 +90,6 @@ class Joined:
         period: number of the window of each batch, shape (b,).
         n: number of reports of each batch, shape (b,).
         view: shape (sum of n,), view of each report, or None where the group has one view.
-        columns: the mechanism's columns, each with first axis sum of n.
     """
 
     record: Integers
@@ -128,8 +126,6 @@ class Decoded:
         period: number of the window of each batch, shape (n,), int64; 0 for other records.
         reports: number of reports of each batch, shape (n,), int64; 0 for other records.
         ticks: whether each record is a tick, shape (n,).
-        rejections: by the index of the record.
-        joined: all batches.
     """
 
     period: Integers

@@ -23,10 +23,8 @@ class Batch:
     """Reports of one group and one window, decoded and range-checked.
 
     Attributes:
-        period: the window's number, as the senders saw it.
         n: number of reports, 1 to 65,535.
         view: shape (n,), view of each report, or None where the group has one view.
-        columns: the mechanism's columns, each with first axis n.
     """
 
     period: int

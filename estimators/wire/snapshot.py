@@ -82,7 +82,6 @@ class MarginalRecord:
 
     @property
     def key(self) -> bytes:
-        """Key of the record."""
         return marginal_key(self.window, self.kind, self.attributes)
 
 
@@ -145,7 +144,6 @@ class Manifest:
 
     @property
     def key(self) -> bytes:
-        """Key of the record."""
         return manifest_key(self.window, self.kind)
 
     @property

@@ -28,12 +28,7 @@ _KEY = re.compile(rb"(\d{4,6})/(\d{1,6})(?:/(\d{1,9}))?")
 
 @dataclass(frozen=True, slots=True)
 class WindowCount:
-    """The counts of one input partition for one window, or for all windows up to one.
-
-    Attributes:
-        tally: the group's counters.
-        rejects: records rejected, by reason; reasons with none are absent.
-    """
+    """The counts of one input partition for one window, or for all windows up to one."""
 
     tally: Tally
     rejects: Mapping[Reason, int] = field(default_factory=dict)
@@ -45,13 +40,11 @@ class WindowCount:
         return WindowCount(self.tally + other.tally, rejects)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object; inverse of :meth:`from_json`."""
         rejects = {reason.value: count for reason, count in sorted(self.rejects.items())}
         return {**self.tally.to_json(), "rejects": rejects}
 
     @classmethod
     def from_json(cls, document: Any, views: int, width: int) -> WindowCount:
-        """Read what :meth:`to_json` wrote; ValueError otherwise."""
         tally = Tally.from_json(document, views, width)
         rejects = document.get("rejects")
         if not _are_rejects(rejects):
@@ -70,15 +63,9 @@ class PartitionState:
     """A partition record. Clocks are milliseconds since the epoch, 0 before the first record.
 
     Attributes:
-        topic_id: id of the input topic, which a new topic of the same name does not have.
-        next_offset: first input offset that is not counted yet.
-        clock: maximum of the append times before next_offset.
         closed_through: number of the last closed window, -1 if there is none.
         resume_from: offset of the first accepted batch of an open window, or next_offset if there
             is none.
-        resume_clock: clock just before the record at resume_from.
-        total: counts of all windows up to closed_through, and rejections after the last window.
-        open: counts of every open window that received anything.
     """
 
     topic_id: str
@@ -93,14 +80,7 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class ClosedWindow:
-    """A closed record.
-
-    Attributes:
-        window: number of the window.
-        closed_at: offset of the input record that closed it.
-        count: counts of this window.
-        total: counts of all windows up to this one.
-    """
+    """A closed record."""
 
     window: int
     closed_at: int

@@ -32,7 +32,6 @@ class Statistic:
 
     @property
     def share(self) -> bool:
-        """Whether the value is a share, 0 to 1."""
         return self.statistic.startswith("share:")
 
 
@@ -42,7 +41,6 @@ class TableStatistics:
 
     Attributes:
         labels: of the given attributes; empty without any.
-        statistics: in the order of the plan.
     """
 
     labels: tuple[str, ...]
@@ -54,11 +52,8 @@ class TableSummary:
     """Statistics that follow from one published table.
 
     Attributes:
-        attributes: what they are about; two for a rank correlation.
         unit: of the values; empty for labels, which count from 0, shares and correlations.
-        given: attributes within whose labels the statistics are.
         flags: ``binned``, ``blurred``, ``clamped``; see docs/numbers.md.
-        rows: one for each label of the given attribute; one without any.
     """
 
     attributes: tuple[str, ...]
@@ -68,7 +63,6 @@ class TableSummary:
     rows: tuple[TableStatistics, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-ready object; `read_summary` reads it."""
         return asdict(self)
 
 

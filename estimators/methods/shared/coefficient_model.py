@@ -46,9 +46,6 @@ class CoefficientFamily:
     """The views of a method, and the tables for which the reports of each may be used.
 
     Attributes:
-        method: registry name.
-        k: maximum number of attributes of a marginal that can be answered.
-        views: all views, in the plan's order.
         owners: for each view the only marginal for which its reports are used, and for its subsets;
             None if reports are used for all marginals.
     """
@@ -72,13 +69,6 @@ def weights(request: Request, touched: Sequence[int]) -> list[int]:
 
     They are equal (``even``), or proportional to the square root of the number of k-way marginals
     that contain the view (``coverage``).
-
-    Args:
-        request: the request, with the parameter.
-        touched: number of attributes on which each view depends.
-
-    Raises:
-        PlanError: the parameter has another value.
     """
     weighting = request.parameters.get("weighting", "even")
     if weighting == "even":
@@ -139,13 +129,7 @@ class CoefficientModel(LinearModel):
         tallies: Sequence[Tally],
         family: Callable[[Domain, int, Sequence[View]], CoefficientFamily],
     ) -> Self:
-        """Return the model of a plan's tallies.
-
-        Args:
-            plan: the plan.
-            tallies: one per group.
-            family: returns the tables for which views may be used, as `CoefficientMethod.family`.
-        """
+        """Return the model of a plan's tallies."""
         views = [view for group in plan.groups for view in group.views]
         roles = family(plan.domain, plan.k, views)
         mechanisms = [
@@ -175,7 +159,6 @@ class CoefficientModel(LinearModel):
         return Estimate(*self._recovery.table(attributes))
 
     def covariance(self, attributes: Attributes) -> Floats:
-        """Return the covariance of the cells of `unclipped`: shape (cells, cells)."""
         self._check(attributes, MAX_COVARIANCE_CELLS)
         require_at_most(self._family.k, attributes, self._domain, self._family.method)
         return self._recovery.covariance(attributes)

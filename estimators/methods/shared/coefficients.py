@@ -54,7 +54,6 @@ class ViewEvidence:
 
     Attributes:
         table: shape (m,), unbiased frequencies of the view's inputs; zeros without reports.
-        covariance: covariance of the table.
     """
 
     table: Floats
@@ -180,7 +179,6 @@ class Recovery:
         reports: shape (views,), number of reports per view.
         precision: shape (views,), inverse variance of a coefficient from one report. If several
             views determine a coefficient, the weight of each is this times its reports.
-        read: returns the estimate of a view by its number; called once for each view that is used.
     """
 
     def __init__(
@@ -198,7 +196,6 @@ class Recovery:
 
     @property
     def reports(self) -> int:
-        """Number of reports of all views."""
         return int(self._reports.sum())
 
     def evidence(self, view: int) -> ViewEvidence:
@@ -296,11 +293,9 @@ class Recovery:
         return scale * table, np.full(table.size, scale**2 * max(spread, 0.0)), reports
 
     def variance(self, attributes: Attributes) -> Floats:
-        """Return the variance of cells alone: shape (cells,)."""
         return self.table(attributes)[1]
 
     def covariance(self, attributes: Attributes) -> Floats:
-        """Return the covariance of the cells: shape (cells, cells)."""
         shares, unknown = self._shares(attributes)
         cells = self._structure.domain.size(attributes)
         total = np.zeros((cells, cells))

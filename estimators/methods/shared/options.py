@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
 
 def only_parameters(method: str, parameters: Mapping[str, Any], *known: str) -> None:
-    """Check that all parameters are ``known`` to the method.
-
-    Raises:
-        PlanError: a parameter is unknown; the message names it and the known ones.
-    """
+    """Check that all parameters are ``known`` to the method."""
     unknown = sorted(set(parameters) - set(known))
     if unknown:
         has = f"has {', '.join(known)}" if known else "has none"
@@ -27,11 +23,7 @@ def only_parameters(method: str, parameters: Mapping[str, Any], *known: str) -> 
 def number_parameter(
     parameters: Mapping[str, Any], name: str, default: float, low: float, high: float
 ) -> float:
-    """Read a number from low to high, or the string that a plan writes for it.
-
-    Raises:
-        PlanError: the parameter is not such a number.
-    """
+    """Read a number from low to high, or the string that a plan writes for it."""
     value = as_number(parameters.get(name, default))
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise PlanError(f"parameter {name} must be a number, got {value!r}")

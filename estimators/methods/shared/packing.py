@@ -37,17 +37,7 @@ class Assigned:
 
 
 def pack(assigned: Sequence[Assigned], max_groups: int, *, separate: bool) -> tuple[Group, ...]:
-    """Return groups of views with one mechanism each; views of a mechanism keep their order.
-
-    Args:
-        assigned: the views, at least one.
-        max_groups: maximum number of groups.
-        separate: True for one view per group, or as few as possible if there are too many views.
-            False for as few groups as possible, with up to 4096 views each.
-
-    Raises:
-        PlanError: there are more different mechanisms than groups.
-    """
+    """Return groups of views with one mechanism each; views of a mechanism keep their order."""
     kinds: dict[Mechanism, list[Assigned]] = {}
     for entry in assigned:
         kinds.setdefault(entry.mechanism, []).append(entry)
@@ -71,16 +61,7 @@ def pack(assigned: Sequence[Assigned], max_groups: int, *, separate: bool) -> tu
 
 
 def require_views(method: str, views: int, what: str) -> None:
-    """Check that the number of views is not too large, before any view is made.
-
-    Args:
-        method: registry name, for the message.
-        views: number of views.
-        what: what the views are, for the message.
-
-    Raises:
-        PlanError: there are too many; the message states their number.
-    """
+    """Check that the number of views is not too large, before any view is made."""
     if views > MAX_VIEWS:
         raise PlanError(
             f"method {method} would collect {views:,} {what}; at most {MAX_VIEWS:,} are possible: "

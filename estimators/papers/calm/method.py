@@ -90,7 +90,6 @@ class Calm:
         )
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> OverlappingTables:
-        """Estimate the table of every view, make the tables consistent, and return the model."""
         return OverlappingTables(plan.domain, observe(plan, tallies))
 
 

@@ -53,7 +53,6 @@ class Observation:
 
     Attributes:
         attributes: the attributes of the view, ascending.
-        mechanism: the mechanism that perturbed the reports.
         n: number of reports, at least 1.
         estimate: the table, shape (cells,): unbiased, may be negative.
     """
@@ -74,13 +73,7 @@ class Observation:
 
 
 def observe(plan: Plan, tallies: Sequence[Tally]) -> list[Observation]:
-    """Return one observation for each view of kind ``cell`` with enough precision.
-
-    Args:
-        plan: the plan of the tallies. Its views of other kinds (`view.View`) are left
-            out.
-        tallies: the tally of each group.
-    """
+    """Return one observation for each view of kind ``cell`` with enough precision."""
     found = []
     for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
         for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True):
@@ -95,13 +88,10 @@ class OverlappingTables:
     """A fitted model; see `Model`.
 
     Attributes:
-        shared: the views, and which of their cells belong together.
         raw: the estimates of all views, one after another: unbiased, may be negative; views may
             disagree on the attributes that they share.
         linear: the consistent estimates (`consistency.harmonise`): unbiased, may be negative.
         tables: the consistent, non-negative estimates, each with sum 1 (`consistency.reconcile`).
-        everyone: False, because a device reports on one view only.
-        processing: the steps from raw estimates to answers.
     """
 
     everyone: ClassVar[bool] = False
@@ -142,9 +132,6 @@ class OverlappingTables:
         interactions that no view holds, at the size of those that views hold. ``reports`` of the
         result is the number of reports of the covering views, or of all views that share an
         attribute. docs/reading-a-snapshot.md explains the flags.
-
-        Raises:
-            InvalidInput: the table has more than 2^22 cells.
         """
         cells = self._domain.size(attributes)
         if cells > MAX_QUERY_CELLS:
@@ -201,30 +188,17 @@ class OverlappingTables:
 
         It is unbiased, sums to 1 and may be negative. The standard errors of `marginal` are those
         of this table, so exact intervals have this table as their centre.
-
-        Raises:
-            InvalidInput: no view with reports covers the attributes.
         """
         return self._project(self.linear, self._covering(attributes), attributes)
 
     def covariance(self, attributes: Attributes) -> Floats:
-        """Return the covariance of the cells of `unclipped`: shape (cells, cells).
-
-        Raises:
-            InvalidInput: no view with reports covers the attributes, or the table has more than
-                2^12 cells.
-        """
         if (cells := self._domain.size(attributes)) > MAX_COVARIANCE_CELLS:
             raise InvalidInput(f"a covariance of {cells:,} cells; at most {MAX_COVARIANCE_CELLS:,}")
         self._covering(attributes)
         return self._pooled.covariance(attributes)
 
     def _covering(self, attributes: Attributes) -> list[int]:
-        """Return the numbers of the views with reports that cover the attributes.
-
-        Raises:
-            InvalidInput: there is none; the message names the attributes.
-        """
+        """Return the numbers of the views with reports that cover the attributes."""
         wanted = frozenset(attributes)
         views = [v for v, members in enumerate(self._members) if wanted <= members]
         if not views:

@@ -76,9 +76,6 @@ class Size:
     """The outcome of Algorithm 1.
 
     Attributes:
-        views: m sets of l attributes each.
-        noise: k·NE, the squared error by noise.
-        sampling: SE = m / n, the squared error by sampling.
         complete: whether every set of k attributes is in some view.
     """
 
@@ -89,12 +86,10 @@ class Size:
 
     @property
     def m(self) -> int:
-        """Number of views."""
         return len(self.views)
 
     @property
     def l(self) -> int:  # noqa: E743 - the paper's symbol
-        """Attributes per view."""
         return len(self.views[0])
 
 
@@ -103,13 +98,6 @@ def algorithm_1(n: int, cardinalities: Sequence[int], epsilon: float, k: int, th
 
     It differs from the paper in two points. A covering design of affordable size is also used if no
     smaller l is possible. And m is large enough for every attribute to be in some view.
-
-    Args:
-        n: number of users.
-        cardinalities: number of labels of all d attributes.
-        epsilon: whole loss of one report.
-        k: number of attributes of the marginals that matter, 1 to d.
-        theta: maximum acceptable squared error by noise, and by sampling.
     """
     d = len(cardinalities)
     l_u = largest_size(n, cardinalities, epsilon, k, theta)

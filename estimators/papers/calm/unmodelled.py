@@ -52,11 +52,6 @@ def variance(margins: Sequence[Floats], missing: Sequence[float], size: float) -
 
     The standardised interaction of a set S adds ``size product(m_i (1 - m_i), i in S)
     product(m_i^2, i not in S)`` for the margins m. Cost: O(cells · `MAX_ORDER`).
-
-    Args:
-        margins: tables of the single attributes.
-        missing: by order, from 0 to at most `MAX_ORDER`, the share of sets that no view holds.
-        size: mean square standardised interaction of pairs.
     """
     sums = [np.ones(1)] + [np.zeros(1)] * (len(missing) - 1)  # over sets of each order
     for margin in margins:

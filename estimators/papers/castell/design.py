@@ -41,7 +41,6 @@ class KeptTables:
 
     Attributes:
         sets: the attributes of each table, as ascending positions.
-        reason: one line that explains the choice to people.
     """
 
     sets: tuple[Attributes, ...]
@@ -61,9 +60,6 @@ def choose_tables(
     Counters are dense. Sparse ones would be of no use: as long as the domain is larger than the
     number of reports, nearly every randomised record is new, and they would grow like the list of
     reports.
-
-    Raises:
-        PlanError: ``tables`` is malformed, or more tables are needed than a plan can list.
     """
     if "tables" in parameters:
         return _requested(domain, attribute_sets("tables", parameters["tables"], domain), least)
@@ -108,11 +104,7 @@ def _requested(domain: Domain, sets: tuple[Attributes, ...], least: int) -> Kept
 
 
 def attribute_sets(what: str, value: object, domain: Domain) -> tuple[Attributes, ...]:
-    """Read lists of attribute names or positions as sorted tuples of positions.
-
-    Raises:
-        PlanError: the value is no such list, or names an unknown attribute.
-    """
+    """Read lists of attribute names or positions as sorted tuples of positions."""
     if not isinstance(value, list | tuple) or not all(
         isinstance(row, list | tuple) and row for row in value
     ):
@@ -126,11 +118,7 @@ def attribute_sets(what: str, value: object, domain: Domain) -> tuple[Attributes
 
 
 def record_view(domain: Domain) -> View:
-    """Return the view of a whole record as one number.
-
-    Raises:
-        PlanError: a record has 2^62 values or more.
-    """
+    """Return the view of a whole record as one number."""
     if domain.size() >= MAX_RECORD_CELLS:
         raise PlanError(
             f"a record has {domain.size():.3g} values; methods that randomise whole records take "
@@ -158,12 +146,6 @@ def expected_errors(mechanism: ProductGRR, request: Request, *, joint: bool) -> 
     """Return the expected sum of squared errors of a marginal, by its size up to k.
 
     It is the mean over an evenly spaced sample of the marginals of that size.
-
-    Args:
-        mechanism: the blocks and their noise.
-        request: the domain, k and the number of reports.
-        joint: True for the inverse of the joint channel, where the result is exact. False for
-            products of blocks, where it is the part that noise causes on uniform data.
     """
 
     def error(attributes: Attributes) -> float:

@@ -19,11 +19,7 @@ M = TypeVar("M", bound="Mechanism")
 
 
 def only_mechanism(plan: Plan, kind: type[M]) -> M:
-    """Return the mechanism of a plan whose method is defined for one kind of mechanism only.
-
-    Raises:
-        PlanError: the plan has several groups, or its mechanism is of another kind.
-    """
+    """Return the mechanism of a plan whose method is defined for one kind of mechanism only."""
     mechanism = plan.mechanisms[0]
     if not isinstance(mechanism, kind) or len(plan.groups) != 1:
         raise PlanError(f"method {plan.method} needs exactly one group, with mechanism {kind.name}")
@@ -31,11 +27,7 @@ def only_mechanism(plan: Plan, kind: type[M]) -> M:
 
 
 def fit_product(plan: Plan, tallies: Sequence[Tally], scheme: str) -> ProductModel:
-    """Return the model of a plan with one group of devices that report whole records.
-
-    Raises:
-        PlanError: the plan has several groups, or another mechanism than the product mechanism.
-    """
+    """Return the model of a plan with one group of devices that report whole records."""
     mechanism = only_mechanism(plan, ProductGRR)
     tally = tallies[0]
     return ProductModel(plan.domain, mechanism, tally.counts[0], int(tally.n[0]), scheme)

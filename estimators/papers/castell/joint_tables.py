@@ -67,7 +67,6 @@ class JointTables:
 
     @property
     def width(self) -> int:
-        """Number of cells of all tables."""
         return sum(self.sizes)
 
     @cached_property
@@ -87,7 +86,6 @@ class JointTables:
         Args:
             digits: for every counted attribute its codes, shape (n,).
             view: shape (n,), each report's view in [0, views), or None if there is one view.
-            views: number of views.
 
         Cost: O(n · axes of all tables).
         """
@@ -106,7 +104,6 @@ class JointTables:
         """Write the counters of all tables that are contained in ``axes``.
 
         Args:
-            cube: counts over all of ``axes``, one axis per attribute.
             axes: ascending positions of attributes.
             into: shape (width,), int64, changed in place; counters of other tables stay unchanged.
         """
@@ -133,9 +130,6 @@ class JointTables:
             counts: shape (width,).
             attributes: ascending positions.
 
-        Returns:
-            One axis per attribute.
-
         Raises:
             KeyError: no table contains all of the attributes.
         """
@@ -155,7 +149,6 @@ def digits_of(values: NDArray[Any], axes: Sequence[int]) -> list[NDArray[np.int6
 
     Args:
         values: shape (n,), numbers of records; the last attribute changes fastest.
-        axes: number of values of every attribute.
     """
     rest = np.asarray(values).astype(np.int64)
     digits = []
@@ -166,22 +159,14 @@ def digits_of(values: NDArray[Any], axes: Sequence[int]) -> list[NDArray[np.int6
 
 
 def integer_rows(what: str, rows: object) -> tuple[tuple[int, ...], ...]:
-    """Read a list of lists of non-negative integers from a document, as tuples.
-
-    Raises:
-        PlanError: ``rows`` is something else; the message starts with ``what``.
-    """
+    """Read a list of lists of non-negative integers from a document, as tuples."""
     if not isinstance(rows, list | tuple):
         raise PlanError(f"{what}: expected a list of lists of integers")
     return tuple(integer_row(what, row) for row in rows)
 
 
 def integer_row(what: str, row: object) -> tuple[int, ...]:
-    """Read a list of non-negative integers as a tuple.
-
-    Raises:
-        PlanError: ``row`` is something else; the message starts with ``what``.
-    """
+    """Read a list of non-negative integers as a tuple."""
     if (
         not isinstance(row, list | tuple)
         or not set(map(type, row)) <= {int}

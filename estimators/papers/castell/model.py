@@ -46,11 +46,7 @@ PROCESSING: Mapping[str, tuple[str, ...]] = {
 
 
 class ProductModel:
-    """A fitted model that answers marginals by one scheme (`base.Model`).
-
-    Attributes:
-        processing: the steps from raw counts to answers.
-    """
+    """A fitted model that answers marginals by one scheme (`base.Model`)."""
 
     def __init__(
         self, domain: Domain, mechanism: ProductGRR, counts: Counts, n: int, scheme: str
@@ -58,11 +54,7 @@ class ProductModel:
         """Keep the counters of one window or of the running total.
 
         Args:
-            domain: attributes of a record.
-            mechanism: perturbed and counted the reports.
             counts: shape (width of the mechanism,).
-            n: number of reports.
-            scheme: a key of `PROCESSING`.
         """
         self._domain = domain
         self._mechanism = mechanism
@@ -77,10 +69,6 @@ class ProductModel:
         The flag is ``covered`` if the channel of all blocks was inverted together, and ``maxent``
         if estimates of blocks were multiplied. ``noise`` is added if the noise is too large for
         the table to be of use. ``raw`` is always added, because no scheme normalises.
-
-        Raises:
-            InvalidInput: the plan keeps no table that this marginal can be read from, or it has
-                more than 2^22 cells.
         """
         cells = self._domain.size(attributes)
         if cells > MAX_QUERY_CELLS:

@@ -72,7 +72,6 @@ class ProductGRR(Mechanism):
             which the last attribute changes fastest.
         blocks: ascending positions of the attributes of each block; every attribute is in exactly
             one block.
-        tables: sets of attributes whose joint counts are kept.
     """
 
     name: ClassVar[str] = "product-grr"
@@ -101,22 +100,18 @@ class ProductGRR(Mechanism):
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
-        """Return the mechanism with one axis, one block and one table."""
         return cls(epsilon, cells, (cells,), ((0,),), ((0,),))
 
     @cached_property
     def layout(self) -> JointTables:
-        """Positions of the counters of each table."""
         return JointTables(self.axes, self.tables)
 
     @property
     def counts_joint(self) -> bool:
-        """Whether the joint of all attributes can be read from the counters."""
         return self.layout.holder(range(len(self.axes))) is not None
 
     @cached_property
     def block_cells(self) -> tuple[int, ...]:
-        """Number of cells of each block."""
         return tuple(prod(self.axes[i] for i in block) for block in self.blocks)
 
     @cached_property
@@ -132,24 +127,20 @@ class ProductGRR(Mechanism):
 
     @property
     def width(self) -> int:
-        """Number of cells of all tables."""
         return self.layout.width
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """One integer column per block."""
         return tuple(Column(f"x{b}", "int", size) for b, size in enumerate(self.block_cells))
 
     @property
     def report_work(self) -> ReportWork:
-        """The cost of one draw per block."""
         return ReportWork.of(self.columns, len(self.blocks) * RESPONSE_BYTES)
 
     def check(self) -> None:
         """Do nothing: the constructor has checked everything."""
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """Return the reported cell of every block; each column is int64."""
         digits = digits_of(values, self.axes)
         reports = {}
         for b, block in enumerate(self.blocks):
@@ -161,7 +152,6 @@ class ProductGRR(Mechanism):
         return reports
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Count the randomised records per view and cell of every table."""
         digits: dict[int, NDArray[Any]] = {}
         for b, block in enumerate(self.blocks):
             codes = digits_of(reports[f"x{b}"], [self.axes[i] for i in block])
@@ -175,18 +165,12 @@ class ProductGRR(Mechanism):
         return self.layout.read(counts, range(len(self.axes)))
 
     def estimate(self, counts: Counts, n: int) -> Floats:
-        """Return unbiased joint frequencies by the inverse of every block: shape (cells,).
-
-        Raises:
-            ValueError: the table of all attributes is not counted, only smaller ones.
-        """
         joint = self._joint(counts)
         if n == 0:
             return np.zeros(self.cells)
         return unmix(joint / n, channels(self, range(len(self.axes)))).reshape(-1)
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
-        """Return the exact variance of each joint cell given the data: shape (cells,)."""
         shape = self.axes
         f = np.full(shape, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
         return noise_given_truth(f.reshape(shape), channels(self, range(len(shape))), n).reshape(-1)
@@ -199,7 +183,6 @@ class ProductGRR(Mechanism):
         return balanced_noise(self.variance(n, frequencies), n, frequencies)
 
     def holds(self, axes: Sequence[int]) -> bool:
-        """Return whether a counted table has all of the attributes."""
         return self.layout.holder(axes) is not None
 
     def table(
@@ -209,7 +192,6 @@ class ProductGRR(Mechanism):
         shape: Sequence[int],  # noqa: ARG002
         axes: Sequence[int],
     ) -> Floats:
-        """Return the table over some attributes, by the inverse of every block's part."""
         observed = self.layout.read(counts, axes)
         if n == 0:
             return np.zeros(observed.size)
@@ -228,7 +210,6 @@ class ProductGRR(Mechanism):
         return covariance
 
     def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int], /) -> float:
-        """Return the smallest probability of a reported cell of the table, or of all others."""
         own = tuple(shape[i] for i in axes)
         rate = mix(expected.reshape(own), channels(self, axes))
         return max(float(np.minimum(rate, 1.0 - rate).min()), 0.0)
@@ -253,11 +234,7 @@ class ProductGRR(Mechanism):
         return max(prod(self.axes[i] for i in part) for part in self.parts)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw from the exact distribution in O(blocks · cells), part by part.
-
-        Raises:
-            ValueError: a record has more than 2^24 values.
-        """
+        """Draw from the exact distribution in O(blocks · cells), part by part."""
         if self.cells > MAX_DRAWN_CELLS:
             raise ValueError(
                 f"a tally can be drawn for at most {MAX_DRAWN_CELLS:,} cells, not {self.cells:,}"
@@ -273,10 +250,6 @@ class ProductGRR(Mechanism):
 
         Args:
             values: shape (n,), integers in [0, cells).
-            generator: seeded by the caller.
-
-        Raises:
-            ValueError: a part has more than 2^24 cells.
         """
         digits = digits_of(values, self.axes)
 
@@ -317,7 +290,6 @@ class ProductGRR(Mechanism):
         return counts
 
     def channel(self) -> Channel:
-        """Return the transition matrix; outputs are the blocks' cells, first block first."""
         require_enumerable(self.cells)
         inputs = digits_of(np.arange(self.cells), self.axes)
         chances = [self.probabilities(b) for b in range(len(self.blocks))]
@@ -359,9 +331,6 @@ def share_weight(epsilon: str, parts: int, of: int) -> int:
 
     For parts / of = power / divisor in lowest terms, it is the power of the rounded-down weight of
     ``epsilon / divisor``. Therefore the realised loss is at most epsilon · parts / of.
-
-    Raises:
-        PlanError: epsilon · parts / of is above 16.
     """
     common = gcd(parts, of)
     power, divisor = parts // common, of // common
@@ -375,11 +344,7 @@ def share_weight(epsilon: str, parts: int, of: int) -> int:
 
 
 def check_axes(name: str, cells: object, axes: Sequence[int]) -> None:
-    """Check that every axis has at least 2 values and that their product is ``cells``.
-
-    Raises:
-        PlanError: the check fails; the message starts with ``name``, the mechanism's name.
-    """
+    """Check that every axis has at least 2 values and that their product is ``cells``."""
     if not axes or min(axes) < 2:
         raise PlanError(f"{name}.axes: every attribute needs at least 2 values")
     require_integer(f"{name}.cells", cells, 2, MAX_RECORD_CELLS - 1)

@@ -81,7 +81,6 @@ class RRClusters:
         return {"clusters": [[domain.names[i] for i in c] for c in clusters if len(c) > 1]}
 
     def design(self, request: Request) -> Design:
-        """Choose one block and one table per cluster; other attributes are blocks of their own."""
         only_parameters(self.name, request.parameters, "clusters")
         clusters = _clusters(request)
         group, mechanism = product_group(request, clusters, clusters)
@@ -96,7 +95,6 @@ class RRClusters:
         return Design((group,), {}, reason, expected_errors(mechanism, request, joint=False))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
-        """Multiply the clusters' estimates."""
         return fit_product(plan, tallies, "independent")
 
 

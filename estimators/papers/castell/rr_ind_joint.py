@@ -65,7 +65,6 @@ class RRIndJoint:
     scheme: ClassVar[str] = "joint"
 
     def design(self, request: Request) -> Design:
-        """Choose one block per attribute, and the joint table or the k-way tables to be kept."""
         only_parameters(self.name, request.parameters, "tables")
         tables = choose_tables(request.domain, request.k, request.parameters)
         single = tuple((i,) for i in range(len(request.domain)))
@@ -75,7 +74,6 @@ class RRIndJoint:
         return Design((group,), {}, reason, expected_errors(mechanism, request, joint=True))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
-        """Return the model that estimates tables by the scheme of this class."""
         return fit_product(plan, tallies, self.scheme)
 
 

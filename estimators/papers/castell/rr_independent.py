@@ -35,7 +35,6 @@ class RRIndependent:
     answers: ClassVar[Answers] = "fitted"
 
     def design(self, request: Request) -> Design:
-        """Choose one block and one table per attribute."""
         only_parameters(self.name, request.parameters)
         single = tuple((i,) for i in range(len(request.domain)))
         group, mechanism = product_group(request, single, single)
@@ -47,5 +46,4 @@ class RRIndependent:
         return Design((group,), {}, reason, expected_errors(mechanism, request, joint=False))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
-        """Multiply the 1-way estimates."""
         return fit_product(plan, tallies, "independent")

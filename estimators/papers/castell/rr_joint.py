@@ -45,7 +45,6 @@ class RRJoint:
     answers: ClassVar[Answers] = "blocks"
 
     def design(self, request: Request) -> Design:
-        """Choose one block, and the joint table or the k-way tables to be kept."""
         only_parameters(self.name, request.parameters, "tables")
         tables = choose_tables(request.domain, request.k, request.parameters)
         everything = tuple(range(len(request.domain)))
@@ -54,5 +53,4 @@ class RRJoint:
         return Design((group,), {}, reason, expected_errors(mechanism, request, joint=True))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
-        """Invert one randomised response per marginal."""
         return fit_product(plan, tallies, "joint")

@@ -96,11 +96,6 @@ class Characters:
     answers: ClassVar[Answers] = "coefficients"
 
     def design(self, request: Request) -> Design:
-        """Choose one view per cyclic group of coefficients that depend on at most k attributes.
-
-        Raises:
-            PlanError: there are too many coefficients; the message states their number.
-        """
         only_parameters(self.name, request.parameters, "weighting")
         domain, k = request.domain, request.k
         modulus = lcm(*domain.cardinalities)
@@ -130,10 +125,8 @@ class Characters:
         return expected_errors(self, request, Design(groups, {}, reasons, {}))
 
     def family(self, domain: Domain, k: int, views: Sequence[View]) -> CoefficientFamily:
-        """Return the family in which a report serves every table that contains its coefficients."""
         del domain
         return CoefficientFamily(self.name, k, tuple(views))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
-        """Fit by the inverse transform."""
         return CoefficientModel.of(plan, tallies, self.family)

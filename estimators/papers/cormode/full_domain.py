@@ -55,15 +55,9 @@ class FullDomain:
     limit: ClassVar[int] = MAX_CELLS
 
     def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """Return the mechanism over all values of a record."""
         return standard(self.kind, epsilon, cells)
 
     def design(self, request: Request) -> Design:
-        """Choose one view of all attributes.
-
-        Raises:
-            PlanError: the domain is too large; the message states its size.
-        """
         only_parameters(self.name, request.parameters)
         domain = request.domain
         cells = domain.size()
@@ -85,7 +79,6 @@ class FullDomain:
         return Design(groups, {}, reason, expected)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> FullTable:
-        """Estimate every cell once."""
         tally, n = tallies[0], int(tallies[0].n[0])
         return FullTable(plan.domain, plan.mechanisms[0], tally.counts[0], n)
 
@@ -103,7 +96,6 @@ class FC(FullDomain):
     limit: ClassVar[int] = MAX_REPORT_CELLS
 
     def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """Return GRR or OUE, whichever has the smaller variance."""
         return adaptive(epsilon, cells)
 
 
@@ -174,10 +166,7 @@ class FullTable(LinearModel):
         """Estimate the whole table.
 
         Args:
-            domain: attributes of a record.
-            mechanism: counted the reports.
             counts: counts of n reports; None if only variances on uniform data are needed.
-            n: number of reports.
         """
         super().__init__(domain)
         self._mechanism = mechanism
@@ -192,7 +181,6 @@ class FullTable(LinearModel):
         self._likely = positive / positive.sum() if positive.sum() > 0.0 else even
 
     def estimate(self, attributes: Attributes) -> Estimate:
-        """Return the projection of the whole estimated table."""
         cells = self._domain.size(attributes)
         if self._n == 0:
             return Estimate(np.full(cells, 1.0 / cells), np.zeros(cells), 0)
@@ -200,7 +188,6 @@ class FullTable(LinearModel):
         return Estimate(table, self.variance(attributes), self._n)
 
     def variance(self, attributes: Attributes) -> Floats:
-        """Return the variance of every cell given the devices' records: shape (cells,)."""
         whole = self._mechanism.covariance(self._n, self._likely)
         diagonal = self._project(whole.diagonal, attributes)
         factors = self._fold(whole.factors, attributes)
@@ -210,7 +197,6 @@ class FullTable(LinearModel):
         return variance
 
     def covariance(self, attributes: Attributes) -> Floats:
-        """Return the covariance of cells given the devices' records: shape (cells, cells)."""
         self._check(attributes, MAX_COVARIANCE_CELLS)
         whole = self._mechanism.covariance(max(self._n, 1), self._likely)
         full = dense(

@@ -64,11 +64,7 @@ def restricted_count(domain: Domain, k: int) -> int:
 
 
 def design_restricted(method: str, request: Request, reason: str) -> Design:
-    """Return the design of InpHT, which ``characters`` uses for some domains too.
-
-    Raises:
-        PlanError: there are too many coefficients; the message states their number.
-    """
+    """Return the design of InpHT, which ``characters`` uses for some domains too."""
     domain, k = request.domain, request.k
     count = restricted_count(domain, k)
     require_views(method, count, f"coefficients that touch at most {k} attributes")
@@ -113,19 +109,16 @@ class InpHT:
     answers: ClassVar[Answers] = "coefficients"
 
     def design(self, request: Request) -> Design:
-        """Choose all coefficients that depend on at most k attributes."""
         only_parameters(self.name, request.parameters, "weighting")
         count = restricted_count(request.domain, request.k)
         reason = f"the {count:,} Hadamard coefficients that touch at most {request.k} attributes"
         return expected_errors(self, request, design_restricted(self.name, request, reason))
 
     def family(self, domain: Domain, k: int, views: Sequence[View]) -> CoefficientFamily:
-        """Return the family in which a report serves every table that contains its coefficient."""
         del domain
         return CoefficientFamily(self.name, k, tuple(views))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
-        """Fit by the inverse transform."""
         return CoefficientModel.of(plan, tallies, self.family)
 
 
@@ -147,7 +140,6 @@ class FT(InpHT):
     )
 
     def design(self, request: Request) -> Design:
-        """Choose all parities of up to m bits of the string."""
         only_parameters(self.name, request.parameters)
         widths = bits(request.domain)
         string = [(i, 1 << b) for i, width in enumerate(widths) for b in range(width)]
@@ -216,9 +208,6 @@ class MargHT(InpHT):
         """Return the family in which a report serves its own marginal only.
 
         The order of the views states the marginal of each.
-
-        Raises:
-            PlanError: the views are not those of this method's design.
         """
         pairs = [(m, v) for m in combinations(range(len(domain)), k) for v in owned(domain, m)]
         owners = [marginal for marginal, _ in pairs]

@@ -65,7 +65,6 @@ class InpEM:
     answers: ClassVar[Answers] = "fitted"
 
     def design(self, request: Request) -> Design:
-        """Choose one block per attribute, and the joint table or the k-way tables to be kept."""
         only_parameters(self.name, request.parameters, "stop", "tables")
         stop = request.parameters.get("stop", "discrepancy")
         if stop not in STOP:
@@ -83,7 +82,6 @@ class InpEM:
         return Design((group,), {"stop": stop}, reason, expected)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> LikelihoodModel:
-        """Keep the counts; a table is fitted when it is queried."""
         return LikelihoodModel(plan, only_mechanism(plan, ProductGRR), tallies[0])
 
 
@@ -103,12 +101,7 @@ class LikelihoodModel:
         self._stop = plan.parameters.get("stop", "discrepancy")
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """Fit a table; its standard errors are those of the unconstrained inverse.
-
-        Raises:
-            InvalidInput: the plan counts no table that contains the attributes, or the marginal
-                has more than 1,024 cells.
-        """
+        """Fit a table; its standard errors are those of the unconstrained inverse."""
         cells = self._domain.size(attributes)
         if cells > MAX_CELLS:
             raise InvalidInput(f"a table of {cells:,} cells; inp-em fits at most {MAX_CELLS:,}")

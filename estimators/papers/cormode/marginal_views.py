@@ -63,16 +63,9 @@ class MarginalViews:
     answers: ClassVar[Answers] = "tables"
 
     def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """Return the mechanism over the cells of one table."""
         return standard(self.kind, epsilon, cells)
 
     def design(self, request: Request) -> Design:
-        """Choose all k-way marginals; each is a group of its own if the plan has enough groups.
-
-        Raises:
-            PlanError: there are too many or too large tables; the message states their number and
-                size.
-        """
         only_parameters(self.name, request.parameters)
         domain, d, k = request.domain, len(request.domain), request.k
         views, total = comb(d, k), elementary(domain.cardinalities, k)[k]
@@ -101,7 +94,6 @@ class MarginalViews:
         return Design(groups, {}, reason, expected)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> MarginalTables:
-        """Keep the counters; a table is estimated when it is queried."""
         sets, mechanisms, counts, reports = [], [], [], []
         for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
             sets += [view.attributes for view in group.views]
@@ -123,7 +115,6 @@ class AM(MarginalViews):
     )
 
     def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """Return GRR or OUE, whichever has the smaller variance."""
         return adaptive(epsilon, cells)
 
 
@@ -169,13 +160,7 @@ class MarginalTables(LinearModel):
         """Keep the counters; the sequences have one entry per view.
 
         Args:
-            domain: attributes of a record.
-            method: registry name, for error messages.
-            k: number of attributes of each table.
-            sets: attributes of each table.
-            mechanisms: mechanism of each table.
             counts: counters of each table; None if only variances on uniform data are needed.
-            reports: number of reports on each table.
         """
         super().__init__(domain)
         self._method, self._k = method, k
@@ -218,7 +203,6 @@ class MarginalTables(LinearModel):
         return Estimate(table, np.maximum(variance, 0.0), reports)
 
     def covariance(self, attributes: Attributes) -> Floats:
-        """Return the covariance of the cells of the average."""
         cells = self._check(attributes, MAX_COVARIANCE_CELLS)
         total = np.zeros((cells, cells))
         for share, number in self._parts(attributes):

@@ -77,17 +77,14 @@ class HadamardSketch(Mechanism):
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
-        """Return the sketch with five hashes into 256 buckets, as in Cormode et al."""
         return cls(epsilon, cells, hashes=5, buckets=256, seed=0)
 
     @property
     def width(self) -> int:
-        """One counter per hash, row and sign."""
         return 2 * self.hashes * self.buckets
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Three columns: hash, row and sign."""
         return (
             Column("h", "int", self.hashes),
             Column("r", "int", self.buckets),
@@ -96,12 +93,10 @@ class HadamardSketch(Mechanism):
 
     @cached_property
     def weight(self) -> int:
-        """Weight of the true sign, floor(exp(epsilon) · 2^32); the other one has 2^32."""
         return exp_weight(self.epsilon)
 
     @property
     def p(self) -> Fraction:
-        """Probability of the true sign."""
         return Fraction(self.weight, self.weight + OTHER)
 
     @cached_property
@@ -117,12 +112,10 @@ class HadamardSketch(Mechanism):
 
     @property
     def report_work(self) -> ReportWork:
-        """The cost of a hash, a row and a coin; only the bucket of the own cell is computed."""
         draws = uniform_bytes(self.hashes, 1) + uniform_bytes(self.buckets, 1) + coins_bytes(1)
         return ReportWork.of(self.columns, draws, hashes=1)
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """Return hashes, rows and signs; columns ``h`` and ``r`` are int64, ``s`` is uint8."""
         n = len(values)
         hashes = uniform_below(self.hashes, n, randomness)
         rows = uniform_below(self.buckets, n, randomness)
@@ -130,7 +123,6 @@ class HadamardSketch(Mechanism):
         return {"h": hashes, "r": rows, "s": flip(signs, 1 - self.p, randomness)}
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Count reports per view and (hash, row, sign)."""
         row = reports["h"].astype(np.int64) * self.buckets + reports["r"]
         return count_signs(row, self.hashes * self.buckets, reports["s"], view, views)
 
@@ -212,7 +204,6 @@ class HadamardSketch(Mechanism):
         return draw_signs(truth.reshape(-1, 2), self.p, generator)
 
     def channel(self) -> Channel:
-        """Return the transition matrix; outputs have the number 2 · (hash · w + row) + sign."""
         require_enumerable(self.width)
         pairs = self.hashes * self.buckets
         p, q = self.p / pairs, (1 - self.p) / pairs

@@ -28,13 +28,7 @@ _EXACT = 1 << 24
 
 
 def add_products(ones: Sequence[Ones], tables: Sequence[Table]) -> Counts:
-    """Return the sums over reports of products of ones, table after table: shape (width,), int64.
-
-    Args:
-        ones: one array per axis. The n reports are the second axis, because products along
-            contiguous memory are fast.
-        tables: axes of every table.
-    """
+    """Return the sums over reports of products of ones, table by table: shape (width,), int64."""
     small = [table for table in tables if len(table) <= 2]
     rows = sum(len(ones[i]) for i in {axis for table in small for axis in table})
     # The matrix of all pairs is fast for each product, but has those of other pairs too.
@@ -78,10 +72,6 @@ def _by_last_axis(ones: Sequence[Ones], tables: Sequence[Table]) -> dict[Table, 
 
 def _products(first: Sequence[Ones], last: Ones) -> Counts:
     """Return the sum over reports of the outer products of the arrays' columns.
-
-    Args:
-        first: one array per axis except the last, at least one.
-        last: array of the last axis.
 
     Returns:
         Shape (product of the rows of ``first``, rows of ``last``), int64.

@@ -70,7 +70,6 @@ def ones_table(filters: NDArray[np.uint8], flipped: Fraction) -> OnesTable | Non
 
     Args:
         filters: shape (values, bits), 0 or 1.
-        flipped: probability that a bit is flipped.
     """
     used = filters[:, filters.any(axis=0)]
     classes, bits = np.unique(used, axis=1, return_counts=True)
@@ -95,8 +94,6 @@ def _probabilities(counts: Counts, bits: Counts, rates: Floats) -> Floats:
 
     Args:
         counts: shape (classes, states).
-        bits: number of bits of every class.
-        rates: probability that a bit of the class is 1.
     """
     total = np.ones(counts.shape[1])
     for count, m, rate in zip(counts, bits.tolist(), rates.tolist(), strict=True):
@@ -106,11 +103,7 @@ def _probabilities(counts: Counts, bits: Counts, rates: Floats) -> Floats:
 
 
 def blocks(histogram: Counts) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield the devices of a histogram in blocks of at most :data:`BLOCK`.
-
-    Yields:
-        Values that occur in the block, and how often each of them does.
-    """
+    """Yield the devices of a histogram in blocks of at most :data:`BLOCK`."""
     held: Counts = np.flatnonzero(histogram)
     ends = np.cumsum(histogram[held])
     for start in range(0, int(histogram.sum()), BLOCK):

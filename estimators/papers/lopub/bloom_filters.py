@@ -28,12 +28,7 @@ _ROWS = 1 << 8
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Properties of the filters of one axis that a mechanism needs.
-
-    Attributes:
-        distance: maximum number of bits in which two filters differ.
-        heaviest: maximum number of ones of a filter.
-    """
+    """Properties of the filters of one axis that a mechanism needs."""
 
     distance: int
     heaviest: int
@@ -63,9 +58,6 @@ def facts(axis: int, cardinality: int, bits: int, hashes: int) -> Facts:
     Cost: O(cardinality · (bits + hashes)), and at most :func:`comparisons`. Usually two of the
     filters with the most ones have no common one, and then there are far fewer comparisons. Memory:
     the packed filters, and a few MB.
-
-    Raises:
-        PlanError: two values have the same filter.
     """
     if sum(comb(bits, ones) for ones in range(1, hashes + 1)) < cardinality:
         raise _same_filter()
@@ -100,7 +92,6 @@ def _farthest(words: NDArray[np.uint64], ones: NDArray[np.int64]) -> int:
 
     Args:
         words: shape (rows, words of a row).
-        ones: number of ones of each row, in descending order.
     """
     best = 0
     for start in range(0, len(words) - 1, _ROWS):

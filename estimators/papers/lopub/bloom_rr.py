@@ -77,7 +77,6 @@ class BloomRR(Mechanism):
             which the last attribute changes fastest.
         bits: number of bits of a filter, 2 to 1024.
         hashes: number of hashes per value, 1 to 16.
-        tables: sets of attributes whose tables can be estimated, with all their subsets.
     """
 
     name: ClassVar[str] = "bloom-rr"
@@ -98,20 +97,13 @@ class BloomRR(Mechanism):
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
-        """Return the mechanism for one attribute, with the filters of LoPub's experiments."""
         return cls(epsilon, cells, (cells,), BITS, HASHES, ((0,),))
 
     def check(self) -> None:
-        """Compare the filters of every axis; the constructor leaves this out because of its cost.
-
-        Raises:
-            PlanError: two values have the same filter, or epsilon per bit is out of range.
-        """
         self.weight  # noqa: B018 - its value needs all filters
 
     @property
     def report_work(self) -> ReportWork:
-        """The cost of the filters of all values, for D, and of the filters of one record."""
         draws = len(self.axes) * coins_bytes(row_bytes(self.bits))
         compared = sum(comparisons(r, self.bits) for r in self.axes)
         hashed = self.hashes * (sum(self.axes) + len(self.axes))
@@ -119,7 +111,6 @@ class BloomRR(Mechanism):
 
     @cached_property
     def filters(self) -> tuple[NDArray[np.uint8], ...]:
-        """Filters of all values, one array per axis: shape (number of values, bits), 0 or 1."""
         return tuple(self._rows(i, np.arange(r)) for i, r in enumerate(self.axes))
 
     def _rows(self, axis: int, values: NDArray[Any]) -> NDArray[np.uint8]:
@@ -143,27 +134,22 @@ class BloomRR(Mechanism):
 
     @cached_property
     def weight(self) -> int:
-        """Weight of keeping a bit; that of flipping it is 2^32."""
         return exp_weight(self.epsilon, self.distance)
 
     @property
     def q(self) -> Fraction:
-        """Probability that a bit is flipped."""
         return Fraction(OTHER, OTHER + self.weight)
 
     @cached_property
     def layout(self) -> JointTables:
-        """Order of the counters; the first entry of each axis is the constant 1."""
         return JointTables(tuple(r + 1 for r in self.axes), self.tables)
 
     @property
     def counts_joint(self) -> bool:
-        """Whether the joint of all attributes can be read from the counters."""
         return self.layout.holder(range(len(self.axes))) is not None
 
     @property
     def width(self) -> int:
-        """Number of counters of all tables."""
         return self.layout.width
 
     @cached_property
@@ -173,11 +159,9 @@ class BloomRR(Mechanism):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """One filter per axis."""
         return tuple(Column(f"b{i}", "bits", self.bits) for i in range(len(self.axes)))
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """Return the flipped filters; each column has shape (n, ceil(bits / 8))."""
         reports = {}
         for i, code in enumerate(digits_of(values, self.axes)):
             flips = random_rows(len(code), self.bits, self.q, randomness)
@@ -193,7 +177,6 @@ class BloomRR(Mechanism):
         return packed
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Add up the products of ones per view: shape (views, width), int64."""
         ones = self.ones(reports)
         return np.stack(
             [
@@ -223,11 +206,7 @@ class BloomRR(Mechanism):
 
         Args:
             counts: shape (width,).
-            n: number of reports, at least 1.
             attributes: ascending positions.
-
-        Returns:
-            One axis per attribute.
 
         Raises:
             KeyError: no table contains the attributes.
@@ -258,9 +237,6 @@ class BloomRR(Mechanism):
         """Return the joint frequencies by least squares: shape (cells,).
 
         They are unbiased if the filters of every axis are linearly independent.
-
-        Raises:
-            ValueError: the table of all attributes is not counted, only smaller ones.
         """
         if n == 0:
             return np.zeros(self.cells)
@@ -270,7 +246,6 @@ class BloomRR(Mechanism):
         return self.table(counts, n, self.axes, attributes)
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
-        """Return the exact variance of the least-squares estimate given the data: (cells,)."""
         f = np.full(self.axes, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
         return self.noise(f.reshape(self.axes), tuple(range(len(self.axes))), n).reshape(-1)
 
@@ -282,9 +257,7 @@ class BloomRR(Mechanism):
         """Return the variance of the least-squares estimate of a table, given the data.
 
         Args:
-            frequencies: true or estimated frequencies, one axis per attribute.
             attributes: ascending positions.
-            n: number of reports, at least 1.
 
         Returns:
             The variance of every cell, in the shape of ``frequencies``.
@@ -299,7 +272,6 @@ class BloomRR(Mechanism):
         return variance
 
     def holds(self, axes: Sequence[int]) -> bool:
-        """Return whether a counted table has all of the attributes."""
         return self.layout.holder(axes) is not None
 
     def table(
@@ -309,7 +281,6 @@ class BloomRR(Mechanism):
         shape: Sequence[int],  # noqa: ARG002
         axes: Sequence[int],
     ) -> Floats:
-        """Return the least-squares table over some attributes."""
         attributes = tuple(axes)
         if n == 0:
             return np.zeros(prod(self.axes[i] for i in attributes))
@@ -359,7 +330,6 @@ class BloomRR(Mechanism):
         return float(self.q)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw the ones of every device's filters, because their products depend on each other."""
         drawn = np.zeros(self.width, np.int64)
         for values, times in blocks(np.asarray(histogram)):
             codes = [np.repeat(digit, times) for digit in digits_of(values, self.axes)]
@@ -384,7 +354,6 @@ class BloomRR(Mechanism):
         return tuple(ones_table(filters, self.q) for filters in self.filters)
 
     def channel(self) -> Channel:
-        """Return the transition matrix; outputs are bit patterns, first axis most significant."""
         require_enumerable(1 << min(self.bits * len(self.axes), 13))
         q = self.q
         filters = [[_as_integer(row) for row in rows] for rows in self.filters]
@@ -414,8 +383,6 @@ def _interleaved(
 
     Args:
         kept: over the axes that are not flipped, together, row-major.
-        noise: one per flipped axis.
-        flipped: for every axis whether it is.
         shape: number of values of every axis.
     """
     product_of = kept

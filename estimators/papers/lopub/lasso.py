@@ -46,12 +46,6 @@ def nonnegative_lasso(
 
     The iteration stops when no cell changes by 1e-8 in a step, or after `MAX_STEPS` steps.
 
-    Args:
-        scores: ``M^T y``, one axis per attribute.
-        grams: the matrix ``M_i^T M_i`` of every axis, positive semidefinite.
-        penalty: weight of the sum of the frequencies, at least 0.
-        allowed: mask of the cells that may be positive; all cells by default.
-
     Returns:
         Non-negative frequencies, in the shape of ``scores``. Cost: O(steps · cells · sum of axis
         lengths).
@@ -88,8 +82,6 @@ def expectation_maximisation(
         likelihoods: for every attribute the likelihood of each report given each value, up to a
             factor per report: shape (n, r_i), positive.
         start: distribution to start from, shape (r_1, …, r_w); cells at 0 stay at 0.
-        rounds: maximum number of rounds.
-        tolerance: the iteration stops when no cell changes by this much in a round.
 
     Returns:
         A distribution in the shape of ``start``. Cost: O(rounds · n · cells).

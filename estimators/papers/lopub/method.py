@@ -62,7 +62,6 @@ class LoPub:
     answers: ClassVar[Answers] = "fitted"
 
     def design(self, request: Request) -> Design:
-        """Choose one group, a filter per attribute, and the joint or the k-way tables to keep."""
         options = request.parameters
         only_parameters(self.name, options, "bits", "hashes", "penalty", "tables")
         bits = int(number_parameter(options, "bits", BITS, 2, 1024))
@@ -84,11 +83,6 @@ class LoPub:
         return Design((group,), {"penalty": penalty}, reason, expected)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> LoPubModel:
-        """Return the Lasso's model.
-
-        Raises:
-            PlanError: the plan has several groups, or another mechanism than Bloom filters.
-        """
         mechanism = only_mechanism(plan, BloomRR)
         penalty = float(plan.parameters.get("penalty", PENALTY))
         return LoPubModel(mechanism, tallies[0].counts[0], int(tallies[0].n[0]), penalty)
@@ -110,11 +104,7 @@ def _expected(mechanism: BloomRR, domain: Domain, request: Request) -> dict[int,
 
 
 class LoPubModel:
-    """A model that estimates marginals by the Lasso (`Model`).
-
-    Attributes:
-        processing: the steps from raw counts to answers.
-    """
+    """A model that estimates marginals by the Lasso (`Model`)."""
 
     processing: tuple[str, ...] = (
         "non-negative Lasso",
@@ -126,10 +116,7 @@ class LoPubModel:
         """Keep the counters of one window or of the running total.
 
         Args:
-            mechanism: perturbed and counted the reports.
             counts: shape (width of the mechanism,).
-            n: number of reports.
-            penalty: of the Lasso, in standard deviations of the noise of a score.
         """
         self._mechanism = mechanism
         self._counts = counts
@@ -142,9 +129,6 @@ class LoPubModel:
         The Lasso selects the values that occur (candidates); non-negative least squares on them
         gives the frequencies. Standard errors are those of unpenalised least squares. They are
         upper bounds for cells that the Lasso sets to 0.
-
-        Raises:
-            InvalidInput: no table of the plan contains the attributes, or there are too many cells.
         """
         mechanism, n = self._mechanism, self._n
         shape = tuple(mechanism.axes[i] for i in attributes)
@@ -240,8 +224,6 @@ def refine(mechanism: BloomRR, reports: Reports, attributes: Attributes, start: 
     that have the reports; a stream keeps only counters.
 
     Args:
-        mechanism: perturbed the reports.
-        reports: all reports of one view.
         attributes: ascending positions.
         start: the Lasso's table, shape (cells,).
     """
