@@ -10,20 +10,15 @@ digits in the same order: `docs/wire-formats.md` states it.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.randomness import WEIGHT_BITS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import WEIGHT_BITS, Randomness
 
 Bits = NDArray[np.uint8]
 

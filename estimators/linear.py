@@ -7,20 +7,17 @@ the distribution nearest to the raw table; its standard errors are those of the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
+from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Marginal, is_noise, uniform
 from calmstream.estimators.numerics.simplex import project
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.domain import Attributes, Domain
 
 Floats = NDArray[np.float64]
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Required, TypedDict, Unpack
+from typing import Required, TypedDict, Unpack
 
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators import methods
-from calmstream.estimators.methods.base import Follows
+from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.methods.base import Design, Follows, Method, Model
 from calmstream.estimators.plan import MAX_GROUPS, Guarantee, Plan
+from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import parse_epsilon
 from calmstream.estimators.tally import Tally
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.domain import Attributes, Domain
-    from calmstream.estimators.methods.base import Design, Method, Model
-    from calmstream.estimators.plan.request import Request
 
 MAX_USERS = 10**12
 """Maximum number of expected reports per window; a larger number is certainly a mistake."""

@@ -18,12 +18,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators import methods
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.methods.shared.coefficient_model import CoefficientMethod, precision
 from calmstream.estimators.methods.shared.coefficients import Recovery, Structure, ViewEvidence
 from calmstream.estimators.methods.shared.pooled_variance import (
@@ -32,12 +34,8 @@ from calmstream.estimators.methods.shared.pooled_variance import (
     subsets,
 )
 from calmstream.estimators.numerics.block_inverse import BlockResponse, channels
-
-if TYPE_CHECKING:
-    from calmstream.estimators.domain import Attributes
-    from calmstream.estimators.mechanisms.base import Mechanism
-    from calmstream.estimators.plan import Plan
-    from calmstream.estimators.view import View
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.view import View
 
 Floats = NDArray[np.float64]
 

@@ -22,22 +22,19 @@ cannot be distinguished from that population. The formulas are in docs/methods/p
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.analysis.distribution import tail
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.numerics import consistency
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.domain import Attributes
-    from calmstream.estimators.mechanisms.base import Mechanism
-    from calmstream.estimators.plan import Plan
-    from calmstream.estimators.tally import Tally
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
 
 Floats = NDArray[np.float64]
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.analysis.association import mutual_information
-from calmstream.estimators.analysis.chi_square import independence
+from calmstream.estimators.analysis.chi_square import Independence, independence
 from calmstream.estimators.analysis.tree import chow_liu
-from calmstream.estimators.methods.base import LinearAnswers
+from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.marginal import Floats
+from calmstream.estimators.methods.base import LinearAnswers, Model
 from calmstream.estimators.numerics.dependence import cramers_v
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.analysis.chi_square import Independence
-    from calmstream.estimators.domain import Attributes, Domain
-    from calmstream.estimators.marginal import Floats
-    from calmstream.estimators.methods.base import Model
 
 
 def analyse(

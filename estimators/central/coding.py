@@ -11,15 +11,12 @@ import struct
 from array import array
 from collections.abc import Callable, Sequence
 from math import ceil, isqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.tuples import Records
 from calmstream.estimators.central.wire import MAX_VALUE_BYTES
-
-if TYPE_CHECKING:
-    from calmstream.estimators.central.plan import CentralPlan
 
 _PLACE = struct.Struct(">QHQH")
 _SEPARATOR = b"\xff"

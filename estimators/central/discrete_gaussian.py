@@ -11,16 +11,12 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import chain, repeat
 from math import ceil, isqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.randomness import uniform_below
-
-if TYPE_CHECKING:
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import Randomness, uniform_below
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

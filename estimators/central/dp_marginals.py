@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.central.accounting import Allocation
 from calmstream.estimators.central.candidates import MAX_CANDIDATES, Universe, grow
 from calmstream.estimators.central.discrete_gaussian import (
     MAX_VARIANCE,
@@ -36,10 +36,7 @@ from calmstream.estimators.central.tuples import (
     size,
 )
 from calmstream.estimators.numerics.subsets import elementary
-
-if TYPE_CHECKING:
-    from calmstream.estimators.central.accounting import Allocation
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import Randomness
 
 _NOISE_BLOCK = 1 << 16
 """Number of counts that get noise at once, so that `alive` is called often enough."""

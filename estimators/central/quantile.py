@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.central.discrete_gaussian import bernoulli_exp_parts
-from calmstream.estimators.randomness import uniform_below
-
-if TYPE_CHECKING:
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import Randomness, uniform_below
 
 Integers = NDArray[np.int64]
 

@@ -10,17 +10,15 @@ how many records there were: that number is private.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import orjson
 
+from calmstream.estimators.central.dp_marginals import Level, Release
+from calmstream.estimators.central.ledger import Ledger
+from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.wire import VERSION
-
-if TYPE_CHECKING:
-    from calmstream.estimators.central.dp_marginals import Level, Release
-    from calmstream.estimators.central.ledger import Ledger
-    from calmstream.estimators.central.plan import CentralPlan
 
 NONCE_BYTES = 16
 MAX_LEVEL_BYTES = 7 << 20

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import Randomness
 
 Integers = NDArray[np.int64]
 Columns = tuple[int, ...]

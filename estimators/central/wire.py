@@ -18,14 +18,12 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import orjson
 
 from calmstream.common.errors import InvalidInput, Reason, Rejection
-
-if TYPE_CHECKING:
-    from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.central.plan import CentralPlan
 
 VERSION = "central-1.0"
 BATCH_ID_BYTES = 16

@@ -20,17 +20,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.mechanisms.covariance import Covariance as Covariance  # noqa: PLC0414
 from calmstream.estimators.mechanisms.covariance import spread_evenly, sum_out
-from calmstream.estimators.randomness import SeededRandomness
-
-if TYPE_CHECKING:
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import Randomness, SeededRandomness
 
 Reports = Mapping[str, NDArray[Any]]
 Counts = NDArray[np.int64]

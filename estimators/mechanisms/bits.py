@@ -6,17 +6,14 @@ bit b % 8 of its byte b // 8.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.draws import coins
-
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import Randomness
 
 Rows = NDArray[np.uint8]
 Counts = NDArray[np.int64]

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calmstream.estimators.draws import coins, coins_bytes
-from calmstream.estimators.mechanisms.base import Column, ReportWork
+from calmstream.estimators.mechanisms.base import (
+    Channel,
+    Column,
+    Counts,
+    Covariance,
+    Floats,
+    Reports,
+    ReportWork,
+)
 from calmstream.estimators.mechanisms.bits import row_bytes
 from calmstream.estimators.mechanisms.covariance import one_cell_covariance
 from calmstream.estimators.mechanisms.support import OTHER, SupportOracle, one_cell_influence
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import Randomness
 
 
 @dataclass(frozen=True)

@@ -9,23 +9,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calmstream.estimators.draws import RESPONSE_BYTES, respond
-from calmstream.estimators.mechanisms.base import Column, ReportWork, require_enumerable
+from calmstream.estimators.mechanisms.base import (
+    Channel,
+    Column,
+    Counts,
+    Covariance,
+    Floats,
+    Reports,
+    ReportWork,
+    require_enumerable,
+)
 from calmstream.estimators.mechanisms.covariance import independent_noise
 from calmstream.estimators.mechanisms.hashing import bucket_bounds, buckets, keys, mix
 from calmstream.estimators.mechanisms.support import OTHER, SupportOracle, require_integer
 from calmstream.estimators.mechanisms.unary import draw_supports
-from calmstream.estimators.randomness import exp_weight, uniform_below, uniform_bytes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import Randomness, exp_weight, uniform_below, uniform_bytes
 
 SEED_BITS = 32
 """Maximum number of bits of a seed: the hash uses 32-bit arithmetic."""

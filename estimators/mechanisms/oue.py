@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calmstream.estimators.draws import coins_bytes
 from calmstream.estimators.mechanisms.base import ReportWork
 from calmstream.estimators.mechanisms.bits import random_rows, row_bytes
 from calmstream.estimators.mechanisms.support import OTHER
 from calmstream.estimators.mechanisms.unary import UnaryOracle, replace_own
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import Randomness
 
 
 @dataclass(frozen=True)

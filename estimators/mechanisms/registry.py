@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators import plugins
-
-if TYPE_CHECKING:
-    from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.mechanisms.base import Mechanism
 
 GROUP = "calmstream.mechanisms"
 """The group of entry points in which other packages state mechanisms."""

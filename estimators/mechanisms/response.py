@@ -10,23 +10,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calmstream.estimators.draws import coins_bytes
-from calmstream.estimators.mechanisms.base import Column, ReportWork, require_enumerable
+from calmstream.estimators.mechanisms.base import (
+    Channel,
+    Column,
+    Counts,
+    Covariance,
+    Floats,
+    Reports,
+    ReportWork,
+    require_enumerable,
+)
 from calmstream.estimators.mechanisms.coefficient import flip
 from calmstream.estimators.mechanisms.covariance import independent_noise
 from calmstream.estimators.mechanisms.support import OTHER, SupportOracle
 from calmstream.estimators.numerics.hadamard import parity, power_of_two, transform
-from calmstream.estimators.randomness import uniform_below, uniform_bytes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import Randomness, uniform_below, uniform_bytes
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calmstream.estimators.mechanisms.base import (
+    Channel,
     Column,
+    Counts,
+    Covariance,
+    Floats,
+    Reports,
     ReportWork,
     draw_by_report,
     require_enumerable,
@@ -26,13 +32,7 @@ from calmstream.estimators.mechanisms.support import (
     require_integer,
     table_error,
 )
-from calmstream.estimators.randomness import exp_weight, uniform_below, uniform_bytes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import Randomness, exp_weight, uniform_below, uniform_bytes
 
 MAX_SUBSET_CELLS = 1 << 14
 """Maximum number of cells. With more, a report of L bits costs more than the smaller variance is

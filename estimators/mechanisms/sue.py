@@ -9,21 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calmstream.estimators.draws import coins, coins_bytes
 from calmstream.estimators.mechanisms.base import ReportWork
 from calmstream.estimators.mechanisms.bits import random_rows, row_bytes
 from calmstream.estimators.mechanisms.support import OTHER
 from calmstream.estimators.mechanisms.unary import UnaryOracle, replace_own
-from calmstream.estimators.randomness import exp_weight
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import Randomness, exp_weight
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,18 @@ is and which cells it supports.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.mechanisms.base import Counts, Floats, Mechanism
 from calmstream.estimators.mechanisms.covariance import spread_evenly
 from calmstream.estimators.randomness import WEIGHT_BITS, exp_weight
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from fractions import Fraction
-
-    from calmstream.estimators.mechanisms.base import Counts, Floats
 
 MAX_CELLS = 1 << 24
 """Maximum number of inputs: more than any table that can be published, and few enough that sums of

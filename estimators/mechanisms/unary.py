@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from calmstream.estimators.mechanisms.base import Column, require_enumerable
+from calmstream.estimators.mechanisms.base import (
+    Channel,
+    Column,
+    Counts,
+    Covariance,
+    Floats,
+    Reports,
+    require_enumerable,
+)
 from calmstream.estimators.mechanisms.bits import count_bits
 from calmstream.estimators.mechanisms.covariance import independent_noise
 from calmstream.estimators.mechanisms.support import SupportOracle
-
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from numpy.typing import NDArray
-
-    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,11 @@ terms.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators import plugins
-
-if TYPE_CHECKING:
-    from calmstream.estimators.methods.base import Method
+from calmstream.estimators.methods.base import Method
 
 GROUP = "calmstream.methods"
 """Group of entry points in which packages state their methods."""

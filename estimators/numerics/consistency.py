@@ -10,21 +10,17 @@ over all sizes is the weighted least-squares projection onto consistent tables.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.domain import Attributes
 from calmstream.estimators.numerics.simplex import project
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from calmstream.estimators.domain import Attributes
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -11,13 +11,12 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import chain, combinations
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from calmstream.estimators.domain import Attributes
+from calmstream.estimators.domain import Attributes
 
 Sets = NDArray[np.int64]
 """Shape (number, size): one ascending attribute set per row."""

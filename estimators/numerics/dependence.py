@@ -5,14 +5,11 @@ The method RR-Clusters uses both.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import inf, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 Floats = NDArray[np.float64]
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.numerics.subsets import even_sample
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from calmstream.estimators.domain import Attributes, Domain
 
 SAMPLED = 24
 """Default of the maximum number of marginals of one size over which the mean is taken."""

@@ -10,18 +10,13 @@ is expected to.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.numerics.block_inverse import unmix
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.numerics.block_inverse import AxisChannel
+from calmstream.estimators.numerics.block_inverse import AxisChannel, unmix
 
 Floats = NDArray[np.float64]
 

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
+from calmstream.estimators.plan.group import Guarantee
+from calmstream.estimators.plan.plan import Plan
 from calmstream.estimators.randomness import parse_epsilon
-
-if TYPE_CHECKING:
-    from calmstream.estimators.plan.group import Guarantee
-    from calmstream.estimators.plan.plan import Plan
 
 YEAR = 365 * 86_400
 """Length in seconds of the time over which losses are added up, from any start."""

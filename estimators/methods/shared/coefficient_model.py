@@ -6,13 +6,15 @@ device reports on, here the value of one coefficient (or of all multiples of it)
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import comb
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.linear import (
     MAX_COVARIANCE_CELLS,
     Estimate,
@@ -21,21 +23,15 @@ from calmstream.estimators.linear import (
     even_counts,
     require_at_most,
 )
-from calmstream.estimators.mechanisms.base import Covariance
+from calmstream.estimators.mechanisms.base import Counts, Covariance, Mechanism
 from calmstream.estimators.mechanisms.registry import build
+from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.shared.coefficients import Recovery, Structure, ViewEvidence
 from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from calmstream.estimators.domain import Attributes, Domain
-    from calmstream.estimators.mechanisms.base import Counts, Mechanism
-    from calmstream.estimators.methods.base import Design
-    from calmstream.estimators.plan import Plan
-    from calmstream.estimators.plan.request import Request
-    from calmstream.estimators.tally import Tally
-    from calmstream.estimators.view import View
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.view import View
 
 SHARE_SCALE = 1 << 20
 """Largest share of a view. Shares are integers; this keeps their rounding errors negligible."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.plan.numbers import as_number
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def only_parameters(method: str, parameters: Mapping[str, Any], *known: str) -> None:

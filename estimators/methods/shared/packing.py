@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.mechanisms.registry import build, spec
 from calmstream.estimators.plan import Group
-
-if TYPE_CHECKING:
-    from calmstream.estimators.mechanisms.base import Mechanism
-    from calmstream.estimators.view import View
+from calmstream.estimators.view import View
 
 MAX_VIEWS = 1 << 16
 """Maximum number of views of a plan, which lists them; a worker keeps a row of counters of each."""

@@ -15,18 +15,15 @@ non-negativity, which only shrinks errors, is ignored.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from calmstream.estimators.domain import Attributes
-    from calmstream.estimators.mechanisms.base import Covariance
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.mechanisms.base import Covariance
 
 Floats = NDArray[np.float64]
 

@@ -6,11 +6,13 @@ of the devices. The formulas are in docs/methods/calm.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.base import Covariance
 from calmstream.estimators.methods.base import Answers, Design
@@ -21,15 +23,10 @@ from calmstream.estimators.methods.shared.pooled_variance import Pooled
 from calmstream.estimators.numerics.expected_error import mean_error
 from calmstream.estimators.papers.calm.overlapping import OverlappingTables, observe
 from calmstream.estimators.papers.calm.size import Size, algorithm_1
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.domain import Attributes, Domain
-    from calmstream.estimators.plan import Group, Plan
-    from calmstream.estimators.plan.request import Request
-    from calmstream.estimators.tally import Tally
 
 THETA = 1e-3
 """Default threshold of Algorithm 1: the squared error that its choice of views aims to stay below.

@@ -7,29 +7,26 @@ module; only their designs differ.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
+from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.linear import MAX_COVARIANCE_CELLS
 from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.methods.shared.pooled_variance import Pooled
 from calmstream.estimators.numerics import consistency
 from calmstream.estimators.numerics.maximum_entropy import maximum_entropy
 from calmstream.estimators.papers.calm import unmodelled
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.domain import Attributes, Domain
-    from calmstream.estimators.mechanisms.base import Mechanism
-    from calmstream.estimators.plan import Plan
-    from calmstream.estimators.tally import Tally
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
 
 Floats = NDArray[np.float64]
 

@@ -6,12 +6,14 @@ design chooses the tables whose counts the workers keep.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.registry import spec
 from calmstream.estimators.numerics.block_inverse import channels, expected_sse
 from calmstream.estimators.numerics.expected_error import mean_error
@@ -20,13 +22,8 @@ from calmstream.estimators.papers.castell.joint_tables import MAX_RECORD_CELLS, 
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
 from calmstream.estimators.papers.castell.schemes import independent_error
 from calmstream.estimators.plan import Group
+from calmstream.estimators.plan.request import Request
 from calmstream.estimators.view import View
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from calmstream.estimators.domain import Attributes, Domain
-    from calmstream.estimators.plan.request import Request
 
 MAX_LISTED = 20_000
 """Maximum number of tables that a plan lists one by one; it keeps plans small."""

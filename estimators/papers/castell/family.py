@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Sequence
+from typing import TypeVar
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.papers.castell.model import ProductModel
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.mechanisms.base import Mechanism
-    from calmstream.estimators.plan import Plan
-    from calmstream.estimators.tally import Tally
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
 
 M = TypeVar("M", bound="Mechanism")
 

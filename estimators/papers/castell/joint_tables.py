@@ -8,21 +8,17 @@ an attribute of the record.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calmstream.common.errors import PlanError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from calmstream.estimators.mechanisms.base import Counts
+from calmstream.estimators.mechanisms.base import Counts
 
 MAX_RECORD_CELLS = 1 << 62
 """Limit of the number of values of a record, whose number must fit a signed 64-bit integer."""

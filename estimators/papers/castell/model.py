@@ -6,25 +6,20 @@ own randomised response.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
+from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Marginal, is_noise, uniform
-from calmstream.estimators.numerics.block_inverse import channels
+from calmstream.estimators.numerics.block_inverse import AxisChannel, channels
 from calmstream.estimators.papers.castell import schemes
+from calmstream.estimators.papers.castell.product_grr import ProductGRR
+from calmstream.estimators.papers.castell.schemes import Floats, SchemeEstimate
+from calmstream.estimators.tally import Counts
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from calmstream.estimators.domain import Attributes, Domain
-    from calmstream.estimators.numerics.block_inverse import AxisChannel
-    from calmstream.estimators.papers.castell.product_grr import ProductGRR
-    from calmstream.estimators.papers.castell.schemes import Floats, SchemeEstimate
-    from calmstream.estimators.tally import Counts
-
-    Scheme = Callable[[Floats, Sequence[AxisChannel], int], SchemeEstimate]
+Scheme = Callable[[Floats, Sequence[AxisChannel], int], SchemeEstimate]
 
 MAX_QUERY_CELLS = 1 << 22
 """Maximum number of cells of a table that is answered."""

@@ -7,20 +7,27 @@ that of RR-Joint, and with other blocks that of RR-Clusters.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from math import gcd, prod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.draws import RESPONSE_BYTES, respond
 from calmstream.estimators.mechanisms.base import (
+    Channel,
     Column,
+    Counts,
+    Covariance,
+    Floats,
     Mechanism,
+    Reports,
     ReportWork,
     require_enumerable,
 )
@@ -34,15 +41,7 @@ from calmstream.estimators.papers.castell.joint_tables import (
     integer_row,
     integer_rows,
 )
-from calmstream.estimators.randomness import MAX_PART, WEIGHT_BITS, exp_weight
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import MAX_PART, WEIGHT_BITS, Randomness, exp_weight
 
 MAX_BLOCK_CELLS = 1 << 30
 """Maximum number of cells of a block, so that the sum of their weights is below 2^63."""

@@ -6,13 +6,15 @@ Soria-Comas, TKDE 2022).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.methods.base import Answers, Design, Model
 from calmstream.estimators.methods.notes import PRODUCT, Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.numerics.dependence import cluster, cramers_v
@@ -23,16 +25,10 @@ from calmstream.estimators.papers.castell.design import (
     product_group,
 )
 from calmstream.estimators.papers.castell.family import fit_product
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.domain import Attributes, Domain
-    from calmstream.estimators.methods.base import Model
-    from calmstream.estimators.papers.castell.model import ProductModel
-    from calmstream.estimators.plan import Plan
-    from calmstream.estimators.plan.request import Request
-    from calmstream.estimators.tally import Tally
+from calmstream.estimators.papers.castell.model import ProductModel
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
 
 THRESHOLD = 0.3
 """Minimum estimated Cramér's V of two attributes that are put into one cluster."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.methods.notes import PRODUCT, Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.papers.castell.design import expected_errors, loss_reason, product_group
 from calmstream.estimators.papers.castell.family import fit_product
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.papers.castell.model import ProductModel
-    from calmstream.estimators.plan import Plan
-    from calmstream.estimators.plan.request import Request
-    from calmstream.estimators.tally import Tally
+from calmstream.estimators.papers.castell.model import ProductModel
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
 
 
 class RRIndependent:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.methods.notes import EXACT, Note
@@ -14,14 +15,10 @@ from calmstream.estimators.papers.castell.design import (
     product_group,
 )
 from calmstream.estimators.papers.castell.family import fit_product
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.papers.castell.model import ProductModel
-    from calmstream.estimators.plan import Plan
-    from calmstream.estimators.plan.request import Request
-    from calmstream.estimators.tally import Tally
+from calmstream.estimators.papers.castell.model import ProductModel
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
 
 
 class RRJoint:

@@ -7,18 +7,13 @@ unbiased for every population; no scheme normalises its result.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.numerics.block_inverse import expected_sse, noise, unmix
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.numerics.block_inverse import AxisChannel
+from calmstream.estimators.numerics.block_inverse import AxisChannel, expected_sse, noise, unmix
 
 Floats = NDArray[np.float64]
 

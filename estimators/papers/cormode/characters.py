@@ -9,10 +9,12 @@ at once; for a prime r these are r - 1 coefficients. In this module a view is su
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations, product
 from math import gcd, lcm
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.adaptive import best_oracle
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.methods.notes import Note
@@ -27,15 +29,10 @@ from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic
 from calmstream.estimators.numerics.subsets import elementary
 from calmstream.estimators.papers.cormode.hadamard import design_restricted
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.domain import Attributes, Domain
-    from calmstream.estimators.plan import Plan
-    from calmstream.estimators.plan.request import Request
-    from calmstream.estimators.tally import Tally
 
 MAX_MODULUS = 12
 """Maximum order of the common cyclic group of attributes with unequal numbers of values."""

@@ -7,11 +7,13 @@ domains with few cells.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.linear import (
     MAX_COVARIANCE_CELLS,
     Estimate,
@@ -20,23 +22,17 @@ from calmstream.estimators.linear import (
     dense,
 )
 from calmstream.estimators.mechanisms.adaptive import adaptive
+from calmstream.estimators.mechanisms.base import Counts, Mechanism
 from calmstream.estimators.mechanisms.registry import spec, standard
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.methods.notes import COLLISIONS, Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import statistic
 from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
-from calmstream.estimators.plan import Group
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.domain import Attributes, Domain
-    from calmstream.estimators.mechanisms.base import Counts, Mechanism
-    from calmstream.estimators.plan import Plan
-    from calmstream.estimators.plan.request import Request
-    from calmstream.estimators.tally import Tally
 
 MAX_CELLS = 1 << 20
 """Maximum number of values of a record."""

@@ -7,11 +7,13 @@ differ in the coefficients that devices choose from, and in the tables that a re
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from math import comb
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.methods.notes import Note
@@ -24,15 +26,10 @@ from calmstream.estimators.methods.shared.coefficient_model import (
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic
 from calmstream.estimators.numerics.subsets import elementary
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from calmstream.estimators.domain import Attributes, Domain
-    from calmstream.estimators.plan import Plan
-    from calmstream.estimators.plan.request import Request
-    from calmstream.estimators.tally import Tally
 
 
 def bits(domain: Domain) -> tuple[int, ...]:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from calmstream.common.errors import InvalidInput, PlanError
-from calmstream.estimators.linear import CLIPPED_STDERRS
+from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.linear import CLIPPED_STDERRS, Floats
 from calmstream.estimators.marginal import Marginal, is_noise, uniform
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import statistic
 from calmstream.estimators.numerics.block_inverse import channels, noise
-from calmstream.estimators.numerics.likelihood import barrier, discrepancy, expectation_maximisation
+from calmstream.estimators.numerics.likelihood import (
+    LikelihoodFit,
+    barrier,
+    discrepancy,
+    expectation_maximisation,
+)
 from calmstream.estimators.papers.castell.design import (
     choose_tables,
     expected_errors,
@@ -23,16 +30,9 @@ from calmstream.estimators.papers.castell.design import (
 )
 from calmstream.estimators.papers.castell.family import only_mechanism
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.domain import Attributes, Domain
-    from calmstream.estimators.linear import Floats
-    from calmstream.estimators.numerics.likelihood import LikelihoodFit
-    from calmstream.estimators.plan import Plan
-    from calmstream.estimators.plan.request import Request
-    from calmstream.estimators.tally import Tally
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
 
 MAX_CELLS = 1 << 10
 """Maximum number of cells of a table that is fitted; the time of a step is cubic in it."""

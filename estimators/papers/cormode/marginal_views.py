@@ -8,14 +8,16 @@ the tables are not made consistent.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.linear import (
     MAX_COVARIANCE_CELLS,
     Estimate,
@@ -26,26 +28,20 @@ from calmstream.estimators.linear import (
     require_at_most,
 )
 from calmstream.estimators.mechanisms.adaptive import adaptive
-from calmstream.estimators.mechanisms.base import Covariance
+from calmstream.estimators.mechanisms.base import Counts, Covariance, Mechanism
 from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic
 from calmstream.estimators.numerics import consistency
+from calmstream.estimators.numerics.consistency import Indices
 from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
 from calmstream.estimators.numerics.subsets import elementary
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.domain import Attributes, Domain
-    from calmstream.estimators.mechanisms.base import Counts, Mechanism
-    from calmstream.estimators.numerics.consistency import Indices
-    from calmstream.estimators.plan import Plan
-    from calmstream.estimators.plan.request import Request
-    from calmstream.estimators.tally import Tally
 
 MAX_VIEW_CELLS = 1 << 20
 """Maximum number of cells of a table that a device reports on."""

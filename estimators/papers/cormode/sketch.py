@@ -6,18 +6,25 @@ bucket of its cell. The counters need little memory, however many cells there ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.draws import coins_bytes
 from calmstream.estimators.mechanisms.base import (
+    Channel,
     Column,
+    Counts,
+    Covariance,
+    Floats,
     Mechanism,
+    Reports,
     ReportWork,
     require_enumerable,
 )
@@ -27,15 +34,7 @@ from calmstream.estimators.mechanisms.hashing import buckets, mix
 from calmstream.estimators.mechanisms.response import count_signs, draw_signs
 from calmstream.estimators.mechanisms.support import MAX_CELLS, OTHER, require_integer
 from calmstream.estimators.numerics.hadamard import parity, transform
-from calmstream.estimators.randomness import exp_weight, uniform_below, uniform_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import Randomness, exp_weight, uniform_below, uniform_bytes
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.mechanisms.base import Counts
+from calmstream.estimators.mechanisms.base import Counts
 
 Ones = NDArray[np.float32]
 """Shape (rows, n): for each of n reports the constant 1, then the ones of every value."""

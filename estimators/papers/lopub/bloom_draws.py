@@ -9,19 +9,16 @@ table of its exact distribution, which is much faster than all bits.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from math import comb, prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from fractions import Fraction
-
-    from numpy.typing import NDArray
-
-    from calmstream.estimators.mechanisms.base import Counts, Floats
+from calmstream.estimators.mechanisms.base import Counts, Floats
 
 MAX_STATES = 1 << 12
 """Maximum number of states of an axis whose ones are drawn from a table."""

@@ -9,15 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.mechanisms.hashing import buckets
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _VALUES = 1 << 12
 """Number of filters that are made at once, or compared with others; it limits the memory."""

@@ -10,19 +10,26 @@ batches add up.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calmstream.estimators.draws import coins_bytes
 from calmstream.estimators.mechanisms.base import (
+    Channel,
     Column,
+    Counts,
+    Covariance,
+    Floats,
     Mechanism,
+    Reports,
     ReportWork,
     require_enumerable,
 )
@@ -40,15 +47,7 @@ from calmstream.estimators.papers.castell.product_grr import check_axes
 from calmstream.estimators.papers.lopub.bloom_counts import add_products
 from calmstream.estimators.papers.lopub.bloom_draws import OnesTable, blocks, ones_table
 from calmstream.estimators.papers.lopub.bloom_filters import Facts, comparisons, facts, filter_rows
-from calmstream.estimators.randomness import SeededRandomness, exp_weight, parse_epsilon
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from calmstream.estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import Randomness, SeededRandomness, exp_weight, parse_epsilon
 
 BITS, HASHES = 64, 5
 """Default number of bits of a filter and of hashes per value: those of LoPub's experiments."""

@@ -14,15 +14,12 @@ gradient steps with momentum (FISTA with restarts; Beck and Teboulle 2009, O'Don
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.numerics.block_inverse import fold_axis
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Floats = NDArray[np.float64]
 

@@ -7,14 +7,17 @@ round. :func:`refine` is the EM for tools that have all reports, such as an eval
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import log, prod, sqrt
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.marginal import Floats, Marginal, is_noise, uniform
+from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.mechanisms.registry import spec
 from calmstream.estimators.methods.base import Answers, Design
 from calmstream.estimators.methods.notes import LASSO, Note
@@ -24,17 +27,9 @@ from calmstream.estimators.papers.castell.design import choose_tables, record_vi
 from calmstream.estimators.papers.castell.family import only_mechanism
 from calmstream.estimators.papers.lopub.bloom_rr import BITS, HASHES, BloomRR
 from calmstream.estimators.papers.lopub.lasso import expectation_maximisation, nonnegative_lasso
-from calmstream.estimators.plan import Group
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calmstream.estimators.domain import Attributes, Domain
-    from calmstream.estimators.marginal import Floats
-    from calmstream.estimators.mechanisms.base import Reports
-    from calmstream.estimators.plan import Plan
-    from calmstream.estimators.plan.request import Request
-    from calmstream.estimators.tally import Counts, Tally
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Counts, Tally
 
 MAX_QUERY_CELLS = 1 << 18
 """Maximum number of cells of a table that the Lasso estimates."""
