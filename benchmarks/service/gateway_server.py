@@ -99,7 +99,7 @@ def serve(mode: str, directory: Path, port: int) -> None:
         uvicorn.run(bare, port=port, access_log=False, log_level="error", lifespan="off")
         return
     if mode == "volatile":
-        files.OsLogFile.sync = lambda _: None  # type: ignore[method-assign]
+        files.LogFile.sync = lambda _: None  # type: ignore[method-assign]
     around = Environment(
         spool=directory / f"spool-{mode}",
         plans=directory,

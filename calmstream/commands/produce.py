@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     codes = read_records(args.records, plan.domain, SystemRandomness())
     stop = _stopped_by_signals()
     registry = new_registry()
-    observer = ProducerMetrics(plan, register_all(registry, PRODUCER_METRICS))
+    totals = ProducerMetrics(plan, register_all(registry, PRODUCER_METRICS))
     broker = kafka(args.bootstrap)
     server = serve(registry, args.http_host, args.http_port)
     columns = (TextColumn("reports"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
                 batch_size=args.batch_size,
                 windows=args.windows,
                 devices=args.devices,
-                observer=observer,
+                totals=totals,
                 progress=lambda s: progress.update(task, completed=s.sent),
                 stop=stop,
             )

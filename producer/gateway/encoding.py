@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.broker.transport import Headers
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness
@@ -36,14 +35,12 @@ class EncodedBatch:
         n: number of reports.
         batch_id: 16 random bytes: the record's key, by which a resend is recognised.
         value: the record's body.
-        headers: the record's Kafka headers; workers ignore them.
     """
 
     group: int
     n: int
     batch_id: bytes
     value: bytes = field(repr=False)
-    headers: Headers = ()
 
 
 def make_batch(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from calmstream.common.identity import plan_name
 from calmstream.common.metric_definition import Collectors, MetricDefinition
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.totals import Failure
+from calmstream.producer.gateway.totals import Failure, GatewayTotals
 
 SENT = MetricDefinition(
     "calmstream_reports_sent_total",
@@ -29,8 +29,8 @@ FAILED = MetricDefinition(
     "reports",
     ("plan", "reason"),
     "Reports given up by this producer: the broker did not take `undelivered` ones; the window of "
-    "`expired` ones ended before the broker had them; `small` ones were too few to leave together; "
-    "`unencodable` ones met a defect; the disk of the spool has changed `damaged` ones.",
+    "`expired` ones ended before the broker had them; `unencodable` ones met a "
+    "defect; the disk of the spool has changed `damaged` ones.",
     "Any: these devices' reports are lost; see the producer's last line. Please report defects.",
 )
 SMALL = MetricDefinition(
@@ -40,7 +40,7 @@ SMALL = MetricDefinition(
     ("plan",),
     "Reports that left in batches below the least size, because their window ended.",
     "Much of the traffic: so few devices report in a window that one of them stands nearly alone. "
-    "Make windows longer or groups fewer, or let small batches be dropped.",
+    "Make windows longer or groups fewer.",
 )
 IN_FLIGHT = MetricDefinition(
     "calmstream_batches_in_flight",
@@ -54,10 +54,11 @@ IN_FLIGHT = MetricDefinition(
 PRODUCER_METRICS: tuple[MetricDefinition, ...] = (SENT, RETRIED, FAILED, SMALL, IN_FLIGHT)
 
 
-class ProducerMetrics:
-    """A `Observer` that counts events in metrics; its series exist at zero from the start."""
+class ProducerMetrics(GatewayTotals):
+    """Totals that are metrics as well; their series exist at zero from the start."""
 
     def __init__(self, plan: Plan, to: Collectors) -> None:
+        super().__init__()
         self._plan = plan_name(plan.name, plan.digest)
         self._to = to
         for group in map(str, range(len(plan.groups))):
@@ -68,15 +69,19 @@ class ProducerMetrics:
             to[definition].labels(self._plan)
 
     def sent(self, group: int, reports: int) -> None:
+        super().sent(group, reports)
         self._to[SENT].labels(self._plan, str(group)).inc(reports)
 
     def retried(self) -> None:
+        super().retried()
         self._to[RETRIED].labels(self._plan).inc()
 
     def failed(self, reports: int, why: Failure) -> None:
+        super().failed(reports, why)
         self._to[FAILED].labels(self._plan, why).inc(reports)
 
     def small(self, reports: int) -> None:
+        super().small(reports)
         self._to[SMALL].labels(self._plan).inc(reports)
 
     def in_flight(self, batches: int) -> None:

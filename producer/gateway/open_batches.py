@@ -45,15 +45,14 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class ReadyReports(Generic[T]):
-    """Reports of one group and window that leave together.
+    """Reports of one application key, group and window that leave together.
 
     Attributes:
-        group: index of the group.
-        period: number of the window.
         rows: in random order.
         small: whether they are fewer than ``min_batch``.
     """
 
+    key: int
     group: int
     period: int
     rows: list[T]
@@ -69,6 +68,7 @@ class Selection(Enum):
 
 @dataclass(slots=True)
 class _OpenBatch(Generic[T]):
+    key: int
     group: int
     period: int
     opened: Moment
@@ -91,7 +91,7 @@ def waits_until(plan: Plan, period: int) -> int:
 class OpenBatches(Generic[T]):
     """The open batches of one plan. Not safe for use from several threads.
 
-    Memory: ``most`` + ``min_batch`` rows for every group and open window.
+    Memory: ``most`` + ``min_batch`` rows for every application key, group and open window.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class OpenBatches(Generic[T]):
         self._most = [max(own, min_batch) for own in most]
         self._linger = linger
         self._randomness = randomness
-        self._open: dict[tuple[int, int], _OpenBatch[T]] = {}
+        self._open: dict[tuple[int, int, int], _OpenBatch[T]] = {}
 
     @property
     def waiting(self) -> int:
@@ -121,15 +121,15 @@ class OpenBatches(Generic[T]):
         return any(batch.period == period for batch in self._open.values())
 
     def add(
-        self, group: int, period: int, row: T, clock: Callable[[], Moment]
+        self, group: int, period: int, row: T, clock: Callable[[], Moment], *, key: int = 0
     ) -> ReadyReports[T] | None:
         """Add a report; returns what leaves because its batch is full.
 
         ``clock`` is called only where a batch opens or leaves.
         """
-        batch = self._open.get((group, period))
+        batch = self._open.get((key, group, period))
         if batch is None:
-            batch = self._open[group, period] = _OpenBatch(group, period, clock())
+            batch = self._open[key, group, period] = _OpenBatch(key, group, period, clock())
         batch.rows.append(row)
         if len(batch.rows) < self._most[group] + self._kept:
             return None
@@ -177,8 +177,8 @@ class OpenBatches(Generic[T]):
         batch.rows = [batch.rows[i] for i in order[reports:]]
         batch.opened = now
         if not batch.rows:
-            del self._open[batch.group, batch.period]
-        return ReadyReports(batch.group, batch.period, rows, len(rows) < self._least)
+            del self._open[batch.key, batch.group, batch.period]
+        return ReadyReports(batch.key, batch.group, batch.period, rows, len(rows) < self._least)
 
 
 def check_least(plan: Plan, size: int, min_batch: int) -> None:

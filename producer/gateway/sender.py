@@ -17,7 +17,7 @@ from calmstream.broker.transport import Delivery, Sink
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 from calmstream.producer.gateway.encoding import EncodedBatch
-from calmstream.producer.gateway.totals import Failure, GatewayTotals, Observer
+from calmstream.producer.gateway.totals import Failure, GatewayTotals
 
 POLL_SECONDS = 0.05
 """Longest wait for one delivery before the others are checked again."""
@@ -73,7 +73,7 @@ class BatchSender:
         *,
         expired: Callable[[EncodedBatch], bool] | None = None,
         settled: Callable[[EncodedBatch, bool], None] = lambda *_: None,
-        observer: Observer | None = None,
+        totals: GatewayTotals | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._names = names
@@ -81,7 +81,7 @@ class BatchSender:
         self._budget = budget or Budget()
         self._expired = expired
         self._settled = settled
-        self.totals = GatewayTotals(observer)
+        self.totals = totals or GatewayTotals()
         self._clock = clock or SystemClock()
         self._batches: deque[InFlightBatch] = deque()
         self.fatal: FatalError | None = None
@@ -161,7 +161,6 @@ class BatchSender:
                 encoded.batch_id,
                 encoded.value,
                 partition=partition_of(encoded.batch_id, self._names.partitions),
-                headers=encoded.headers,
             )
         except (FatalError, RecoverableError) as error:
             self._again(batch, error)

@@ -23,7 +23,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness
 from calmstream.producer.gateway.encoding import DEFAULT_SIZE, EncodedBatch, permutation
 from calmstream.producer.gateway.sender import POLL_SECONDS, BatchSender, Budget
-from calmstream.producer.gateway.totals import Observer
+from calmstream.producer.gateway.totals import GatewayTotals
 from calmstream.producer.simulation.fleet import Fleet
 from calmstream.producer.simulation.simulate import Indices, Population
 
@@ -91,7 +91,7 @@ def produce(
     windows: int | None = None,
     devices: str | Path | None = None,
     retry_limits: Budget | None = None,
-    observer: Observer | None = None,
+    totals: GatewayTotals | None = None,
     progress: Progress | None = None,
     stop: threading.Event | None = None,
     clock: Clock | None = None,
@@ -116,7 +116,7 @@ def produce(
         try:
             found = verify_topics(plan, names, topics, names.all_reports)
             watch = TopicWatch(plan_judge(plan, names, found), topics, found, clock)
-            sender = BatchSender(names, lambda: sink, retry_limits, observer=observer, clock=clock)
+            sender = BatchSender(names, lambda: sink, retry_limits, totals=totals, clock=clock)
             run = _Run(
                 population,
                 sender,

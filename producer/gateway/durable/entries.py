@@ -33,20 +33,17 @@ VERSION = "spool-1"
 _HEADER = struct.Struct("<cH")
 _REPORT = struct.Struct("<c16sHH")
 _LEFT = struct.Struct("<cI")
-_SEALED = struct.Struct("<c16sHHII")
+_SEALED = struct.Struct("<c16sHII")
 _SETTLED = struct.Struct("<c16s")
 
 
 @dataclass(frozen=True, slots=True)
 class SpoolEntry:
-    """A report that was read and checked, as it is spooled.
+    """A report that was read and checked: an ``R`` entry of its window's file.
 
     Attributes:
         report_id: 16 bytes that the device has chosen.
         key: number of the application key, 0 for none.
-        group: index of the group.
-        period: number of the window.
-        row: view and values.
     """
 
     report_id: bytes
@@ -57,24 +54,20 @@ class SpoolEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredReport:
-    """An ``R`` entry."""
+class SealedBatch:
+    """An ``S`` entry: a batch whose bytes stay on the disk until they are sent.
 
-    report_id: bytes
-    key: int
-    group: int
-    row: Row
+    Attributes:
+        offset: of the record's body in the file.
+        length: of the body.
+        check: CRC-32 of the body.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class StoredBatch:
-    """An ``S`` entry; ``at`` is the offset of the body within the payload, ``check`` its CRC-32."""
-
-    batch_id: bytes
-    key: int
+    period: int
     group: int
     n: int
-    at: int
+    batch_id: bytes
+    offset: int
     length: int
     check: int
 
@@ -94,7 +87,7 @@ class Settled:
     acknowledged: bool
 
 
-Stored = StoredReport | StoredBatch | Left | Settled
+Stored = SpoolEntry | SealedBatch | Left | Settled
 
 
 class RowCodec:
@@ -141,11 +134,11 @@ def reports(codec: RowCodec, entries: Iterable[SpoolEntry]) -> bytes:
     )
 
 
-def sealed(numbers: Sequence[int], key: int, batches: Iterable[EncodedBatch]) -> bytes:
+def sealed(numbers: Sequence[int], batches: Iterable[EncodedBatch]) -> bytes:
     """Return the entries of reports that leave together."""
     parts = [_LEFT.pack(b"O", len(numbers)), np.array(sorted(numbers), "<u4").tobytes()]
     for batch in batches:
-        head = _SEALED.pack(b"S", batch.batch_id, key, batch.group, batch.n, len(batch.value))
+        head = _SEALED.pack(b"S", batch.batch_id, batch.group, batch.n, len(batch.value))
         parts += [head, batch.value]
     return b"".join(parts)
 
@@ -166,24 +159,26 @@ def read_header(payload: bytes) -> tuple[object, int]:
     return orjson.loads(payload[_HEADER.size : end]), end
 
 
-def read_entries(codec: RowCodec, payload: bytes, at: int) -> Iterator[Stored]:
-    """Yield the entries of a payload from an offset on."""
+def read_entries(
+    codec: RowCodec, payload: bytes, at: int, *, period: int, offset: int
+) -> Iterator[Stored]:
+    """Yield the entries of a payload from ``at`` on; ``offset`` is the payload's in the file."""
     while at < len(payload):
         kind = payload[at : at + 1]
         if kind == b"R":
             _, report_id, key, group = _REPORT.unpack_from(payload, at)
             row, at = codec.unpack(group, payload, at + _REPORT.size)
-            yield StoredReport(report_id, key, group, row)
+            yield SpoolEntry(report_id, key, group, period, row)
         elif kind == b"O":
             _, n = _LEFT.unpack_from(payload, at)
             at += _LEFT.size
             yield Left(np.frombuffer(payload, "<u4", n, at).tolist())
             at += 4 * n
         elif kind == b"S":
-            _, batch_id, key, group, n, length = _SEALED.unpack_from(payload, at)
+            _, batch_id, group, n, length = _SEALED.unpack_from(payload, at)
             at += _SEALED.size
             check = zlib.crc32(memoryview(payload)[at : at + length])
-            yield StoredBatch(batch_id, key, group, n, at, length, check)
+            yield SealedBatch(period, group, n, batch_id, offset + at, length, check)
             at += length
         elif kind in {b"A", b"L"}:
             _, batch_id = _SETTLED.unpack_from(payload, at)

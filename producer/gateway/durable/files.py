@@ -5,80 +5,40 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import Protocol
 
 from calmstream.common.files import read_if_there, write_durably
 
 
-class LogFile(Protocol):
-    """A file that grows at its end. Every call but ``close`` may raise OSError."""
+class LogFile:
+    """A file that grows at its end; readable by its owner only.
 
-    def size(self) -> int:
-        """Return the length in bytes."""
-
-    def append(self, data: bytes) -> None:
-        """Write at the end. After an error a part may have been written."""
-
-    def sync(self) -> None:
-        """Make the content durable."""
-
-    def truncate(self, size: int) -> None:
-        """Cut the file."""
-
-    def read(self, offset: int, length: int) -> bytes:
-        """Return bytes of the file; safe from any thread."""
-
-    def close(self) -> None:
-        """Release the file. Never raises."""
-
-
-class Files(Protocol):
-    """A file system. Every call may raise OSError."""
-
-    def names(self, directory: Path) -> list[str]:
-        """Return the names in a directory, sorted; none where it does not exist."""
-
-    def make_directory(self, path: Path) -> None:
-        """Create a directory and its parents, durably."""
-
-    def open(self, path: Path) -> LogFile:
-        """Open a file; create it where it does not exist."""
-
-    def sync_directory(self, path: Path) -> None:
-        """Make the names in a directory durable."""
-
-    def remove(self, path: Path) -> None:
-        """Delete a file, if it is there."""
-
-    def read(self, path: Path) -> bytes | None:
-        """Return the content of a small file, or None where it does not exist."""
-
-    def write(self, path: Path, data: bytes) -> None:
-        """Replace a small file, durably and as a whole."""
-
-
-class OsLogFile:
-    """A :class:`LogFile` of the operating system; readable by its owner only."""
+    Every call but ``close`` may raise OSError.
+    """
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
 
     def size(self) -> int:
+        """Return the length in bytes."""
         return os.fstat(self._descriptor).st_size
 
     def append(self, data: bytes) -> None:
+        """Write at the end. After an error a part may have been written."""
         left = memoryview(data)
         while left:
             left = left[os.write(self._descriptor, left) :]
 
     def sync(self) -> None:
+        """Make the content durable."""
         # The length is part of what fdatasync makes durable; times are not needed.
         getattr(os, "fdatasync", os.fsync)(self._descriptor)
 
     def truncate(self, size: int) -> None:
+        """Cut the file."""
         os.ftruncate(self._descriptor, size)
 
     def read(self, offset: int, length: int) -> bytes:
+        """Return bytes of the file; safe from any thread."""
         parts = []
         while length and (part := os.pread(self._descriptor, length, offset)):
             parts.append(part)
@@ -86,20 +46,23 @@ class OsLogFile:
         return b"".join(parts)
 
     def close(self) -> None:
+        """Release the file. Never raises."""
         with contextlib.suppress(OSError):
             os.close(self._descriptor)
 
 
-class OsFiles:
-    """The :class:`Files` of the operating system."""
+class Files:
+    """The file system. Every call may raise OSError."""
 
     def names(self, directory: Path) -> list[str]:
+        """Return the names in a directory, sorted; none where it does not exist."""
         try:
             return sorted(entry.name for entry in directory.iterdir())
         except FileNotFoundError:
             return []
 
     def make_directory(self, path: Path) -> None:
+        """Create a directory and its parents, durably."""
         if path.is_dir():
             return
         if path.parent != path:
@@ -109,9 +72,11 @@ class OsFiles:
         self.sync_directory(path.parent)
 
     def open(self, path: Path) -> LogFile:
-        return OsLogFile(path)
+        """Open a file; create it where it does not exist."""
+        return LogFile(path)
 
     def sync_directory(self, path: Path) -> None:
+        """Make the names in a directory durable."""
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -119,11 +84,13 @@ class OsFiles:
             os.close(descriptor)
 
     def remove(self, path: Path) -> None:
+        """Delete a file, if it is there."""
         path.unlink(missing_ok=True)
 
     def read(self, path: Path) -> bytes | None:
+        """Return the content of a small file, or None where it does not exist."""
         return read_if_there(path)
 
     def write(self, path: Path, data: bytes) -> None:
-        """See :class:`Files`; raises RecoverableError instead of OSError."""
+        """Replace a small file, durably and as a whole; raises RecoverableError, not OSError."""
         write_durably(path, data)

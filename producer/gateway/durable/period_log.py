@@ -6,7 +6,6 @@ import struct
 import zlib
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from calmstream.common.errors import FatalError
 from calmstream.estimators.plan import Plan
@@ -14,54 +13,14 @@ from calmstream.producer.gateway.durable import entries
 from calmstream.producer.gateway.durable.entries import (
     Left,
     RowCodec,
+    SealedBatch,
     Settled,
     SpoolEntry,
     Stored,
-    StoredBatch,
-    StoredReport,
 )
 from calmstream.producer.gateway.durable.frames import FrameFile
 from calmstream.producer.gateway.durable.ids import IdSet
 from calmstream.producer.gateway.encoding import EncodedBatch
-from calmstream.producer.gateway.rows import Row
-
-
-@dataclass(frozen=True, slots=True)
-class Numbered:
-    """A spooled report that has not left yet.
-
-    Attributes:
-        number: of the report in its file.
-        row: view and values.
-    """
-
-    number: int
-    row: Row
-
-
-@dataclass(frozen=True, slots=True)
-class SealedBatch:
-    """A batch in the spool; its bytes stay on the disk until they are sent.
-
-    Attributes:
-        period: number of its window.
-        group: index of its group.
-        n: number of reports.
-        batch_id: 16 random bytes.
-        key: number of the application key that its reports came with; 0 where everybody may send.
-        offset: of the record's body in the file.
-        length: of the body.
-        check: CRC-32 of the body.
-    """
-
-    period: int
-    group: int
-    n: int
-    batch_id: bytes
-    key: int
-    offset: int
-    length: int
-    check: int
 
 
 class PeriodLog:
@@ -90,14 +49,13 @@ class PeriodLog:
         """
         return self._file.size + self._unused
 
-    def recover(self) -> Iterator[tuple[int, int, Numbered]]:
-        """Read the file again; yield key, group and report of what has not left yet."""
-        rows: dict[int, StoredReport] = {}
+    def recover(self) -> Iterator[tuple[int, SpoolEntry]]:
+        """Read the file again; yield number and report of what has not left yet."""
+        waiting: dict[int, SpoolEntry] = {}
         for offset, payload in self._file.recover():
             for entry in self._entries(offset, payload):
-                self._apply(entry, offset, rows)
-        for number, one in rows.items():
-            yield one.key, one.group, Numbered(number, one.row)
+                self._apply(entry, waiting)
+        yield from waiting.items()
 
     def knows(self, report_id: bytes) -> bool:
         """Return whether a report with this id was accepted."""
@@ -107,29 +65,27 @@ class PeriodLog:
         """Return how many reports came with an application key."""
         return self._by_key[key]
 
-    def add(self, accepted: Sequence[SpoolEntry]) -> list[Numbered]:
-        """Spool new reports; durable on return."""
+    def add(self, accepted: Sequence[SpoolEntry]) -> int:
+        """Spool new reports; durable on return. Returns the number of the first of them."""
         self._write(entries.reports(self._codec, accepted))
         first = len(self._ids)
         for entry in accepted:
             self._note(entry)
-        return [Numbered(first + i, entry.row) for i, entry in enumerate(accepted)]
+        return first
 
-    def seal(
-        self, numbers: Sequence[int], key: int, batches: Sequence[EncodedBatch]
-    ) -> list[SealedBatch]:
-        """Write down that reports of one key leave, and in which batches; durable on return."""
-        payload = entries.sealed(numbers, key, batches)
+    def seal(self, numbers: Sequence[int], batches: Sequence[EncodedBatch]) -> list[SealedBatch]:
+        """Write down that reports leave, and in which batches; durable on return."""
+        payload = entries.sealed(numbers, batches)
         offset = self._write(payload)
-        stored = entries.read_entries(self._codec, payload, 0)
-        return [self._batch(entry, offset) for entry in stored if isinstance(entry, StoredBatch)]
+        stored = entries.read_entries(self._codec, payload, 0, period=self.period, offset=offset)
+        found = [entry for entry in stored if isinstance(entry, SealedBatch)]
+        self.unsettled |= {batch.batch_id: batch for batch in found}
+        return found
 
-    def settle(self, batch_id: bytes, *, acknowledged: bool) -> SealedBatch | None:
-        """Note what became of a batch, to be written with the next frame; None if unknown."""
-        batch = self.unsettled.pop(batch_id, None)
-        if batch is not None:
+    def settle(self, batch_id: bytes, *, acknowledged: bool) -> None:
+        """Note what became of a batch, to be written with the next frame."""
+        if self.unsettled.pop(batch_id, None) is not None:
             self._outcomes.append(Settled(batch_id, acknowledged))
-        return batch
 
     def write_outcomes(self) -> None:
         """Write what was noted; durable on return."""
@@ -167,7 +123,9 @@ class PeriodLog:
         stated: object
         try:
             stated, at = entries.read_header(payload)
-            found = list(entries.read_entries(self._codec, payload, at))
+            found = list(
+                entries.read_entries(self._codec, payload, at, period=self.period, offset=offset)
+            )
         except (ValueError, IndexError, struct.error) as error:
             found, stated = [], error
         if stated is not None and stated != expected:
@@ -178,33 +136,19 @@ class PeriodLog:
             )
         return found
 
-    def _apply(self, entry: Stored, offset: int, rows: dict[int, StoredReport]) -> None:
-        if isinstance(entry, StoredReport):
-            rows[len(self._ids)] = entry
+    def _apply(self, entry: Stored, waiting: dict[int, SpoolEntry]) -> None:
+        if isinstance(entry, SpoolEntry):
+            waiting[len(self._ids)] = entry
             self._note(entry)
         elif isinstance(entry, Left):
             for number in entry.numbers:
-                rows.pop(number, None)
-        elif isinstance(entry, StoredBatch):
-            self._batch(entry, offset)
+                waiting.pop(number, None)
+        elif isinstance(entry, SealedBatch):
+            self.unsettled[entry.batch_id] = entry
         else:
             self.unsettled.pop(entry.batch_id, None)
 
-    def _note(self, report: SpoolEntry | StoredReport) -> None:
+    def _note(self, report: SpoolEntry) -> None:
         self._ids.add(report.report_id)
         self._by_key[report.key] += 1
         self._unused += self._codec.unused(report.group)
-
-    def _batch(self, entry: StoredBatch, offset: int) -> SealedBatch:
-        batch = SealedBatch(
-            self.period,
-            entry.group,
-            entry.n,
-            entry.batch_id,
-            entry.key,
-            offset + entry.at,
-            entry.length,
-            entry.check,
-        )
-        self.unsettled[batch.batch_id] = batch
-        return batch

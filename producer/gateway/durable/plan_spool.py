@@ -12,10 +12,10 @@ from pathlib import Path
 from calmstream.common.errors import FatalError, Reason, RecoverableError
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness, SystemRandomness
-from calmstream.producer.gateway.durable.entries import RowCodec, SpoolEntry
+from calmstream.producer.gateway.durable.entries import RowCodec, SealedBatch, SpoolEntry
 from calmstream.producer.gateway.durable.files import Files
 from calmstream.producer.gateway.durable.frames import FrameFile
-from calmstream.producer.gateway.durable.period_log import Numbered, PeriodLog, SealedBatch
+from calmstream.producer.gateway.durable.period_log import PeriodLog
 from calmstream.producer.gateway.encoding import EncodedBatch, most_reports
 from calmstream.producer.gateway.open_batches import (
     Moment,
@@ -25,11 +25,11 @@ from calmstream.producer.gateway.open_batches import (
     check_least,
     waits_until,
 )
-from calmstream.producer.gateway.rows import batches_of_rows, in_parts
-from calmstream.producer.gateway.totals import Failure, GatewayTotals, Observer
+from calmstream.producer.gateway.rows import Row, batches_of_rows, in_parts
+from calmstream.producer.gateway.totals import Failure, GatewayTotals
 
-KEY_HEADER = "app-key"
-"""Kafka header with the decimal number of the application key that a batch came with."""
+Numbered = tuple[int, Row]
+"""The number of a spooled report in its window's file, and its row."""
 
 _NAME = re.compile(r"(\d{1,20})\.spool")
 
@@ -55,15 +55,11 @@ class Batching:
         size: reports in a full batch.
         linger: seconds that a batch that may leave waits for more.
         min_batch: least reports of one group, window and application key that leave together.
-        drops_small: whether fewer are given up when the window closes.
-        names_keys: whether a batch says in a Kafka header which application key it came with.
     """
 
     size: int = 1000
     linger: float = 1.0
     min_batch: int = 50
-    drops_small: bool = False
-    names_keys: bool = False
 
 
 def closes_at(plan: Plan, period: int) -> int:
@@ -92,23 +88,28 @@ class PlanSpool:
         files: Files,
         batching: Batching | None = None,
         *,
-        observer: Observer | None = None,
+        totals: GatewayTotals | None = None,
         randomness: Randomness | None = None,
     ) -> None:
         self.plan = plan
-        self._observer = observer or GatewayTotals()
+        self._totals = totals or GatewayTotals()
         self._batching = batching or Batching()
         check_least(plan, self._batching.size, self._batching.min_batch)
         self._directory = directory
         self._files = files
-        self._randomness = randomness or SystemRandomness()
         self._codec = RowCodec(plan)
         self._sizes = [
             min(self._batching.size, most_reports(plan, g)) for g in range(len(plan.groups))
         ]
         self._logs: dict[int, PeriodLog] = {}
-        self._open: dict[int, OpenBatches[Numbered]] = {}
-        self._ready: deque[tuple[int, ReadyReports[Numbered]]] = deque()  # With their keys
+        self._open: OpenBatches[Numbered] = OpenBatches(
+            plan,
+            self._sizes,
+            min_batch=self._batching.min_batch,
+            linger=self._batching.linger,
+            randomness=randomness or SystemRandomness(),
+        )
+        self._ready: deque[ReadyReports[Numbered]] = deque()
 
     @property
     def size(self) -> int:
@@ -118,8 +119,7 @@ class PlanSpool:
     @property
     def waiting(self) -> int:
         """Reports that were accepted and are not settled. O(batches that are not settled)."""
-        waiting = sum(batches.waiting for batches in self._open.values())
-        waiting += sum(len(ready.rows) for _, ready in self._ready)
+        waiting = self._open.waiting + sum(len(ready.rows) for ready in self._ready)
         return waiting + sum(b.n for log in self._logs.values() for b in log.unsettled.values())
 
     @property
@@ -164,21 +164,15 @@ class PlanSpool:
 
     def leaving(self, now: Moment, selection: Selection = Selection.DUE) -> Iterator[SealedBatch]:
         """Seal what leaves; every batch is durable when it is yielded."""
-        for key, batches in self._open.items():
-            self._ready.extend((key, ready) for ready in batches.take(selection, now))
+        self._ready.extend(self._open.take(selection, now))
         while self._ready:
-            key, ready = self._ready[0]
-            log = self._logs[ready.period]
-            found = self._seal(key, ready, log)
+            found = self._seal(self._ready[0])
             self._ready.popleft()
             yield from found
 
     def next_due(self, now: Moment) -> float | None:
         """Seconds until something leaves; None where nothing waits."""
-        if self._ready:
-            return 0.0
-        waits = (batches.next_due(now) for batches in self._open.values())
-        return min((seconds for seconds in waits if seconds is not None), default=None)
+        return 0.0 if self._ready else self._open.next_due(now)
 
     def settle(self, batch: SealedBatch, *, acknowledged: bool) -> None:
         """Note what became of a batch."""
@@ -198,27 +192,24 @@ class PlanSpool:
             for period, log in self._logs.items()
             if now.wall >= over_at(self.plan, period)
             and not log.unsettled
-            and not any(batches.waits(period) for batches in self._open.values())
+            and not self._open.waits(period)
         ]
 
     def forget(self, period: int) -> None:
         """Delete a window; the clock's mark must be durable beyond its end."""
         self._logs[period].remove()
         del self._logs[period]
-        left = [(key, ready) for key, ready in self._ready if ready.period != period]
-        for _, ready in self._ready:
+        for ready in self._ready:
             if ready.period == period:  # the disk refused them until now
-                self._observer.failed(len(ready.rows), Failure.EXPIRED)
-        self._ready = deque(left)
+                self._totals.failed(len(ready.rows), Failure.EXPIRED)
+        self._ready = deque(ready for ready in self._ready if ready.period != period)
 
     def body(self, batch: SealedBatch) -> EncodedBatch:
         """Return a batch with its bytes; safe from any thread."""
         log = self._logs.get(batch.period)
         if log is None:
             raise RecoverableError("the window is over")
-        named = self._batching.names_keys and batch.key
-        headers = ((KEY_HEADER, str(batch.key).encode()),) if named else ()
-        return EncodedBatch(batch.group, batch.n, batch.batch_id, log.body(batch), headers)
+        return EncodedBatch(batch.group, batch.n, batch.batch_id, log.body(batch))
 
     def close(self) -> None:
         """Close all files."""
@@ -229,10 +220,8 @@ class PlanSpool:
         if period >= self.plan.windows:
             raise FatalError(f"{self._path(period)}: the plan has {self.plan.windows} windows")
         log = self._logs[period] = self._log(period)
-        for key, group, report in log.recover():
-            full = self._batches_of(key).add(group, period, report, lambda: now)
-            if full is not None:
-                self._ready.append((key, full))
+        for number, entry in log.recover():
+            self._wait(number, entry, now)
 
     def _check(self, entry: SpoolEntry, now: Moment, new: dict[bytes, int]) -> Result:
         log = self._logs.get(entry.period)
@@ -253,14 +242,18 @@ class PlanSpool:
         if period not in self._logs:
             self._logs[period] = self._log(period)
         try:
-            numbered = self._logs[period].add(accepted)
+            first = self._logs[period].add(accepted)
         except RecoverableError:
             return False
-        for entry, report in zip(accepted, numbered, strict=True):
-            full = self._batches_of(entry.key).add(entry.group, period, report, lambda: now)
-            if full is not None:
-                self._ready.append((entry.key, full))
+        for number, entry in enumerate(accepted, first):
+            self._wait(number, entry, now)
         return True
+
+    def _wait(self, number: int, entry: SpoolEntry, now: Moment) -> None:
+        row = number, entry.row
+        full = self._open.add(entry.group, entry.period, row, lambda: now, key=entry.key)
+        if full is not None:
+            self._ready.append(full)
 
     def _without(self, entry: SpoolEntry) -> Result:
         """Return the result of a report whose frame could not be written."""
@@ -268,36 +261,19 @@ class PlanSpool:
         known = log is not None and log.knows(entry.report_id)
         return SpoolOutcome.DUPLICATE if known else SpoolOutcome.UNAVAILABLE
 
-    def _seal(self, key: int, ready: ReadyReports[Numbered], log: PeriodLog) -> list[SealedBatch]:
-        group, n = ready.group, len(ready.rows)
-        numbers = [one.number for one in ready.rows]
-        if ready.small and self._batching.drops_small:
-            log.seal(numbers, key, [])
-            self._observer.failed(n, Failure.SMALL)
-            return []
+    def _seal(self, ready: ReadyReports[Numbered]) -> list[SealedBatch]:
         lost: list[int] = []
         batches = [
             batch
-            for part in in_parts([one.row for one in ready.rows], self._sizes[group])
-            for batch in batches_of_rows(self.plan, group, ready.period, part, lost.append)
+            for part in in_parts([row for _, row in ready.rows], self._sizes[ready.group])
+            for batch in batches_of_rows(self.plan, ready.group, ready.period, part, lost.append)
         ]
-        found = log.seal(numbers, key, batches)
+        found = self._logs[ready.period].seal([number for number, _ in ready.rows], batches)
         if lost:
-            self._observer.failed(sum(lost), Failure.UNENCODABLE)
+            self._totals.failed(sum(lost), Failure.UNENCODABLE)
         if ready.small:
-            self._observer.small(n)
+            self._totals.small(len(ready.rows))
         return found
-
-    def _batches_of(self, key: int) -> OpenBatches[Numbered]:
-        if key not in self._open:
-            self._open[key] = OpenBatches(
-                self.plan,
-                self._sizes,
-                min_batch=self._batching.min_batch,
-                linger=self._batching.linger,
-                randomness=self._randomness,
-            )
-        return self._open[key]
 
     def _log(self, period: int) -> PeriodLog:
         file = FrameFile(self._files, self._path(period))

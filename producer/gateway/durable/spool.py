@@ -19,10 +19,9 @@ from calmstream.common.files import exclusive, real_path
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.randomness import Randomness
-from calmstream.producer.gateway.durable.entries import SpoolEntry
-from calmstream.producer.gateway.durable.files import Files, OsFiles
+from calmstream.producer.gateway.durable.entries import SealedBatch, SpoolEntry
+from calmstream.producer.gateway.durable.files import Files
 from calmstream.producer.gateway.durable.mark import ClockMark
-from calmstream.producer.gateway.durable.period_log import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import (
     Batching,
     PlanSpool,
@@ -31,7 +30,7 @@ from calmstream.producer.gateway.durable.plan_spool import (
     over_at,
 )
 from calmstream.producer.gateway.open_batches import Moment, Selection
-from calmstream.producer.gateway.totals import GatewayTotals, Observer
+from calmstream.producer.gateway.totals import GatewayTotals
 
 RESERVE_BYTES = 16 << 20
 MARK_SECONDS = 60.0
@@ -67,14 +66,14 @@ class Spool:
         batching: Batching,
         *,
         files: Files | None = None,
-        observer: Callable[[Plan], Observer] = lambda _: GatewayTotals(),
+        totals: Callable[[Plan], GatewayTotals] = lambda _: GatewayTotals(),
         randomness: Randomness | None = None,
     ) -> None:
         self._directory = directory
-        self._files = files or OsFiles()
+        self._files = files or Files()
         self._clock = clock
         self._batching = batching
-        self._observer = observer
+        self._totals = totals
         self._randomness = randomness
         self._plans: dict[str, PlanSpool] = {}
         self._has_reserve = False
@@ -140,7 +139,7 @@ class Spool:
             directory,
             self._files,
             self._batching,
-            observer=self._observer(plan),
+            totals=self._totals(plan),
             randomness=self._randomness,
         )
         try:

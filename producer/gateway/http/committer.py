@@ -10,8 +10,7 @@ from typing import Any
 
 from calmstream.common.clock import Clock
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.durable.entries import SpoolEntry
-from calmstream.producer.gateway.durable.period_log import SealedBatch
+from calmstream.producer.gateway.durable.entries import SealedBatch, SpoolEntry
 from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
 from calmstream.producer.gateway.durable.spool import Spool
 from calmstream.producer.gateway.http.delivery import BatchDelivery

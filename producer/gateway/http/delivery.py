@@ -13,11 +13,11 @@ from calmstream.broker.transport import Sink
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.durable.period_log import SealedBatch
+from calmstream.producer.gateway.durable.entries import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.sender import BatchSender, Budget
-from calmstream.producer.gateway.totals import Failure, Observer
+from calmstream.producer.gateway.totals import Failure, GatewayTotals
 
 if TYPE_CHECKING:
     from calmstream.producer.gateway.http.gateway import Gateway
@@ -52,13 +52,13 @@ class BatchDelivery:
         self,
         connect: Callable[[], Sink],
         names: Callable[[Plan], TopicNames],
-        observer: Callable[[Plan], Observer],
+        totals: Callable[[Plan], GatewayTotals],
         clock: Clock,
         budget: Budget | None = None,
     ) -> None:
         self._connect = connect
         self._names = names
-        self._observer = observer
+        self._totals = totals
         self._clock = clock
         self._budget = replace(budget or Budget(), longest_pause=10.0)
         self._changed = threading.Condition()
@@ -138,7 +138,7 @@ class BatchDelivery:
             self._budget,
             expired=lambda batch: kept.present() >= over_at(plan, sent[batch.batch_id].period),
             settled=settled,
-            observer=self._observer(plan),
+            totals=self._totals(plan),
             clock=self._clock,
         )
         return _PlanQueue(plan, sender, sent)

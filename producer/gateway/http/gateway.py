@@ -24,8 +24,7 @@ from calmstream.common.errors import CalmstreamError, InvalidInput
 from calmstream.common.http.connections import ConnectionLimits, Connections
 from calmstream.common.http.server import HttpServer, defect, event_loop, listen
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.durable.entries import SpoolEntry
-from calmstream.producer.gateway.durable.period_log import SealedBatch
+from calmstream.producer.gateway.durable.entries import SealedBatch, SpoolEntry
 from calmstream.producer.gateway.durable.plan_spool import Result
 from calmstream.producer.gateway.durable.spool import Spool, locked
 from calmstream.producer.gateway.encoding import EncodedBatch
@@ -214,7 +213,7 @@ class Gateway:
             self._environment.spool,
             self._clock,
             self._settings.batching(),
-            observer=self._metrics.of_plan,
+            totals=self._metrics.of_plan,
         )
         self._delivery = BatchDelivery(
             self._environment.connect, self._environment.names, self._metrics.of_plan, self._clock

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import Settings, bounded
 from calmstream.producer.gateway.durable.plan_spool import Batching
@@ -22,8 +20,6 @@ class GatewaySettings(Settings):
         linger: time that a batch that may leave waits for more reports.
         min_batch: least reports of one group, window and application key that leave together; at
             most half of ``batch_size`` and of the plan's ``limits.batch_reports``.
-        small: whether fewer are sent or dropped when their window closes.
-        name_keys: whether batches say in a Kafka header which application key they came with.
         max_connections: open at once; further ones replace idle ones of the same client or get 503.
         max_requests: whole ones without an answer; further ones get 503.
         body_bytes: largest body of a request.
@@ -40,8 +36,6 @@ class GatewaySettings(Settings):
     batch_size: int = bounded(1000, ge=1)
     linger: float = bounded(1.0, gt=0)
     min_batch: int = bounded(50, ge=1)
-    small: Literal["send", "drop"] = "send"
-    name_keys: bool = False
     max_connections: int = bounded(4096, ge=1, le=100_000)
     max_requests: int = bounded(2048, ge=1, le=100_000)
     body_bytes: int = bounded(4 << 20, ge=1024, le=64 << 20)
@@ -60,5 +54,4 @@ class GatewaySettings(Settings):
 
     def batching(self) -> Batching:
         """Return how reports are merged."""
-        drops = self.small == "drop"
-        return Batching(self.batch_size, self.linger, self.min_batch, drops, self.name_keys)
+        return Batching(self.batch_size, self.linger, self.min_batch)

@@ -116,15 +116,15 @@ def test_a_full_disk_refuses_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = False
-    append = files.OsLogFile.append
+    append = files.LogFile.append
 
-    def limited(self: files.OsLogFile, data: bytes) -> None:
+    def limited(self: files.LogFile, data: bytes) -> None:
         if full:
             append(self, data[: len(data) // 2])
             raise OSError(errno.ENOSPC, "No space left on device")
         append(self, data)
 
-    monkeypatch.setattr(files.OsLogFile, "append", limited)
+    monkeypatch.setattr(files.LogFile, "append", limited)
     plan = present_plan()
     with running(tmp_path, plan) as gateway:
         assert gateway.report(line(plan, 1)).status == 202
@@ -147,14 +147,14 @@ def test_a_full_disk_refuses_and_loses_nothing(
 def test_a_disk_that_hangs_makes_the_gateway_look_dead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hangs, sync = threading.Event(), files.OsLogFile.sync
+    hangs, sync = threading.Event(), files.LogFile.sync
     hangs.set()
 
-    def slow(self: files.OsLogFile) -> None:
+    def slow(self: files.LogFile) -> None:
         assert hangs.wait(60)
         sync(self)
 
-    monkeypatch.setattr(files.OsLogFile, "sync", slow)
+    monkeypatch.setattr(files.LogFile, "sync", slow)
     monkeypatch.setattr(gateway_module, "STUCK_SECONDS", 0.5)
     plan = present_plan()
     with running(tmp_path, plan) as gateway, ThreadPoolExecutor(1) as pool:

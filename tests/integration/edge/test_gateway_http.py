@@ -15,9 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from calmstream.broker.in_process import InProcessBroker
-from calmstream.broker.transport import Sink
-from calmstream.common.errors import RecoverableError
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.http.metrics import RESULTS
 from calmstream.producer.gateway.http.problems import GatewayProblem
@@ -29,7 +26,6 @@ from tests.support.gateway.running import (
     SECONDS,
     Reply,
     Running,
-    headers_by_value,
     line,
     present_plan,
     received,
@@ -426,35 +422,6 @@ def test_reports_of_different_keys_do_not_leave_together(tmp_path: Path) -> None
         until("some left", lambda: bool(gateway.values()))
         # The last three of a key wait for more: six are needed for any to leave.
         assert set(gateway.values()) <= set(range(5, 12)), "alpha has too few"
-
-
-@pytest.mark.parametrize("named", [False, True])
-def test_batches_say_their_key_only_if_the_operator_asks(tmp_path: Path, named: bool) -> None:
-    path = keys_file(tmp_path / "keys.json", (1, "alpha", None), (512, "beta", None))
-    with running(tmp_path, app_keys=path, name_keys=named) as gateway:
-        for value, key in ((7, "alpha"), (8, "beta")):
-            gateway.report(line(gateway.plan, value), authorization=f"Bearer {key}")
-        until("both are sent", lambda: {7, 8} <= set(gateway.values()))
-        headers = headers_by_value(gateway.broker, gateway.plan)
-    expected = {7: (("app-key", b"1"),), 8: (("app-key", b"512"),)}
-    assert headers == (expected if named else {7: (), 8: ()})
-
-
-def test_a_restart_keeps_the_key_of_a_sealed_batch(tmp_path: Path) -> None:
-    path = keys_file(tmp_path / "keys.json", (9, "alpha", None))
-    broker = InProcessBroker(clock=lambda: int(time.time() * 1000))
-
-    def away() -> Sink:
-        raise RecoverableError("the broker is away")
-
-    options = {"app_keys": path, "name_keys": True, "broker": broker}
-    with running(tmp_path, connect=away, stop_seconds=1.0, **options) as gateway:
-        plan = gateway.plan
-        gateway.report(line(plan, 7), authorization="Bearer alpha")
-        until("it is sealed", lambda: gateway.metric("calmstream_gateway_batches_waiting") == 1)
-    with running(tmp_path, plan, **options) as gateway:
-        until("it is sent", lambda: gateway.values() == [7])
-    assert headers_by_value(broker, plan) == {7: (("app-key", b"9"),)}
 
 
 def test_a_plan_appears_and_is_refused_while_the_gateway_runs(tmp_path: Path) -> None:

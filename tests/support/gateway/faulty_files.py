@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 from calmstream.common.errors import RecoverableError
+from calmstream.producer.gateway.durable.files import Files, LogFile
 
 
 class Crash(BaseException):
@@ -23,7 +24,7 @@ class Content:
     named: bool = False
 
 
-class FaultyFiles:
+class FaultyFiles(Files):
     """See `Files`.
 
     Attributes:
@@ -109,7 +110,7 @@ class FaultyFiles:
         self.contents[path] = Content(data, data, named=True)
 
 
-class FaultyFile:
+class FaultyFile(LogFile):
     """See `LogFile`."""
 
     def __init__(self, files: FaultyFiles, content: Content) -> None:

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Headers, Partition, Sink, Topics
+from calmstream.broker.transport import Partition, Sink, Topics
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import decode_batch
@@ -165,17 +165,6 @@ def values_of(broker: InProcessBroker, plan: Plan) -> list[int]:
                     batch = decode_batch(plan, 0, record.key, record.value)
                     found += [int(value) for value in batch.columns["v"]]
     return sorted(found)
-
-
-def headers_by_value(broker: InProcessBroker, plan: Plan) -> dict[int, Headers]:
-    """Return the Kafka headers of the batch that holds each value."""
-    return {
-        int(value): record.headers
-        for topic in names_of(plan).all_reports
-        for number in range(plan.partitions)
-        for record in broker.records(Partition(topic, number))
-        for value in decode_batch(plan, 0, record.key, record.value).columns["v"]
-    }
 
 
 def until(what: str, condition: Callable[[], bool], seconds: float = SECONDS) -> None:

@@ -17,8 +17,7 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import decode_batch
-from calmstream.producer.gateway.durable.entries import SpoolEntry
-from calmstream.producer.gateway.durable.period_log import SealedBatch
+from calmstream.producer.gateway.durable.entries import SealedBatch, SpoolEntry
 from calmstream.producer.gateway.durable.plan_spool import Batching, SpoolOutcome, over_at
 from calmstream.producer.gateway.durable.spool import Spool
 from calmstream.producer.gateway.totals import Failure, GatewayTotals
@@ -105,7 +104,7 @@ class World:
                     self.clock,
                     Batching(size=8, linger=1.0, min_batch=3),
                     files=self.files,
-                    observer=lambda _: _Expired(self),
+                    totals=lambda _: _Expired(self),
                 )
                 unsettled = found.recover()
                 unsettled += found.add(self.plan)

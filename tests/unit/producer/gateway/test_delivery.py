@@ -8,7 +8,7 @@ import pytest
 
 from calmstream.broker.transport import Sink
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
-from calmstream.producer.gateway.durable.period_log import SealedBatch
+from calmstream.producer.gateway.durable.entries import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.http.delivery import RENEW_SECONDS, BatchDelivery
@@ -85,9 +85,7 @@ class Made:
 
     def put(self, *numbers: int, period: int = 0) -> None:
         for number in numbers:
-            self.delivery.put(
-                PLAN, SealedBatch(period, 0, 5, number.to_bytes(16, "big"), 0, 0, 1, 0)
-            )
+            self.delivery.put(PLAN, SealedBatch(period, 0, 5, number.to_bytes(16, "big"), 0, 1, 0))
 
     def turn(self, seconds: float = 0.0) -> None:
         self.clock.seconds += seconds

@@ -9,14 +9,14 @@ import pytest
 
 from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.producer.gateway.durable.files import OsFiles
+from calmstream.producer.gateway.durable.files import Files
 from calmstream.producer.gateway.durable.frames import HEAD_BYTES, FrameFile
 from calmstream.producer.gateway.durable.ids import IdSet
 from calmstream.producer.gateway.durable.mark import ClockMark
 
 
 def written(path: Path, *payloads: bytes) -> FrameFile:
-    frames = FrameFile(OsFiles(), path)
+    frames = FrameFile(Files(), path)
     for payload in payloads:
         frames.append(payload)
     frames.close()
@@ -24,7 +24,7 @@ def written(path: Path, *payloads: bytes) -> FrameFile:
 
 
 def read(path: Path) -> list[bytes]:
-    frames = FrameFile(OsFiles(), path)
+    frames = FrameFile(Files(), path)
     found = [payload for _, payload in frames.recover()]
     frames.close()
     return found
@@ -43,7 +43,7 @@ def test_a_torn_tail_is_cut_at_every_length(tmp_path: Path, lost: int) -> None:
     path.write_bytes(path.read_bytes()[:-lost])
     assert read(path) == [b"first"]
     assert read(path) == [b"first"], "the cut is durable"
-    frames = FrameFile(OsFiles(), path)
+    frames = FrameFile(Files(), path)
     list(frames.recover())
     frames.append(b"third")
     assert read(path) == [b"first", b"third"]
@@ -66,7 +66,7 @@ def test_a_first_frame_whose_rest_reads_as_zeros_was_never_written(
     whole = path.read_bytes()
     path.write_bytes(whole[:kept] + bytes(len(whole) - kept))
     assert read(path) == []
-    frames = FrameFile(OsFiles(), path)
+    frames = FrameFile(Files(), path)
     list(frames.recover())
     frames.append(b"second")
     assert read(path) == [b"second"]
@@ -160,17 +160,17 @@ def test_an_id_across_two_others_is_not_found(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_time_never_goes_back_over_a_restart(tmp_path: Path) -> None:
     clock = ManualClock(1000)
-    mark = ClockMark(OsFiles(), tmp_path, clock)
+    mark = ClockMark(Files(), tmp_path, clock)
     clock.wall_ms = 5000
     assert mark.present() == 5000
     mark.keep()
     clock.wall_ms = 2000
     assert (mark.present(), mark.behind()) == (5000, 3.0)
-    assert ClockMark(OsFiles(), tmp_path, clock).present() == 5000
+    assert ClockMark(Files(), tmp_path, clock).present() == 5000
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"milliseconds": 1.5}', b'"x"'])
 def test_another_file_in_place_of_the_mark_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "clock.json").write_bytes(content)
     with pytest.raises(FatalError, match="not the clock of a spool"):
-        ClockMark(OsFiles(), tmp_path, ManualClock())
+        ClockMark(Files(), tmp_path, ManualClock())
