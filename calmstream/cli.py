@@ -78,8 +78,8 @@ COMMANDS: Mapping[str, str] = {
 
 SERVICE = frozenset(
     (
-        *("argcomplete", "cramjam", "crc32c", "fastapi", "httptools", "kafka", "prometheus_client"),
-        *("psycopg", "pyarrow", "pydantic", "rich", "structlog", "uvicorn", "uvloop"),
+        *("argcomplete", "cramjam", "crc32c", "httptools", "kafka", "prometheus_client"),
+        *("psycopg", "pyarrow", "rich", "starlette", "structlog", "uvicorn", "uvloop"),
     )
 )
 """Modules that ``pip install calmstream`` leaves out: devices need none of them."""

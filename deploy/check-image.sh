@@ -42,7 +42,7 @@ cd /
 mount -t tmpfs -o mode=1777 tmpfs /tmp
 "${user[@]}" sh -c 'id -u; ! touch /opt/calmstream/x 2>/dev/null; ! touch /etc/x 2>/dev/null'
 "${user[@]}" calmstream --version
-"${user[@]}" python -c 'import psycopg, pyarrow.parquet, fastapi'
+"${user[@]}" python -c 'import psycopg, pyarrow.parquet, starlette'
 data=$("${user[@]}" python -c 'import calmstream.data as d; print(d.__path__[0])')/adult.csv.gz
 "${user[@]}" calmstream plan "$data" --columns sex,income --epsilon 2 --users 1000 --k 2 \
     --window 5s --grace 1s --skew 1s --lifetime 10m --name image-check --out /tmp/plan.json >/dev/null

@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from calmstream.consumer.serve.answers import Answers
+from calmstream.consumer.serve.answers import Answers, etag_of
 from calmstream.consumer.serve.events import Streams
-from calmstream.consumer.serve.guard import RequestObserver
+from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.serve.page_files import PageFiles
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused
-from calmstream.consumer.serve.served_plans import ServedPlans
+from calmstream.consumer.serve.questions import Question
 from calmstream.consumer.serve.settings import ServeSettings
 
 
 class Context:
-    """Plans, limits, streams and computed answers of one server."""
+    """Plans by name, limits, streams and computed answers of one server."""
 
     def __init__(
         self,
-        plans: ServedPlans,
+        plans: Callable[[], Mapping[str, PlanService]],
         settings: ServeSettings,
         page: PageFiles,
-        observer: RequestObserver,
+        metrics: ServeMetrics,
     ) -> None:
-        self._plans = plans
+        self.plans = plans
         self.settings = settings
         self.page = page
-        self.observer = observer
+        self.metrics = metrics
         self.streams = Streams(settings.max_streams, settings.heartbeat_seconds)
         self.answers = Answers(settings.answer_bytes, settings.answer_seconds)
 
-    @property
-    def plans(self) -> Mapping[str, PlanService]:
-        """The plans by name, as they are now."""
-        return self._plans.by_name
-
     def plan(self, name: str) -> PlanService:
         """Return a plan by its name or digest."""
-        found = self.plans.get(name)
-        if found is None:
-            found = next((s for s in self.plans.values() if s.plan.digest == name), None)
+        plans = self.plans()
+        found = plans.get(name) or next((s for s in plans.values() if s.plan.digest == name), None)
         if found is None:
             raise Refused(Problem.UNKNOWN_PLAN, f"there is no plan {name!r}")
         return found
+
+    def etag(self, service: PlanService, question: Question) -> str:
+        """Return the ETag of the answer to a question."""
+        revision = service.results.revision(question.last)
+        return etag_of(service.plan.digest, service.namespace, revision, question.key)
+
+    async def answer(self, service: PlanService, question: Question, peer: str) -> bytes:
+        """Return the answer to a question, computed or kept."""
+        etag = self.etag(service, question)
+        return await self.answers.get(etag, lambda: service.submit(question.job, peer))

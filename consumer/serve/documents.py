@@ -112,8 +112,19 @@ def words(plan: Plan) -> list[str]:
     ]
 
 
-def window_document(final: WindowSummary) -> dict[str, Any]:
-    """Return a final window."""
+def windows(service: PlanService, limit: int) -> dict[str, Any]:
+    """Return the newest finals, ascending, and which windows have kept counts."""
+    results = service.results
+    early = results.early
+    return {
+        "newest": results.newest,
+        "kept": ranges(service.kept),
+        "finals": [_window(final) for final in results.last(limit)],
+        "early": None if early is None else {"window": early.window, "reports": early.reports},
+    }
+
+
+def _window(final: WindowSummary) -> dict[str, Any]:
     return {
         "window": final.window,
         "start": final.start,

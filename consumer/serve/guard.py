@@ -9,11 +9,15 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from typing import Any, Protocol
+from typing import Any
+
+import structlog
 
 from calmstream.common.errors import InvalidInput
 from calmstream.common.http.answer import HttpReply
 from calmstream.common.http.sending import Send, send_answer
+from calmstream.common.http.server import defect
+from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.serve.problems import Problem, answer_to
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
@@ -41,17 +45,8 @@ _CORS = (
 )
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")
 _HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+")
+_LOG = structlog.get_logger("calmstream.serve")
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-
-
-class RequestObserver(Protocol):
-    """Receives what became of requests, never anything of the client."""
-
-    def answered(self) -> None:
-        """A request was received."""
-
-    def refused(self, problem: Problem) -> None:
-        """A request got a problem document."""
 
 
 class Guard:
@@ -64,15 +59,13 @@ class Guard:
         hosts: Iterable[str],
         origins: Iterable[str],
         token: str | None,
-        observer: RequestObserver,
-        failed: Callable[[BaseException], None],
+        metrics: ServeMetrics,
     ) -> None:
         self._app = app
         self._hosts = frozenset(map(_host, (*LOOPBACK, *hosts)))
         self._origins = frozenset(map(_origin, origins))
         self._token = None if token is None else token.encode()
-        self._observer = observer
-        self._failed = failed
+        self._metrics = metrics
         self.stopping = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -81,9 +74,9 @@ class Guard:
         origin = headers.get(b"origin")
         out = _Completing(send, scope["method"] == "HEAD", self._cors(origin))
         problem = self._refusal(scope, headers)
-        self._observer.answered()
+        self._metrics.answered()
         if problem is not None:
-            self._observer.refused(problem)
+            self._metrics.refused(problem)
             await out.refuse(problem)
             return
         if scope["method"] == "OPTIONS":
@@ -93,7 +86,8 @@ class Guard:
             head = scope["method"] == "HEAD"
             await self._app({**scope, "method": "GET", HEAD: head}, receive, out)
         except Exception as error:
-            self._failed(error)
+            # The kind and the place of the error, nothing of the request.
+            _LOG.error("defect", **defect(error))
             if not out.complete:
                 raise  # the server closes the connection
 

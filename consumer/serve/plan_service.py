@@ -11,12 +11,10 @@ from typing import TypeVar
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, MissingTopic, RecoverableError
-from calmstream.consumer.read.answer import Answer
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import LATEST, TOTAL
 from calmstream.consumer.serve.follower import Follower, Trouble
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
-from calmstream.consumer.serve.question import Question
 from calmstream.consumer.serve.results import Event, Results
 from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.consumer.serve.turns import Queue, QueueFull
@@ -148,19 +146,6 @@ class PlanService:
             return self._queue.submit(lambda: self._with_history(job), peer=peer)
         except QueueFull:
             raise Refused(Problem.BUSY, "too many questions about this plan wait") from None
-
-    def ask(self, question: Question) -> Callable[[History], Answer]:
-        """Return the job that answers a question."""
-
-        def job(history: History) -> Answer:
-            asked, group, given = question.attributes, question.group, question.given
-            if question.minus is None:
-                return history.ask(asked, question.windows, group=group, given=given)
-            return history.difference(
-                asked, question.windows, question.minus, group=group, given=given
-            )
-
-        return job
 
     def _with_history(self, job: Callable[[History], T]) -> T:
         if self._history is None or self._history_trouble is not None:

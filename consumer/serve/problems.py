@@ -25,7 +25,6 @@ class Problem(StrEnum):
     NOT_FINAL = "not_final"
     NO_REPORTS = "no_reports"
     METHOD = "method"
-    NOT_ACCEPTABLE = "not_acceptable"
     NOT_KEPT = "not_kept"
     RETIRED = "retired"
     TOO_LARGE = "too_large"
@@ -55,7 +54,6 @@ KINDS: Mapping[str, ReplyKind] = {
     Problem.METHOD: ReplyKind(
         405, "This server only answers GET and HEAD.", headers=((b"allow", b"GET, HEAD"),)
     ),
-    Problem.NOT_ACCEPTABLE: ReplyKind(406, "No such format."),
     Problem.NOT_KEPT: ReplyKind(410, "The counts of a window are not kept."),
     Problem.RETIRED: ReplyKind(410, "The plan was retired and its results deleted."),
     Problem.TOO_LARGE: ReplyKind(413, "The table or the body is too large.", closes=True),

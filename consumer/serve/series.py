@@ -11,87 +11,70 @@ from typing import Any
 import orjson
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import Windows
-from calmstream.consumer.read.refusals import NoReports, NotKept, Withheld
-from calmstream.consumer.serve.answers import etag_of
 from calmstream.consumer.serve.context import Context
+from calmstream.consumer.serve.parameters import Parameters
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
+from calmstream.consumer.serve.questions import table
 from calmstream.consumer.serve.results import WindowSummary
 from calmstream.estimators.analysis.grouping import parse
 from calmstream.estimators.marginal import Floats
 
+PARAMETERS = ("attributes", "windows", "group", "given")
 MAX_WINDOWS = 1000
 MAX_TABLES = 4
 """All tables of a series together have at most so many times the cells of the largest table."""
+
+_WITHOUT_TABLE = (Problem.NO_REPORTS, Problem.NOT_KEPT, Problem.WITHHELD)
 
 
 @dataclass(frozen=True, slots=True)
 class _Series:
     """What is asked about every window."""
 
+    service: PlanService
     attributes: tuple[str, ...]
     group: str
     given: tuple[str, ...]
 
-    @property
-    def plain(self) -> bool:
-        """Whether a published table answers it as it is."""
-        return not self.group and not self.given
 
-
-async def series(
-    context: Context,
-    service: PlanService,
-    attributes: tuple[str, ...],
-    windows: Windows,
-    group: str,
-    given: tuple[str, ...],
-    peer: str,
-) -> bytes:
+async def series(context: Context, service: PlanService, asked: Parameters, peer: str) -> bytes:
     """Return the JSON object: the newest windows first come into it, until the time is over."""
-    asked = _Series(attributes, group, given)
-    axes, labels = await asyncio.to_thread(_axes, service, asked)
+    attributes, given = asked.table(service, context.settings.max_cells)
+    windows = asked.series(service, "windows", "last:50")
+    wanted = _Series(service, attributes, asked.text("group"), given)
+    axes, labels = _axes(wanted)
     cells = prod(map(len, labels))
     most = max(min(MAX_WINDOWS, MAX_TABLES * context.settings.max_cells // cells), 1)
     first = max(windows.first, windows.last - most + 1)
+    finals = [service.results.final(window) for window in range(first, windows.last + 1)]
     loop = asyncio.get_running_loop()
     deadline = loop.time() + context.settings.answer_seconds / 2
-    published = await asyncio.to_thread(_published, service, asked, Windows(first, windows.last))
-    found: list[bytes] = []
+    found: list[dict[str, Any]] = []
     truncated = first > windows.first
-    for window in range(windows.last, first - 1, -1):
-        final = service.results.final(window)
-        if final is None:
-            continue
-        entry = published.get(window)
+    for final in filter(None, reversed(finals)):
+        entry = _published(wanted, final)
         if entry is None:
-            entry = await _computed(context, service, asked, final, deadline - loop.time(), peer)
+            entry = await _computed(context, wanted, final, deadline - loop.time(), peer)
         if entry is None:
             truncated = True
             break
         found.append(entry)
     if truncated and not found:
         raise Refused(Problem.SLOW, "not one window is computed yet; ask again")
-    return orjson.dumps(
-        {
-            "attributes": axes,
-            "labels": labels,
-            "windows": [orjson.Fragment(entry) for entry in reversed(found)],
-            "truncated": truncated,
-        }
-    )
+    answer = {"attributes": axes, "labels": labels, "windows": found[::-1], "truncated": truncated}
+    return await asyncio.to_thread(orjson.dumps, answer)
 
 
-def _axes(service: PlanService, asked: _Series) -> tuple[list[str], list[list[str]]]:
+def _axes(wanted: _Series) -> tuple[list[str], list[list[str]]]:
     """Return the names of the axes, given ones first, and their labels."""
-    domain = service.plan.domain
+    domain = wanted.service.plan.domain
     try:
-        groupings = parse(asked.group, domain)
+        groupings = parse(wanted.group, domain)
     except InvalidInput as error:
         raise refusal(error) from None
-    names = [*asked.given, *(name for name in asked.attributes if name not in asked.given)]
+    names = [*wanted.given, *(name for name in wanted.attributes if name not in wanted.given)]
     labels = []
     for name in names:
         (position,) = domain.index([name])
@@ -104,74 +87,60 @@ def _axes(service: PlanService, asked: _Series) -> tuple[list[str], list[list[st
     return names, labels
 
 
-def _published(service: PlanService, asked: _Series, windows: Windows) -> dict[int, bytes]:
-    """Return the entries that need no computation, by window."""
-    found = {}
-    for window in range(windows.first, windows.last + 1):
-        final = service.results.final(window)
-        if final is None:
-            continue
-        if not final.reports or final.withheld:
-            found[window] = _entry(final, final.reports, (), None, None)
-            continue
-        tables = service.results.tables(window) if asked.plain else None
-        record = None if tables is None else tables.get(frozenset(asked.attributes))
-        if record is not None:
-            table, stderr = (_ordered(service, asked, a) for a in (record.table, record.stderr))
-            found[window] = _entry(final, record.reports, record.flags, table, stderr)
-    return found
-
-
-def _ordered(service: PlanService, asked: _Series, cells: Floats) -> list[float]:
-    """Return the cells of a published table in the order of the axes asked for."""
-    positions = [service.plan.domain.index([name])[0] for name in asked.attributes]
+def _published(wanted: _Series, final: WindowSummary) -> dict[str, Any] | None:
+    """Return the entry of a window that needs no computation; None if it needs one."""
+    if not final.reports or final.withheld:
+        return _entry(final, final.reports)
+    tables = wanted.service.results.tables(final.window)
+    if wanted.group or wanted.given or tables is None:
+        return None
+    record = tables.get(frozenset(wanted.attributes))
+    if record is None:
+        return None
+    positions = [wanted.service.plan.domain.index([name])[0] for name in wanted.attributes]
     axes = [sorted(positions).index(position) for position in positions]
-    ordered: list[float] = cells.transpose(axes).ravel().tolist()
-    return ordered
+
+    def ordered(cells: Floats) -> list[float]:
+        found: list[float] = cells.transpose(axes).ravel().tolist()
+        return found
+
+    return _entry(
+        final, record.reports, record.flags, ordered(record.table), ordered(record.stderr)
+    )
 
 
 async def _computed(
-    context: Context,
-    service: PlanService,
-    asked: _Series,
-    final: WindowSummary,
-    seconds: float,
-    peer: str,
-) -> bytes | None:
-    """Return the table of a window, computed or kept; None if that takes longer."""
-
-    def job(history: History) -> bytes:
-        window = Windows(final.window, final.window)
-        try:
-            answer = history.ask(asked.attributes, window, group=asked.group, given=asked.given)
-        except (NoReports, NotKept, Withheld):
-            return _entry(final, final.reports, (), None, None)
-        table, stderr = answer.table.ravel().tolist(), answer.stderr.ravel().tolist()
-        return _entry(final, answer.reports, answer.flags, table, stderr)
-
-    etag = etag_of(service, final.revision, "series", asked, final.window)
-    if seconds <= 0.0 and not context.answers.has(etag):
+    context: Context, wanted: _Series, final: WindowSummary, seconds: float, peer: str
+) -> dict[str, Any] | None:
+    """Return the entry of a window, computed or kept; None if that takes longer."""
+    window = Windows(final.window, final.window)
+    service, group, given = wanted.service, wanted.group, wanted.given
+    question = table(service, wanted.attributes, window, group=group, given=given)
+    if seconds <= 0.0 and not context.answers.has(context.etag(service, question)):
         return None
     try:
-        answer = context.answers.get(etag, lambda: service.submit(job, peer))
-        return await asyncio.wait_for(answer, max(seconds, 1.0))
+        answer = context.answer(service, question, peer)
+        found = orjson.loads(await asyncio.wait_for(answer, max(seconds, 1.0)))
     except TimeoutError:
         return None
     except Refused as refused:
+        if refused.problem in _WITHOUT_TABLE:
+            return _entry(final, final.reports)
         if refused.problem in {Problem.SLOW, Problem.BUSY}:
             return None
         raise
+    return _entry(final, found["reports"], found["flags"], found["table"], found["stderr"])
 
 
 def _entry(
     final: WindowSummary,
     reports: int,
-    flags: Sequence[str],
-    table: list[float] | None,
-    stderr: list[float] | None,
-) -> bytes:
+    flags: Sequence[str] = (),
+    table: list[float] | None = None,
+    stderr: list[float] | None = None,
+) -> dict[str, Any]:
     more = ["suspicious"] if final.suspicious and "suspicious" not in flags else []
-    entry: dict[str, Any] = {
+    return {
         "window": final.window,
         "start": final.start,
         "end": final.end,
@@ -180,4 +149,3 @@ def _entry(
         "table": table,
         "stderr": stderr,
     }
-    return orjson.dumps(entry)

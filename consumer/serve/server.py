@@ -12,7 +12,7 @@ import structlog
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.http.connections import ConnectionLimits, Connections
-from calmstream.common.http.server import HttpServer, anywhere, as_host, defect, listen
+from calmstream.common.http.server import HttpServer, anywhere, as_host, listen
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.serve.app import create_app
@@ -79,15 +79,14 @@ class ResultsServer:
         self._settings = settings
         self._metrics = metrics
         self._log = structlog.get_logger("calmstream.serve")
-        self._context = Context(self.plans, settings, page or PageFiles(), metrics)
+        self._context = Context(lambda: self.plans.by_name, settings, page or PageFiles(), metrics)
         own = [] if anywhere(settings.host) else [as_host(settings.host)]
         self._guard = Guard(
             create_app(self._context),
             hosts=[*own, *hosts],
             origins=origins,
             token=token,
-            observer=metrics,
-            failed=self._note,
+            metrics=metrics,
         )
         limits = ConnectionLimits(
             connections=settings.max_connections,
@@ -160,7 +159,3 @@ class ResultsServer:
         for name in self._said.keys() - troubles.keys():
             self._log.info("results can be read", plan=name)
         self._said = troubles
-
-    def _note(self, error: BaseException) -> None:
-        """Log a defect: its kind and place, nothing of the request."""
-        self._log.error("defect", **defect(error))

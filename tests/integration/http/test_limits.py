@@ -253,6 +253,8 @@ def test_questions_nobody_waits_for_are_not_computed(monkeypatch: pytest.MonkeyP
                 connection.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
                 if not number:
                     assert began.wait(SECONDS)
+        asked = "calmstream_serve_requests_total"
+        until("all were read", lambda: (live.registry.get_sample_value(asked) or 0) >= 200)
         until("all have gone", lambda: len(live.server.connections) <= 1)
         gate.set()
         assert live.get("/tables?attributes=a2").status_code == 200

@@ -61,7 +61,7 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_the_modules_are_those_of_the_extra() -> None:
-    """Check that `SERVICE` has the modules of all packages that the extra names, and pydantic."""
+    """Check that `SERVICE` has the modules of all packages that the extra names."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert list(project["optional-dependencies"]) == ["service"]
     named = {
@@ -73,7 +73,7 @@ def test_the_modules_are_those_of_the_extra() -> None:
         for distribution in distributions:
             imported.setdefault(distribution.lower().replace("_", "-"), set()).add(module)
     modules = {m for name in named for m in imported[name] if not m.startswith("_")}
-    assert modules | {"pydantic"} == MODULES
+    assert modules == MODULES
 
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - FREE))

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import orjson
 import pytest
 
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.summary import summary
-from calmstream.consumer.serve import schemas
 from calmstream.estimators.domain import Domain
 from calmstream.pages.summary import as_json
 from tests.support.publisher import Bench, published_plan
@@ -63,7 +61,6 @@ def test_they_are_those_of_the_history(
     found = serving.get("/summaries", params=question)
     assert found.status_code == 200, found.text
     assert found.content + b"\n" == as_json(bench.plan, expected)
-    schemas.SummaryAnswer.model_validate_json(found.content, strict=True)
     again = serving.get(
         "/summaries", params=question, headers={"if-none-match": found.headers["etag"]}
     )
@@ -72,7 +69,6 @@ def test_they_are_those_of_the_history(
 
 def test_a_plan_describes_its_numbers(serving: Serving) -> None:
     whole = serving.get("").json()
-    schemas.WholePlan.model_validate_json(orjson.dumps(whole), strict=True)
     number, region, option = whole["attributes"]
     assert number == {
         "name": "ms", "labels": ["0..10", "10..30"], "kind": "number", "unit": "ms",

@@ -1,4 +1,4 @@
-/** What the server answers; the server's OpenAPI document is the published form. Times are unix seconds. */
+/** What the server answers, as far as the page needs it; docs/serving.md names this file. Times are unix seconds. */
 
 export interface PlanEntry {
   readonly name: string;

@@ -1,0 +1,142 @@
+"""The parameters of a request, checked as far as that is cheap."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from math import prod
+
+from starlette.datastructures import QueryParams
+
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.changes import against_windows
+from calmstream.consumer.read.ranges import TOTAL, Windows, read_windows
+from calmstream.consumer.read.refusals import NotFinal
+from calmstream.consumer.serve.plan_service import PlanService
+from calmstream.consumer.serve.problems import Problem, Refused, refusal
+
+MAX_STATISTICS = 16
+STANDARD = ("mean", "median")
+"""Statistics where none are named."""
+
+LISTS = frozenset({"attributes", "given"})
+"""Parameters that may be repeated, with one name each."""
+
+_LAST = re.compile(r"last[:-]([0-9]{1,7})", re.ASCII)
+
+
+class Parameters:
+    """The parameters of a request: those that its address has, and single ones once."""
+
+    def __init__(self, given: QueryParams, known: Collection[str]) -> None:
+        names = [name for name, _ in given.multi_items()]
+        for name in names:
+            if name not in known:
+                there = ", ".join(sorted(known)) or "none"
+                raise Refused(Problem.MALFORMED, f"unknown parameter {name!r}; there are {there}")
+            if names.count(name) > 1 and name not in LISTS:
+                raise Refused(Problem.MALFORMED, f"{name}: given more than once")
+        self._given = given
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return the value of a parameter."""
+        return self._given.get(name, default).strip()
+
+    def number(self, name: str, default: int, most: int) -> int:
+        """Return a whole number from 1 on."""
+        text = self.text(name, str(default))
+        if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= most:
+            raise Refused(Problem.MALFORMED, f"{name}: expected a number from 1 to {most:,}")
+        return int(text)
+
+    def names(self, service: PlanService, name: str) -> tuple[str, ...]:
+        """Return names that are separated by commas, or one in each of several parameters.
+
+        A name that contains a comma is read where it is the whole parameter.
+        """
+        texts = self._given.getlist(name)
+        if len(texts) > 1 or (texts and texts[0] in service.plan.domain.names):
+            return tuple(texts)
+        names = tuple(part.strip() for part in texts[0].split(",")) if texts else ()
+        if not all(names):
+            detail = f"expected names separated by commas, got {texts[0]!r}"
+            raise Refused(Problem.MALFORMED, detail)
+        return names
+
+    def table(
+        self, service: PlanService, max_cells: int
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the attributes of a table and the given ones among them; both are checked."""
+        attributes = self.names(service, "attributes")
+        given = self.names(service, "given") if self.text("given") else ()
+        if not attributes:
+            raise Refused(Problem.MALFORMED, "attributes: name at least one attribute")
+        _check(service, attributes, given, max_cells)
+        return attributes, given
+
+    def windows(self, service: PlanService, name: str, default: str = TOTAL) -> Windows:
+        """Return the final windows that a parameter names."""
+        return _windows(service, self.text(name, default))
+
+    def against(self, service: PlanService, name: str, default: str, tested: Windows) -> Windows:
+        """Return the windows that others are tested against."""
+        try:
+            named = against_windows(self.text(name, default), tested)
+        except NotFinal as error:
+            raise refusal(error) from None
+        found = _windows(service, named) if isinstance(named, str) else named
+        if found.overlaps(tested):
+            detail = f"a comparison needs windows apart: {tested} and {found} share devices"
+            raise Refused(Problem.MALFORMED, detail)
+        return found
+
+    def series(self, service: PlanService, name: str, default: str) -> Windows:
+        """Return the windows of a series, which may also be ``last:N``: the newest N."""
+        text, newest = self.text(name, default), service.results.newest
+        found = _LAST.fullmatch(text)
+        if found is None or newest is None:
+            windows = _windows(service, text)
+            return Windows(windows.first, windows.last)
+        if int(found[1]) < 1:
+            raise Refused(Problem.MALFORMED, f"windows {text!r}: no window is in this range")
+        return Windows(max(newest - int(found[1]) + 1, 0), newest)
+
+    def statistics(self, name: str) -> tuple[str, ...]:
+        """Return the names of statistics, separated by commas."""
+        text = self.text(name)
+        names = tuple(part.strip() for part in text.split(",")) if text else STANDARD
+        if not all(names) or len(names) > MAX_STATISTICS:
+            detail = f"{name} {text!r}: expected 1 to {MAX_STATISTICS} names separated by commas"
+            raise Refused(Problem.MALFORMED, detail)
+        return names
+
+
+def _windows(service: PlanService, text: str) -> Windows:
+    newest = service.results.newest
+    if newest is None:
+        raise Refused(Problem.NOT_FINAL, "no window is final yet")
+    try:
+        return read_windows(text, service.plan, newest)
+    except NotFinal as error:
+        raise refusal(error) from None
+    except InvalidInput as error:
+        raise Refused(Problem.MALFORMED, str(error)) from None
+
+
+def _check(
+    service: PlanService, attributes: Sequence[str], given: Sequence[str], max_cells: int
+) -> None:
+    domain = service.plan.domain
+    try:
+        cells = prod(domain.shape(domain.index(attributes)))
+    except InvalidInput as error:
+        raise refusal(error) from None
+    if given and (not set(given) < set(attributes) or len(set(given)) != len(given)):
+        raise Refused(
+            Problem.REFUSED, "given: name some, not all, of the attributes that are asked for"
+        )
+    if cells > max_cells:
+        raise Refused(
+            Problem.TOO_LARGE,
+            f"a table of {cells:,} cells; at most {max_cells:,}: name fewer attributes",
+        )

@@ -1,0 +1,124 @@
+"""Questions that kept counts answer: what decides the answer, and the job that computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.changes import PREVIOUS, changes
+from calmstream.consumer.read.formats import FORMATS
+from calmstream.consumer.read.history import History
+from calmstream.consumer.read.ranges import LATEST, Windows
+from calmstream.consumer.read.summary import document, split, summary
+from calmstream.consumer.serve.associations import associations
+from calmstream.consumer.serve.parameters import Parameters
+from calmstream.consumer.serve.plan_service import PlanService
+from calmstream.consumer.serve.problems import Problem, Refused, refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about a plan.
+
+    Attributes:
+        last: newest window that it is about.
+        key: everything that decides the answer, beside the counts.
+        job: computes the answer.
+        format: of the answer, a key of `FORMATS`.
+    """
+
+    last: int
+    key: tuple[object, ...]
+    job: Callable[[History], bytes]
+    format: str = "json"
+
+
+def table(
+    service: PlanService,
+    attributes: tuple[str, ...],
+    windows: Windows,
+    *,
+    minus: Windows | None = None,
+    group: str = "",
+    given: tuple[str, ...] = (),
+    format: str = "json",  # noqa: A002 - the parameter's name
+) -> Question:
+    """Return the question about a table."""
+
+    def job(history: History) -> bytes:
+        if minus is None:
+            answer = history.ask(attributes, windows, group=group, given=given)
+        else:
+            answer = history.difference(attributes, windows, minus, group=group, given=given)
+        return FORMATS[format](service.plan, answer)
+
+    last = max(windows.last, -1 if minus is None else minus.last)
+    return Question(last, ("table", attributes, windows, minus, group, given, format), job, format)
+
+
+def _table(service: PlanService, asked: Parameters, max_cells: int) -> Question:
+    chosen = asked.text("format", "json")
+    if chosen not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise Refused(Problem.MALFORMED, f"format {chosen!r}: expected one of {known}")
+    attributes, given = asked.table(service, max_cells)
+    return table(
+        service,
+        attributes,
+        asked.windows(service, "windows"),
+        minus=asked.windows(service, "minus") if asked.text("minus") else None,
+        group=asked.text("group"),
+        given=given,
+        format=chosen,
+    )
+
+
+def _summary(service: PlanService, asked: Parameters, max_cells: int) -> Question:
+    plan, statistics = service.plan, asked.statistics("statistics")
+    attributes, given = asked.table(service, max_cells)
+    windows, group = asked.windows(service, "windows"), asked.text("group")
+    try:
+        split(plan.domain, attributes, given, statistics)
+    except InvalidInput as error:
+        raise refusal(error) from None
+
+    def job(history: History) -> bytes:
+        found = summary(
+            history, plan, attributes, windows, statistics=statistics, given=given, group=group
+        )
+        return orjson.dumps(document(plan, found))
+
+    return Question(windows.last, ("summary", attributes, windows, statistics, given, group), job)
+
+
+def _associations(service: PlanService, asked: Parameters, max_cells: int) -> Question:
+    windows = asked.windows(service, "windows")
+
+    def job(history: History) -> bytes:
+        return orjson.dumps(associations(service, history, windows, max_cells))
+
+    return Question(windows.last, ("associations", windows), job)
+
+
+def _changes(service: PlanService, asked: Parameters, _max_cells: int) -> Question:
+    window = asked.windows(service, "window", LATEST)
+    against = asked.against(service, "against", PREVIOUS, window)
+
+    def job(history: History) -> bytes:
+        return orjson.dumps(changes(history, window, against).to_json())
+
+    return Question(max(window.last, against.last), ("changes", window, against), job)
+
+
+_TABLE = ("attributes", "windows", "group", "given")
+Read = Callable[[PlanService, Parameters, int], Question]
+QUESTIONS: Mapping[str, tuple[Read, tuple[str, ...]]] = {
+    "tables": (_table, (*_TABLE, "minus", "format")),
+    "summaries": (_summary, (*_TABLE, "statistics")),
+    "associations": (_associations, ("windows",)),
+    "changes": (_changes, ("window", "against")),
+}
+"""By the end of the address: how the question is read, and its parameters."""
