@@ -7,18 +7,16 @@ other readers, so that raw records never share a topic with reports.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from calmstream.broker.transport import Partition, TopicInfo, TopicSpec
+from calmstream.broker.transport import Partition, TopicSpec
 from calmstream.common import identity
-from calmstream.common.errors import FatalError, InvalidInput
+from calmstream.common.errors import InvalidInput
 
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?")
 _DAY_MS = 86_400_000
 _MINUTE_MS = 60_000
-_ALWAYS_CHECKED = ("cleanup.policy", "message.timestamp.type")
 
 MAX_RECORD_BYTES = 8 << 20
 """Maximum size in bytes of a state record, a snapshot record or a release."""
@@ -28,7 +26,7 @@ MAX_REPORTS_BYTES = 2 << 20
 that a batch that is too large is received, rejected for its size and kept as a dead letter."""
 
 # Kafka counts the record batch's own overhead too; 4 KiB is more than that overhead.
-_COMPACTED_BYTES = MAX_RECORD_BYTES + 4096
+COMPACTED_BYTES = MAX_RECORD_BYTES + 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +120,7 @@ class TopicNames:
         # the whole topic. Tombstones stay for a day, so that slow readers see them.
         compacted = {
             "cleanup.policy": "compact",
-            "max.message.bytes": str(_COMPACTED_BYTES),
+            "max.message.bytes": str(COMPACTED_BYTES),
             "segment.bytes": str(64 << 20),
             "segment.ms": str(10 * _MINUTE_MS),
             "min.cleanable.dirty.ratio": "0.1",
@@ -194,25 +192,9 @@ class CentralNames:
         }
         releases = {
             "cleanup.policy": "compact",
-            "max.message.bytes": str(_COMPACTED_BYTES),
+            "max.message.bytes": str(COMPACTED_BYTES),
         }
         return [TopicSpec(self.raw, self.partitions, raw), TopicSpec(self.releases, 1, releases)]
-
-    def verify(self, found: Mapping[str, TopicInfo]) -> None:
-        """Check that both topics exist with the partitions and settings that correctness needs.
-
-        Raises:
-            FatalError: the first difference between the expected and the existing topics.
-        """
-        checked = (*_ALWAYS_CHECKED, "retention.bytes")
-        _verify(self.specs(0), found, checked, "calmstream central topics")
-        # With a smaller limit the broker would refuse a release after its budget was spent.
-        limit = int(found[self.releases].settings.get("max.message.bytes", _COMPACTED_BYTES))
-        if limit < _COMPACTED_BYTES:
-            raise FatalError(
-                f"topic {self.releases} has max.message.bytes={limit}, expected at least "
-                f"{_COMPACTED_BYTES}"
-            )
 
 
 def shared_group(namespace: str, role: Literal["tally", "publisher"]) -> str:
@@ -231,27 +213,3 @@ def _check_namespaces(*namespaces: str) -> None:
 
 def _prefix(namespace: str, plan_name: str, digest: str) -> str:
     return f"{namespace}.{identity.plan_name(plan_name, digest)}"
-
-
-def _verify(
-    specs: Iterable[TopicSpec],
-    found: Mapping[str, TopicInfo],
-    checked: Sequence[str],
-    command: str,
-) -> None:
-    """Compare partition counts and settings of existing topics with what is expected."""
-    for spec in specs:
-        info = found.get(spec.name)
-        if info is None:
-            raise FatalError(f"topic {spec.name} does not exist; create it: {command}")
-        if info.partitions != spec.partitions:
-            raise FatalError(
-                f"topic {spec.name} has {info.partitions} partitions, "
-                f"the plan states {spec.partitions}"
-            )
-        for name in checked:
-            expected = spec.settings.get(name)
-            if expected is not None and info.settings.get(name) != expected:
-                raise FatalError(
-                    f"topic {spec.name} has {name}={info.settings.get(name)}, not {expected}"
-                )

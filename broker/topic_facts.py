@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from calmstream.broker.names import TopicNames
+from calmstream.broker.names import COMPACTED_BYTES, CentralNames, TopicNames
 from calmstream.broker.transport import TopicInfo, Topics, TopicSpec
 from calmstream.common.errors import FatalError
 from calmstream.estimators.plan import Plan
 
-SETTINGS = ("cleanup.policy", "message.timestamp.type", "retention.ms", "max.message.bytes")
+SETTINGS = (
+    "cleanup.policy",
+    "message.timestamp.type",
+    "retention.ms",
+    "retention.bytes",
+    "max.message.bytes",
+)
 """The settings that are checked."""
 
 # A worker that takes over a partition reads the last state record and then the reports after it.
@@ -62,67 +69,77 @@ def faults(
         names.state: ("max.message.bytes", plan.state_record_bytes),
         names.dead_letters: ("max.message.bytes", MAX_DEAD_LETTER_BYTES),
     }
-    for spec in names.specs(0):
-        if spec.name not in used:
-            continue
-        yield from faults_of(spec, found)
-        if spec.name in least and spec.name in found:
-            yield from _at_least(found[spec.name], *least[spec.name])
+    specs = [spec for spec in names.specs(0) if spec.name in used]
+    return _faults(specs, found, least, "calmstream topics")
 
 
-def faults_of(spec: TopicSpec, found: Mapping[str, TopicInfo]) -> Iterator[TopicFault]:
-    """Yield what is wrong with one topic: its existence, its partitions, and two settings."""
-    info = found.get(spec.name)
-    if info is None:
-        yield TopicFault(f"topic {spec.name} does not exist; create it: calmstream topics")
-        return
-    yield from _partitions(spec.name, info.partitions, spec.partitions)
-    for setting in ("cleanup.policy", "message.timestamp.type"):
-        wanted, real = spec.settings.get(setting), info.settings.get(setting)
-        if wanted is not None and real not in (wanted, None):
-            yield TopicFault(
-                f"topic {spec.name} has {setting}={real}, not {wanted}; set it back, then "
-                "start again" + _REMEDIES.get(setting, "")
-            )
+def central_faults(names: CentralNames, found: Mapping[str, TopicInfo]) -> Iterator[TopicFault]:
+    """Yield what is wrong with the topics of a central plan."""
+    least = {
+        names.raw: ("retention.bytes", math.inf),
+        # With a smaller limit the broker would refuse a release after its budget was spent.
+        names.releases: ("max.message.bytes", COMPACTED_BYTES),
+    }
+    return _faults(names.specs(0), found, least, "calmstream central topics")
+
+
+def refuse(found: Iterable[TopicFault]) -> None:
+    """Raise the first fault as a FatalError."""
+    for fault in found:
+        raise FatalError(fault.text)
 
 
 def verify_topics(
     plan: Plan, names: TopicNames, topics: Topics, used: Collection[str] | None = None
 ) -> dict[str, TopicInfo]:
-    """Check the plan's topics; return their descriptions by name.
-
-    Raises:
-        FatalError: a topic is missing, or has too few partitions or a wrong setting; the message
-            names the first fault and the remedy.
-    """
+    """Return the descriptions of the plan's topics; FatalError for a fault that stops counting."""
     used = [spec.name for spec in names.specs(0)] if used is None else used
     found = topics.describe(list(used), SETTINGS)
-    for fault in faults(plan, names, found, used):
-        if fault.stops:
-            raise FatalError(fault.text)
+    refuse(fault for fault in faults(plan, names, found, used) if fault.stops)
     return found
 
 
-def _partitions(topic: str, real: int, wanted: int) -> Iterator[TopicFault]:
-    if real < wanted:
-        yield TopicFault(
-            f"topic {topic} has {real} partitions, the plan states {wanted}; was it created by "
-            "hand? Delete it and create it again: calmstream topics"
-        )
-    elif real > wanted:
-        yield TopicFault(
-            f"topic {topic} has {real} partitions, the plan states {wanted}: reports in the others "
-            "are never counted; collect under a new plan with more partitions, and retire this one",
-            stops=False,
-        )
+def _faults(
+    specs: Iterable[TopicSpec],
+    found: Mapping[str, TopicInfo],
+    least: Mapping[str, tuple[str, float]],
+    command: str,
+) -> Iterator[TopicFault]:
+    for spec in specs:
+        info = found.get(spec.name)
+        if info is None:
+            yield TopicFault(f"topic {spec.name} does not exist; create it: {command}")
+            continue
+        if info.partitions < spec.partitions:
+            yield TopicFault(
+                f"topic {spec.name} has {info.partitions} partitions, the plan states "
+                f"{spec.partitions}; was it created by hand? Delete it and create it again: "
+                f"{command}"
+            )
+        elif info.partitions > spec.partitions:
+            yield TopicFault(
+                f"topic {spec.name} has {info.partitions} partitions, the plan states "
+                f"{spec.partitions}: what is in the others is never counted; collect under a new "
+                "plan with more partitions, and retire this one",
+                stops=False,
+            )
+        for setting in ("cleanup.policy", "message.timestamp.type"):
+            wanted, real = spec.settings.get(setting), info.settings.get(setting)
+            if wanted is not None and real not in (wanted, None):
+                yield TopicFault(
+                    f"topic {spec.name} has {setting}={real}, not {wanted}; set it back, then "
+                    "start again" + _REMEDIES.get(setting, "")
+                )
+        if spec.name in least:
+            yield from _at_least(info, *least[spec.name])
 
 
-def _at_least(info: TopicInfo, setting: str, minimum: int) -> Iterator[TopicFault]:
+def _at_least(info: TopicInfo, setting: str, minimum: float) -> Iterator[TopicFault]:
     value = info.settings.get(setting)
-    number = minimum if value is None else int(value)
-    unlimited = setting == "retention.ms" and number == -1
-    if number < minimum and not unlimited:
+    unlimited = value == "-1" and setting.startswith("retention")
+    if value is not None and not unlimited and int(value) < minimum:
+        needs = "-1, without limit" if minimum == math.inf else f"at least {minimum}"
         yield TopicFault(
-            f"topic {info.name} has {setting}={number}, the plan needs at least {minimum}; raise "
-            "it, then start again"
+            f"topic {info.name} has {setting}={value}, the plan needs {needs}; raise it, then "
+            "start again"
         )

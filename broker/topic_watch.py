@@ -34,6 +34,7 @@ class TopicWatch:
         found: the descriptions of the topics that this role uses, when it started.
         every_seconds: time between two checks. A fault is found after at most this time and the
             duration of one request.
+        create: what to do where a topic is gone and the plan was not retired.
         retry_seconds: longest time without an answer; None means that the caller looks at
             :meth:`silent_seconds` itself.
 
@@ -50,8 +51,11 @@ class TopicWatch:
         *,
         every_seconds: float = EVERY_SECONDS,
         retry_seconds: float | None = None,
+        create: str = "create it again (calmstream topics) and count what is left into a new output"
+        " namespace",
     ) -> None:
         self.fault = ""
+        self._create = create
         self._faults = judge
         self._topics = topics
         self._ids = {name: info.id for name, info in found.items()}
@@ -117,13 +121,12 @@ class TopicWatch:
             if name not in found:
                 return (
                     f"topic {name} was deleted while it was in use; if the plan was retired, stop "
-                    "this service; else create it again (calmstream topics) and count what is left "
-                    "into a new output namespace"
+                    f"this service; else {self._create}"
                 )
             if found[name].id != known:
                 return (
                     f"topic {name} was deleted and created again (id {found[name].id}, was "
-                    f"{known}); start again; if that is refused, count into a new output namespace"
+                    f"{known}); start again; if that is refused, {self._create}"
                 )
         return ""
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.topic_facts import faults, required_retention_ms
+from calmstream.broker.topic_facts import faults, refuse, required_retention_ms
 from calmstream.broker.transport import Broker
-from calmstream.common.errors import FatalError
 from calmstream.estimators.plan import Plan
 
 _WEEK_MS = 7 * 86_400_000
@@ -25,9 +24,7 @@ def ensure_topics(broker: Broker, plan: Plan, names: TopicNames) -> list[str]:
         created = topics.create(names.specs(retention))
         used = [spec.name for spec in names.specs(0)]
         found = topics.describe(used)
-        fault = next(faults(plan, names, found, used), None)
+        refuse(faults(plan, names, found, used))
     finally:
         topics.close()
-    if fault is not None:
-        raise FatalError(fault.text)
     return created

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from calmstream import arguments
 from calmstream.broker.names import CentralNames
+from calmstream.broker.topic_facts import central_faults, refuse
 from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
 from calmstream.connect import kafka
@@ -119,7 +120,7 @@ def _topics(args: argparse.Namespace) -> int:
     with closing(kafka(args.bootstrap)) as broker:
         topics = broker.topics()
         created = topics.create(names.specs(plan.window * 1000))
-        names.verify(topics.describe([names.raw, names.releases]))
+        refuse(central_faults(names, topics.describe([names.raw, names.releases])))
     Console().print(f"{len(created)} topics created, {2 - len(created)} there before; verified")
     return 0
 

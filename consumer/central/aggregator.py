@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from calmstream.broker.topic_facts import faults_of
+from calmstream.broker.topic_facts import central_faults, refuse
 from calmstream.broker.topic_watch import TopicWatch
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.central.claims import Claims
@@ -25,10 +25,7 @@ from calmstream.estimators.central.dp_marginals import check_allocation
 from calmstream.estimators.central.wire import TICK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from calmstream.broker.names import CentralNames
-    from calmstream.broker.topic_facts import TopicFault
     from calmstream.broker.transport import Broker, TopicInfo
     from calmstream.common.clock import Clock
     from calmstream.consumer.central.budget_account import BudgetAccount
@@ -181,18 +178,20 @@ class Aggregator:
         if silent > RETRY_SECONDS and not self._publication.has_unsent_release:
             raise FatalError(f"no broker has answered for {silent:.0f} s; start again")
 
-    def _judge(self, found: Mapping[str, TopicInfo]) -> Iterator[TopicFault]:
-        for spec in self._names.specs(0):
-            yield from faults_of(spec, found)
-
     def _send(self) -> None:
         for _ in self._publication.send():
             self.health.turned()
 
     def _start(self) -> None:
         found = self._topics.describe([self._names.raw, self._names.releases])
-        self._names.verify(found)
-        self._watch = TopicWatch(self._judge, self._topics, found, self._clock)
+        refuse(central_faults(self._names, found))
+        self._watch = TopicWatch(
+            lambda now: central_faults(self._names, now),
+            self._topics,
+            found,
+            self._clock,
+            create="create it again (calmstream central topics); its records are lost",
+        )
         self._account.bind(found[self._names.releases].id)
         self._claims.follow()
         starts = self._topics.log_starts(self._names.raw_partitions)

@@ -279,7 +279,7 @@ def test_windows_that_may_have_lost_records_are_left_out_by_the_clock(
 def test_records_are_not_deleted_by_size(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.broker.topics().alter([bench.names.raw], {"retention.bytes": "1000000"})
-    with pytest.raises(FatalError, match=r"retention\.bytes=1000000, not -1"):
+    with pytest.raises(FatalError, match=r"retention\.bytes=1000000, the plan needs -1"):
         bench.aggregator().turn()
 
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from calmstream.broker.in_process import InProcessBroker
-from calmstream.broker.names import TopicNames
-from calmstream.broker.topic_facts import faults, required_retention_ms, verify_topics
-from calmstream.broker.transport import TopicSpec
+from calmstream.broker.names import CentralNames, TopicNames
+from calmstream.broker.topic_facts import (
+    central_faults,
+    faults,
+    refuse,
+    required_retention_ms,
+    verify_topics,
+)
+from calmstream.broker.transport import TopicInfo, TopicSpec
 from calmstream.common.errors import FatalError
 from calmstream.estimators.plan import Plan
 from calmstream.topics import ensure_topics
@@ -95,3 +102,32 @@ def test_the_command_creates_what_is_missing_once_and_verifies_the_rest() -> Non
     broker.topics().create([TopicSpec(NAMES.state, 2, {"cleanup.policy": "delete"})])
     with pytest.raises(FatalError, match=r"cleanup\.policy=delete, not compact"):
         ensure_topics(broker, PLAN, NAMES)
+
+
+CENTRAL = CentralNames("ns", "plan", "ab" * 32, partitions=3)
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "said"),
+    [
+        (0, None, "does not exist; create it: calmstream central topics"),
+        (0, {"partitions": 1}, "1 partitions, the plan states 3; .*calmstream central topics"),
+        (0, {"partitions": 9}, "9 partitions, the plan states 3: "),
+        (0, {"message.timestamp.type": "CreateTime"}, "type=CreateTime, not LogAppendTime"),
+        (0, {"retention.bytes": "1000"}, "retention.bytes=1000, the plan needs -1"),
+        (1, {"max.message.bytes": "1000"}, "max.message.bytes=1000, the plan needs at least 8392"),
+    ],
+)
+def test_what_is_wrong_with_a_central_topic_is_named(
+    number: int, change: dict[str, Any] | None, said: str
+) -> None:
+    specs = CENTRAL.specs(60_000)
+    found = {s.name: TopicInfo(s.name, "id", s.partitions, s.settings) for s in specs}
+    refuse(central_faults(CENTRAL, found))
+    topic = found.pop(specs[number].name)
+    if change is not None:
+        settings = {**topic.settings, **change}
+        changed = replace(topic, **change) if "partitions" in change else topic
+        found[topic.name] = replace(changed, settings=settings)
+    with pytest.raises(FatalError, match=f"{topic.name} .*{said}"):
+        refuse(central_faults(CENTRAL, found))
