@@ -119,7 +119,7 @@ def _faults(
         elif info.partitions > spec.partitions:
             yield TopicFault(
                 f"topic {spec.name} has {info.partitions} partitions, the plan states "
-                f"{spec.partitions}: what is in the others is never counted; collect under a new "
+                f"{spec.partitions}: records in the others are never counted; collect under a new "
                 "plan with more partitions, and retire this one",
                 stops=False,
             )

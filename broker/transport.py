@@ -15,6 +15,7 @@ topic does not exist, a permission is missing, a position lies outside the log).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -31,6 +32,7 @@ __all__ = [
     "Headers",
     "Partition",
     "Reader",
+    "Reading",
     "Record",
     "Sink",
     "TopicInfo",
@@ -130,13 +132,44 @@ class Sink(Protocol):
         """Flush within ``timeout`` seconds and release resources. Never raises; idempotent."""
 
 
-class Reader(Protocol):
+class Reading(Protocol):
+    """What readers with and without a group do. Not safe for use from several threads."""
+
+    @abstractmethod
+    def seek(self, partition: Partition, offset: int) -> None:
+        """Set the position of an assigned partition; a poll fails if it lies outside the log."""
+
+    @abstractmethod
+    def position(self, partition: Partition) -> int:
+        """Return the offset from which the next poll reads.
+
+        There may be no record at this offset, because compaction leaves gaps; poll then continues
+        with the record after the gap.
+        """
+
+    @abstractmethod
+    def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:
+        """Return records as columns, in the order of offsets for each partition.
+
+        It waits ``timeout`` seconds for a record; then the list is empty.
+
+        Raises:
+            FatalError: a position lies outside the log, because the log was trimmed or truncated.
+        """
+
+    def poll(self, timeout: float, max_records: int = 500) -> list[Record]:
+        """Return what :meth:`poll_chunks` returns, record by record, which costs much more."""
+        chunks = self.poll_chunks(timeout, max_records)
+        return [record for chunk in chunks for record in chunk.records()]
+
+
+class Reader(Reading, Protocol):
     """Reads partitions that its caller chooses, without a consumer group.
 
-    The publisher, subscribers, and workers that restore their counts use it. Not safe for use from
-    several threads.
+    The publisher, subscribers, and workers that restore their counts use it.
     """
 
+    @abstractmethod
     def assign(self, partitions: Collection[Partition]) -> None:
         """Read exactly these partitions from now on.
 
@@ -147,33 +180,7 @@ class Reader(Protocol):
             FatalError: a partition does not exist.
         """
 
-    def seek(self, partition: Partition, offset: int) -> None:
-        """Set the position; the next poll fails if it lies outside the log."""
-
-    def position(self, partition: Partition) -> int:
-        """Return the offset from which the next poll reads.
-
-        There may be no record at this offset, because compaction leaves gaps; poll then continues
-        with the record after the gap.
-        """
-
-    def poll(self, timeout: float, max_records: int = 500) -> list[Record]:
-        """Return records, in the order of offsets for each partition.
-
-        Args:
-            timeout: seconds to wait for a record; then the list is empty.
-            max_records: maximum number of records.
-
-        Raises:
-            FatalError: a position lies outside the log, because the log was trimmed or truncated.
-        """
-
-    def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:
-        """Return what :meth:`poll` returns, as chunks: records of one partition as columns.
-
-        To read a chunk costs much less than to read its records one by one.
-        """
-
+    @abstractmethod
     def close(self) -> None:
         """Release all resources. Never raises; idempotent."""
 
@@ -200,13 +207,24 @@ class AssignmentChanges:
         """The partitions that were revoked or lost."""
         return self.revoked | self.lost
 
+    def then(self, later: AssignmentChanges) -> AssignmentChanges:
+        """Return both changes as one."""
+        return AssignmentChanges(
+            self.revoked | later.revoked,
+            self.lost | later.lost,
+            (self.added - later.gone) | later.added,
+        )
 
-class GroupReader(Protocol):
-    """A member of a consumer group. Not safe for use from several threads.
+
+class GroupReader(Reading, Protocol):
+    """A member of a consumer group.
 
     Newly assigned partitions start *paused*: the caller restores its state, seeks, then resumes.
+    A poll also shows the group that this member is alive. The interval between two polls must be
+    shorter than the session limit, even when all partitions are paused.
     """
 
+    @abstractmethod
     def subscribe(self, topics: Iterable[str]) -> None:
         """Join the group for these topics; the next polls bring the assignment.
 
@@ -217,40 +235,26 @@ class GroupReader(Protocol):
             FatalError: a topic is new to this member and does not exist.
         """
 
-    def poll(self, timeout: float, max_records: int = 500) -> list[Record]:
-        """Return records of assigned partitions that are not paused, as :meth:`Reader.poll` does.
-
-        A poll also shows the group that this member is alive. The interval between two polls must
-        be shorter than the session limit, even when all partitions are paused.
-        """
-
-    def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:
-        """Return what :meth:`poll` returns, as chunks: records of one partition as columns.
-
-        To read a chunk costs much less than to read its records one by one.
-        """
-
+    @abstractmethod
     def joined(self) -> bool:
         """Return whether this is a member of its group and knows the group's coordinator.
 
         While the coordinator does not answer, polls return nothing, though other brokers answer.
         """
 
+    @abstractmethod
     def take_changes(self) -> AssignmentChanges:
         """Return the assignment changes since the last call. Never blocks."""
 
+    @abstractmethod
     def assignment(self) -> frozenset[Partition]:
         """Return the partitions that this member owns."""
 
-    def seek(self, partition: Partition, offset: int) -> None:
-        """Set the position of an assigned partition."""
-
-    def position(self, partition: Partition) -> int:
-        """Return the offset from which the next poll reads; see :meth:`Reader.position`."""
-
+    @abstractmethod
     def pause(self, partitions: Collection[Partition]) -> None:
         """Stop returning records of these partitions; those not assigned are ignored."""
 
+    @abstractmethod
     def resume(self, partitions: Collection[Partition]) -> None:
         """Return records of these partitions again; those not assigned are ignored.
 
@@ -258,6 +262,7 @@ class GroupReader(Protocol):
             FatalError: :meth:`seek` was not called for a partition since it was assigned.
         """
 
+    @abstractmethod
     def end_offset(self, partition: Partition) -> int | None:
         """Return the end of the log that the last fetch reported, or None if none has reported it.
 
@@ -267,12 +272,14 @@ class GroupReader(Protocol):
         :meth:`Topics.log_ends`.
         """
 
+    @abstractmethod
     def commit(self, offsets: Mapping[Partition, int]) -> None:
         """Commit offsets for tools that show the lag; nothing else uses them.
 
         Errors are ignored. Never blocks for long.
         """
 
+    @abstractmethod
     def close(self, timeout: float) -> None:
         """Leave the group. Never raises; idempotent."""
 

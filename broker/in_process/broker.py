@@ -7,16 +7,12 @@ from collections.abc import Callable
 
 from calmstream.broker.in_process.cluster import Cluster
 from calmstream.broker.in_process.faults import Faults
-from calmstream.broker.in_process.groups import assignor_named
 from calmstream.broker.in_process.readers import InProcessGroupReader, InProcessReader
 from calmstream.broker.in_process.sink import InProcessSink
 from calmstream.broker.in_process.topics import InProcessTopics
 from calmstream.broker.open_clients import OpenClients
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.clock import wall_clock
-
-# Kafka's own default for the maximum interval between two polls of a group member.
-DEFAULT_SESSION_SECONDS = 300.0
 
 
 class InProcessBroker:
@@ -40,35 +36,30 @@ class InProcessBroker:
         self,
         clock: Callable[[], int] = wall_clock,
         *,
-        assignor: str = "round-robin",
-        session_seconds: float = DEFAULT_SESSION_SECONDS,
+        session_seconds: float = 300.0,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._cluster = Cluster(clock, assignor_named(assignor), session_seconds)
+        self._cluster = Cluster(clock, session_seconds)
         self._seconds = seconds
         self._open = OpenClients()
         self.faults: Faults = self._cluster.faults
 
     def sink(self) -> InProcessSink:
-        """Return a new sink."""
         sink = InProcessSink(self._cluster)
         self._open.add(sink, lambda: sink.close(0.0))
         return sink
 
     def reader(self) -> InProcessReader:
-        """Return a new reader without a consumer group."""
         reader = InProcessReader(self._cluster)
         self._open.add(reader, reader.close)
         return reader
 
     def group_reader(self, group: str, *, member: str | None = None) -> InProcessGroupReader:
-        """Return a new member of ``group``; ``member`` makes the membership static."""
         reader = InProcessGroupReader(self._cluster, group, member, self._seconds)
         self._open.add(reader, lambda: reader.close(0.0))
         return reader
 
     def topics(self) -> InProcessTopics:
-        """Return a new administrator."""
         return InProcessTopics(self._cluster)
 
     def close(self) -> None:
@@ -77,59 +68,43 @@ class InProcessBroker:
 
     def grow(self, topic: str, partitions: int) -> None:
         """Add empty partitions to a topic, up to this number."""
-        with self._cluster.monitor:
+        with self._cluster.lock:
             self._cluster.grow(topic, partitions)
 
     def compact(self, topic: str, *, active: int = 1, tombstones: bool = False) -> None:
-        """Clean a compacted topic now."""
-        with self._cluster.monitor:
-            self._cluster.clean(
-                topic, lambda log, now: log.compact(now, active=active, tombstones=tombstones)
-            )
-
-    def apply_retention(self, topic: str) -> None:
-        """Drop records older than ``retention.ms`` now; appends also do it from time to time."""
-        with self._cluster.monitor:
-            self._cluster.clean(topic, lambda log, now: log.expire(now))
+        """Clean a compacted topic now, except its newest records; see `PartitionLog.compact`."""
+        with self._cluster.lock:
+            for log in self._cluster.logs(topic):
+                log.compact(self._cluster.clock(), active=active, tombstones=tombstones)
+            self._cluster.lock.notify_all()
 
     def stall(self, partition: Partition) -> None:
         """Make a partition unresponsive: reads return nothing and sends wait."""
-        with self._cluster.monitor:
+        with self._cluster.lock:
             self._cluster.stall(partition)
 
     def release(self, partition: Partition) -> None:
         """Make a partition responsive again: append the waiting records in order."""
-        with self._cluster.monitor:
+        with self._cluster.lock:
             self._cluster.release(partition)
 
     def set_coordinator_away(self, away: bool) -> None:
         """Let the coordinator of all groups answer no more, or again; other requests succeed."""
-        with self._cluster.monitor:
+        with self._cluster.lock:
             self._cluster.coordinator_away = away
-            self._cluster.monitor.notify()
+            self._cluster.lock.notify_all()
 
     def append_batch(self, partition: Partition, raw: bytes) -> int:
         """Append a record batch in Kafka's own encoding, damaged or not; return its first offset.
 
         The batch must state 0 as its first offset; as in Kafka, the broker replaces it.
         """
-        with self._cluster.monitor:
+        with self._cluster.lock:
             offset = self._cluster.log(partition).append_batch(raw, self._cluster.clock())
-            self._cluster.monitor.notify()
+            self._cluster.lock.notify_all()
             return offset
 
     def records(self, partition: Partition) -> list[Record]:
         """Return all records of a partition."""
-        with self._cluster.monitor:
-            log = self._cluster.log(partition)
-            return log.read(log.start, len(log))
-
-    def generation(self, group: str) -> int:
-        """Return the group's generation, which grows with every change of members or topics."""
-        with self._cluster.monitor:
-            return self._cluster.group(group).generation
-
-    def committed(self, group: str) -> dict[Partition, int]:
-        """Return the offsets that the group committed for lag tools."""
-        with self._cluster.monitor:
-            return dict(self._cluster.group(group).committed)
+        with self._cluster.lock:
+            return list(self._cluster.log(partition).records)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from calmstream.broker.in_process.faults import Faults, SendFault
-from calmstream.broker.in_process.groups import Assignor, ConsumerGroup
+from calmstream.broker.in_process.groups import ConsumerGroup
 from calmstream.broker.in_process.log import PartitionLog
-from calmstream.broker.in_process.monitor import Monitor
-from calmstream.broker.in_process.settings import log_rules, with_defaults
+from calmstream.broker.in_process.settings import LogRules, with_defaults
 from calmstream.broker.partitioner import partition_of
 from calmstream.broker.transport import Headers, Partition, TopicInfo, TopicSpec
 from calmstream.common.errors import (
@@ -22,18 +22,7 @@ from calmstream.common.errors import (
     concerning,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A record to append to one partition."""
-
-    partition: Partition
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
-
-
-Acknowledge = Callable[[int | CalmstreamError], None]
+Settle = Callable[[int | CalmstreamError], None]
 """Receives the outcome of a send, the offset or the error; called once, under the lock."""
 
 
@@ -46,28 +35,24 @@ class _Topic:
 class Cluster:
     """The state that all clients of one in-process broker share.
 
-    The caller of every method must hold :attr:`monitor`. No method blocks.
+    The caller of every method must hold :attr:`lock`. No method blocks.
 
     Attributes:
-        monitor: the lock, with a condition that is notified after every change.
-        faults: the planned faults of sends.
+        lock: notified after every change.
         clock: returns milliseconds since the epoch, for append times.
         coordinator_away: whether the coordinator of the consumer groups does not answer.
     """
 
-    def __init__(self, clock: Callable[[], int], assignor: Assignor, session: float) -> None:
-        self.monitor = Monitor()
+    def __init__(self, clock: Callable[[], int], session_seconds: float) -> None:
+        self.lock = threading.Condition()
         self.faults = Faults()
         self.clock = clock
         self.coordinator_away = False
-        self._assignor = assignor
-        self._session = session
+        self._session = session_seconds
         self._topics: dict[str, _Topic] = {}
         self._groups: dict[str, ConsumerGroup] = {}
-        self._stalled: dict[Partition, deque[tuple[Message, Acknowledge]]] = {}
+        self._stalled: dict[Partition, deque[Callable[[], None]]] = {}
         self._turn = 0
-
-    # Topics
 
     def create(self, spec: TopicSpec) -> bool:
         """Create a topic unless it exists; return whether it was created."""
@@ -75,40 +60,35 @@ class Cluster:
             return False
         if spec.partitions < 1:
             raise FatalError(f"topic {spec.name}: partitions must be 1 or more")
-        settings = with_defaults(spec.settings)
-        rules = log_rules(settings)
-        info = TopicInfo(spec.name, str(uuid.uuid4()), spec.partitions, settings)
-        numbers = range(spec.partitions)
-        logs = tuple(PartitionLog(Partition(spec.name, n), rules) for n in numbers)
-        self._topics[spec.name] = _Topic(info, logs)
-        self.monitor.notify()
+        info = TopicInfo(spec.name, str(uuid.uuid4()), 0, with_defaults(spec.settings))
+        LogRules.of(info.settings)
+        self._topics[spec.name] = _Topic(info, ())
+        self.grow(spec.name, spec.partitions)
         return True
 
     def alter(self, name: str, settings: Mapping[str, str]) -> None:
         """Change settings of a topic."""
-        logs = self.logs(name)
-        info = self._topics[name].info
+        logs, info = self.logs(name), self._topics[name].info
         changed = with_defaults({**info.settings, **settings})
-        rules = log_rules(changed)
+        rules = LogRules.of(changed)
         for log in logs:
-            log.set_rules(rules)
+            log.rules = rules
         self._topics[name] = _Topic(replace(info, settings=changed), logs)
 
     def grow(self, name: str, partitions: int) -> None:
         """Add empty partitions to a topic, up to this number."""
-        logs = self.logs(name)
-        info = self._topics[name].info
-        rules = log_rules(info.settings)
+        logs, info = self.logs(name), self._topics[name].info
+        rules = LogRules.of(info.settings)
         added = [PartitionLog(Partition(name, n), rules) for n in range(len(logs), partitions)]
         self._topics[name] = _Topic(replace(info, partitions=partitions), (*logs, *added))
-        self.monitor.notify()
+        self.lock.notify_all()
 
     def delete(self, name: str) -> None:
         """Delete the topic and its records if it exists."""
         if self._topics.pop(name, None) is not None:
             for partition in [p for p in self._stalled if p.topic == name]:
                 self.release(partition)
-            self.monitor.notify()
+            self.lock.notify_all()
 
     def info(self, name: str) -> TopicInfo | None:
         """Return a topic's description, None if there is no such topic."""
@@ -132,8 +112,6 @@ class Cluster:
             raise concerning(MissingTopic(f"topic {topic} does not exist"), [topic])
         return self._topics[topic].logs
 
-    # Sends
-
     def choose(self, topic: str, key: bytes | None, partition: int | None) -> Partition:
         """Return the partition for a record: ``partition`` if given, else by key, else in turn."""
         count = len(self.logs(topic))
@@ -144,22 +122,28 @@ class Cluster:
         self._turn += 1
         return Partition(topic, self._turn % count)
 
-    def send(self, message: Message, acknowledge: Acknowledge) -> None:
-        """Append a message, unless its partition is stalled or a fault is planned for it."""
-        waiting = self._stalled.get(message.partition)
-        if waiting is not None:
-            waiting.append((message, acknowledge))
-            return
-        acknowledge(self._append(message))
-        self.monitor.notify()
+    def send(
+        self,
+        where: Partition,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        settle: Settle,
+    ) -> None:
+        """Append a record now, or at the end of its partition's stall."""
 
-    def _append(self, message: Message) -> int | CalmstreamError:
-        where, key, value, headers = (
-            message.partition,
-            message.key,
-            message.value,
-            message.headers,
-        )
+        def append() -> None:
+            settle(self._append(where, key, value, headers))
+
+        if where in self._stalled:
+            self._stalled[where].append(append)
+        else:
+            append()
+            self.lock.notify_all()
+
+    def _append(
+        self, where: Partition, key: bytes | None, value: bytes | None, headers: Headers
+    ) -> int | CalmstreamError:
         try:
             log = self.log(where)
             log.check(key, value, headers)
@@ -175,36 +159,20 @@ class Cluster:
             return RecoverableError(f"the acknowledgement from {where} was lost")
         return offset
 
-    # Stalls
-
     def stall(self, partition: Partition) -> None:
         """Make a partition unresponsive: reads return nothing, and sends wait in order."""
         self._stalled.setdefault(partition, deque())
 
     def release(self, partition: Partition) -> None:
-        """End a stall and append the waiting messages."""
-        for message, acknowledge in self._stalled.pop(partition, deque()):
-            acknowledge(self._append(message))
-        self.monitor.notify()
+        """End a stall and append the waiting records."""
+        for append in self._stalled.pop(partition, ()):
+            append()
+        self.lock.notify_all()
 
     def stalls(self, partition: Partition) -> bool:
         """Return whether a partition is stalled."""
         return partition in self._stalled
 
-    # Groups
-
     def group(self, name: str) -> ConsumerGroup:
         """Return the group of this name; create it on first use."""
-        if name not in self._groups:
-            self._groups[name] = ConsumerGroup(name, self._assignor, self._session)
-        return self._groups[name]
-
-    def clean(self, topic: str, clean: Callable[[PartitionLog, int], None]) -> None:
-        """Call ``clean`` with every log of a topic and the present time in milliseconds."""
-        for log in self.logs(topic):
-            clean(log, self.clock())
-        self.monitor.notify()
-
-    def describe(self, names: Iterable[str]) -> dict[str, TopicInfo]:
-        """Return the descriptions of the topics that exist."""
-        return {name: self._topics[name].info for name in names if name in self._topics}
+        return self._groups.setdefault(name, ConsumerGroup(name, self._session))

@@ -6,82 +6,118 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from calmstream.broker.in_process.cluster import Cluster
-from calmstream.broker.in_process.cursor import Cursor
 from calmstream.broker.records import in_chunks
-from calmstream.broker.transport import AssignmentChanges, Chunk, Partition, Record
+from calmstream.broker.transport import AssignmentChanges, Chunk, Partition, Reading, Record
 from calmstream.common.errors import FatalError
 
-# Kafka's default for the number of records that one poll returns.
-DEFAULT_MAX_RECORDS = 500
 
+class _Reader(Reading):
+    """Positions, and fair fetching from the partitions.
 
-class _ReaderBase:
-    """The operations that both kinds of reader have: seek, position, and a poll that waits."""
+    Log ends are reported as in Kafka's incremental fetch sessions (KIP-227). The broker's response
+    contains a partition only if there are records, or if its end differs from the end that was
+    reported last. The broker forgets a partition that is missing from a fetch. A reader that loses
+    a partition and gets it back before its next fetch is therefore not informed of the end of that
+    log until a record is appended.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._monitor = cluster.monitor
-        self._cursor = Cursor(cluster)
+        self._lock = cluster.lock
+        self._positions: dict[Partition, int | None] = {}
+        self._paused: set[Partition] = set()
+        self._ends: dict[Partition, int] = {}
+        self._session: dict[Partition, int] = {}
+        self._turn = 0
         self.closed = False
 
     def seek(self, partition: Partition, offset: int) -> None:
-        """Set the position; FatalError if the partition is not assigned."""
-        with self._monitor:
-            self._cursor.seek(partition, offset)
+        with self._lock:
+            self._require(partition)
+            if offset < 0:
+                raise FatalError(f"{partition}: cannot seek to {offset}")
+            self._positions[partition] = offset
 
     def position(self, partition: Partition) -> int:
-        """Return the offset of the next record."""
-        with self._monitor:
-            return self._cursor.position(partition)
+        with self._lock:
+            return self._at(partition)
 
-    def poll(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Record]:
+    def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:
         """Return records as soon as there are any; return at once if the assignment changes."""
         deadline = time.monotonic() + timeout
-        with self._monitor:
+        with self._lock:
             while True:
                 if self.closed:
                     raise FatalError("the reader is closed")
                 changed = self._heartbeat()
-                records = [] if self._waits() else self._cursor.fetch(max_records)
-                if records or changed or not self._monitor.wait(deadline):
-                    return records
-
-    def poll_chunks(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Chunk]:
-        """Return what :meth:`poll` returns, as columns."""
-        return in_chunks(self.poll(timeout, max_records))
+                records = self._fetch(max_records)
+                remaining = deadline - time.monotonic()
+                if records or changed or remaining <= 0:
+                    return in_chunks(records)
+                self._lock.wait(remaining)
 
     def _heartbeat(self) -> bool:
-        """Keep the membership alive, under the lock; return whether the assignment changed.
-
-        A reader without a group has no membership.
-        """
+        """Keep the membership alive; return whether the assignment changed."""
         return False
 
-    def _waits(self) -> bool:
-        """Return whether polls wait for the coordinator of a group, under the lock."""
-        return False
+    def _drop(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            del self._positions[partition]
+            self._ends.pop(partition, None)
+            self._paused.discard(partition)
+
+    def _fetch(self, limit: int) -> list[Record]:
+        # Each call begins with another partition, so that no partition waits for ever.
+        active = sorted(self._positions.keys() - self._paused)
+        if active:
+            # Without partitions to fetch there is no request, and the session stays unchanged.
+            self._session = {p: end for p, end in self._session.items() if p in active}
+        self._turn += 1
+        turn = self._turn % len(active) if active else 0
+        records: list[Record] = []
+        for partition in active[turn:] + active[:turn]:
+            if len(records) < limit and not self._cluster.stalls(partition):
+                records += self._fetch_one(partition, limit - len(records))
+        return records
+
+    def _fetch_one(self, partition: Partition, limit: int) -> list[Record]:
+        log = self._cluster.log(partition)
+        records = log.read(self._at(partition), limit)
+        self._positions[partition] = records[-1].offset + 1 if records else log.end
+        if records or self._session.get(partition) != log.end:
+            self._session[partition] = self._ends[partition] = log.end
+        return records
+
+    def _at(self, partition: Partition) -> int:
+        self._require(partition)
+        position = self._positions[partition]
+        if position is None:
+            raise FatalError(f"{partition}: no position yet, seek first")
+        return position
+
+    def _require(self, partition: Partition) -> None:
+        if partition not in self._positions:
+            raise FatalError(f"{partition} is not assigned to this reader")
 
 
-class InProcessReader(_ReaderBase):
+class InProcessReader(_Reader):
     """Reads partitions that its caller chooses; see `Reader`."""
 
     def assign(self, partitions: Collection[Partition]) -> None:
-        """Read exactly these partitions; those read before keep their positions."""
-        with self._monitor:
+        with self._lock:
             for partition in partitions:
                 self._cluster.log(partition)
-            previous = self._cursor.partitions()
-            self._cursor.drop(previous - set(partitions))
-            self._cursor.add(set(partitions) - previous, paused=False)
+            previous = set(self._positions)
+            self._drop(previous - set(partitions))
+            self._positions |= dict.fromkeys(set(partitions) - previous)
 
     def close(self) -> None:
-        """Refuse further polls."""
-        with self._monitor:
+        with self._lock:
             self.closed = True
-            self._monitor.notify()
+            self._lock.notify_all()
 
 
-class InProcessGroupReader(_ReaderBase):
+class InProcessGroupReader(_Reader):
     """A member of a group; see `GroupReader`."""
 
     def __init__(
@@ -92,7 +128,7 @@ class InProcessGroupReader(_ReaderBase):
         seconds: Callable[[], float],
     ) -> None:
         super().__init__(cluster)
-        with self._monitor:
+        with self._lock:
             self._group = cluster.group(group)
         self._instance = instance
         self._seconds = seconds
@@ -101,103 +137,86 @@ class InProcessGroupReader(_ReaderBase):
         self._changes = AssignmentChanges()
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Join the group, or change the topics, at the next poll; FatalError for a missing one."""
-        with self._monitor:
+        with self._lock:
             wanted = frozenset(topics)
             for topic in wanted - self._topics:
                 self._cluster.logs(topic)
             self._topics = wanted
             if self._member is not None:
                 self._group.change_topics(self._member, wanted)
-                self._monitor.notify()
+                self._lock.notify_all()
 
     def joined(self) -> bool:
-        """Return whether this is a member of its group and knows the coordinator."""
-        with self._monitor:
+        with self._lock:
             return self._member is not None and not self._cluster.coordinator_away
 
     def take_changes(self) -> AssignmentChanges:
-        """Return the assignment changes since the last call."""
-        with self._monitor:
+        with self._lock:
             changes, self._changes = self._changes, AssignmentChanges()
             return changes
 
     def assignment(self) -> frozenset[Partition]:
         """Return the partitions that this member owned at its last poll."""
-        with self._monitor:
-            return self._cursor.partitions()
+        with self._lock:
+            return frozenset(self._positions)
 
     def pause(self, partitions: Collection[Partition]) -> None:
-        """Stop returning records of these partitions."""
-        with self._monitor:
-            self._cursor.pause(partitions)
+        with self._lock:
+            self._paused |= self._positions.keys() & set(partitions)
 
     def resume(self, partitions: Collection[Partition]) -> None:
-        """Return records of these partitions again."""
-        with self._monitor:
-            self._cursor.resume(partitions)
+        with self._lock:
+            wanted = self._positions.keys() & set(partitions)
+            for partition in wanted:
+                self._at(partition)  # it must be known
+            self._paused -= wanted
 
     def end_offset(self, partition: Partition) -> int | None:
-        """Return the end of the log as of the last fetch."""
-        with self._monitor:
-            return self._cursor.end(partition)
+        with self._lock:
+            return self._ends.get(partition)
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Keep offsets for tools that show the lag, for partitions that this member still owns."""
-        with self._monitor:
-            owned = self._group.owned(self._member or "")
-            self._group.committed.update({p: o for p, o in offsets.items() if p in owned})
+        """Do nothing: no tool shows the lag of this broker."""
 
     def expire(self) -> None:
         """Expel this member as if its session had expired; it notices at its next poll."""
-        with self._monitor:
+        with self._lock:
             if self._member is not None:
                 self._group.remove(self._member)
-                self._monitor.notify()
+                self._lock.notify_all()
 
     def close(self, timeout: float) -> None:  # noqa: ARG002 - part of the protocol
         """Leave the group; a static member keeps its place until its session ends."""
-        with self._monitor:
+        with self._lock:
             if not self.closed:
                 self.closed = True
                 if self._instance is None:
-                    self._leave()
-                self._monitor.notify()
+                    self.expire()
+                self._lock.notify_all()
 
-    def _leave(self) -> None:
-        if self._member is not None:
-            self._group.remove(self._member)
-            self._member = None
-            self._monitor.notify()
-
-    def _waits(self) -> bool:
-        return self._cluster.coordinator_away
+    def _fetch(self, limit: int) -> list[Record]:
+        return [] if self._cluster.coordinator_away else super()._fetch(limit)
 
     def _heartbeat(self) -> bool:
-        if not self._topics or self._waits():
+        if not self._topics or self._cluster.coordinator_away:
             return False
         now, sizes = self._seconds(), self._cluster.sizes()
-        previous = self._cursor.partitions()
+        previous = self.assignment()
         owned = None if self._member is None else self._group.sync(self._member, sizes, now)
         if owned is None:
-            self._note(gone=previous, lost=True, added=frozenset())
+            self._note(AssignmentChanges(lost=previous))
             previous = frozenset()
             self._member = self._group.join(self._topics, self._instance, now)
-            owned = self._group.sync(self._member, sizes, now)
-            assert owned is not None
-            self._monitor.notify()
-        self._note(gone=previous - owned, lost=False, added=owned - previous)
+            owned = self._group.sync(self._member, sizes, now) or frozenset()
+            self._lock.notify_all()
+        self._note(AssignmentChanges(revoked=previous - owned, added=owned - previous))
         return owned != previous
 
-    def _note(self, *, gone: frozenset[Partition], lost: bool, added: frozenset[Partition]) -> None:
-        """Apply a change to the cursor and add it to what :meth:`take_changes` returns."""
-        self._cursor.drop(gone)
-        self._cursor.add(added, paused=True)
-        if gone or added:
-            before = self._changes
-            self._changes = AssignmentChanges(
-                revoked=before.revoked if lost else before.revoked | gone,
-                lost=before.lost | gone if lost else before.lost,
-                added=(before.added - gone) | added,
-            )
-            self._monitor.notify()
+    def _note(self, change: AssignmentChanges) -> None:
+        """Apply a change, and add it to what :meth:`take_changes` returns."""
+        if change != AssignmentChanges():
+            self._drop(change.gone)
+            self._positions |= dict.fromkeys(change.added)
+            self._paused |= change.added
+            self._changes = self._changes.then(change)
+            self._lock.notify_all()

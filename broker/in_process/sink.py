@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 
-from calmstream.broker.in_process.cluster import Cluster, Message
-from calmstream.broker.in_process.monitor import Monitor
+from calmstream.broker.in_process.cluster import Cluster
 from calmstream.broker.transport import Headers
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 
@@ -14,21 +12,18 @@ from calmstream.common.errors import CalmstreamError, FatalError, RecoverableErr
 class InProcessDelivery:
     """The result of one send; see `Delivery`."""
 
-    def __init__(self, topic: str, monitor: Monitor) -> None:
+    def __init__(self, topic: str, cluster: Cluster) -> None:
         self._topic = topic
-        self._monitor = monitor
+        self._lock = cluster.lock
         self._outcome: int | CalmstreamError | None = None
 
     def settle(self, outcome: int | CalmstreamError) -> None:
-        """Set the outcome, unless it is set already. Called under the lock."""
-        if self._outcome is None:
-            self._outcome = outcome
+        """Set the outcome. Called under the lock."""
+        self._outcome = outcome
 
     def wait(self, timeout: float) -> int:
-        """Wait for the acknowledgement and return the offset."""
-        deadline = time.monotonic() + timeout
-        with self._monitor:
-            self._monitor.wait_for(self.done, deadline)
+        with self._lock:
+            self._lock.wait_for(self.done, timeout)
             outcome = self._outcome
         if outcome is None:
             raise RecoverableError(f"{self._topic}: not acknowledged within {timeout:g} s")
@@ -37,22 +32,20 @@ class InProcessDelivery:
         return outcome
 
     def done(self) -> bool:
-        """Return whether the send was acknowledged or has failed."""
         return self._outcome is not None
 
 
 class InProcessSink:
-    """Appends records; see `Sink`."""
+    """Appends records; see `Sink`. No send blocks."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._monitor = cluster.monitor
         self._pending: list[InProcessDelivery] = []
         self.closed = False
 
     def prepare(self, topics: Iterable[str]) -> None:
-        """Check that the topics exist. There is nothing to request: no send blocks."""
-        with self._monitor:
+        """Check that the topics exist."""
+        with self._cluster.lock:
             for topic in topics:
                 self._cluster.logs(topic)
 
@@ -65,9 +58,8 @@ class InProcessSink:
         partition: int | None = None,
         headers: Headers = (),
     ) -> InProcessDelivery:
-        """Append a record, or queue it if its partition is stalled; never blocks."""
-        delivery = InProcessDelivery(topic, self._monitor)
-        with self._monitor:
+        delivery = InProcessDelivery(topic, self._cluster)
+        with self._cluster.lock:
             if self.closed:
                 raise FatalError("the sink is closed")
             try:
@@ -75,27 +67,22 @@ class InProcessSink:
             except FatalError as error:
                 delivery.settle(error)
                 return delivery
-            self._cluster.send(Message(where, key, value, headers), delivery.settle)
+            self._cluster.send(where, key, value, headers, delivery.settle)
             if not delivery.done():
                 self._pending.append(delivery)
         return delivery
 
     def flush(self, timeout: float) -> None:
-        """Wait until no send is pending."""
-        deadline = time.monotonic() + timeout
-        with self._monitor:
-            if not self._monitor.wait_for(self._settled, deadline):
-                raise RecoverableError(
-                    f"{len(self._pending)} sends not acknowledged within {timeout:g} s"
-                )
+        with self._cluster.lock:
+            if not self._cluster.lock.wait_for(self._settled, timeout):
+                waiting = len(self._pending)
+                raise RecoverableError(f"{waiting} sends not acknowledged within {timeout:g} s")
 
     def close(self, timeout: float) -> None:
-        """Flush and refuse further sends."""
-        if not self.closed:
-            self.closed = True
-            deadline = time.monotonic() + timeout
-            with self._monitor:
-                self._monitor.wait_for(self._settled, deadline)
+        with self._cluster.lock:
+            if not self.closed:
+                self.closed = True
+                self._cluster.lock.wait_for(self._settled, timeout)
 
     def _settled(self) -> bool:
         self._pending = [delivery for delivery in self._pending if not delivery.done()]

@@ -16,16 +16,14 @@ class InProcessTopics:
         self._cluster = cluster
 
     def create(self, specs: Sequence[TopicSpec]) -> list[str]:
-        """Create the topics that do not exist; return their names."""
-        with self._cluster.monitor:
+        with self._cluster.lock:
             return [spec.name for spec in specs if self._cluster.create(spec)]
 
     def describe(
         self, names: Sequence[str], settings: Collection[str] | None = None
     ) -> dict[str, TopicInfo]:
-        """Return the topics among ``names`` that exist."""
-        with self._cluster.monitor:
-            found = self._cluster.describe(names)
+        with self._cluster.lock:
+            found = {name: info for name in names if (info := self._cluster.info(name))}
         if settings is None:
             return found
         return {
@@ -34,30 +32,25 @@ class InProcessTopics:
         }
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete the topics among ``names`` that exist."""
-        with self._cluster.monitor:
+        with self._cluster.lock:
             for name in names:
                 self._cluster.delete(name)
 
     def log_starts(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Return the first offset of each log."""
-        with self._cluster.monitor:
+        with self._cluster.lock:
             return {p: self._cluster.log(p).start for p in partitions}
 
     def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Return the end offset of each log."""
-        with self._cluster.monitor:
+        with self._cluster.lock:
             return {p: self._cluster.log(p).end for p in partitions}
 
     def trim(self, offsets: Mapping[Partition, int]) -> None:
-        """Drop all records below the given offsets."""
-        with self._cluster.monitor:
+        with self._cluster.lock:
             for partition, offset in offsets.items():
                 self._cluster.log(partition).trim(offset)
 
     def alter(self, names: Sequence[str], settings: Mapping[str, str]) -> None:
-        """Change settings of existing topics."""
-        with self._cluster.monitor:
+        with self._cluster.lock:
             for name in names:
                 self._cluster.alter(name, settings)
 

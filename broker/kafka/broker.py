@@ -48,7 +48,7 @@ def connect(bootstrap: str, security: Security | None = None, **limits: Any) -> 
         raise InvalidInput(f"unknown limit among {', '.join(sorted(limits))}") from error
     settings = {
         "bootstrap_servers": servers,
-        "client_id": bounds.client_id,
+        "client_id": "calmstream",
         "bootstrap_timeout_ms": milliseconds(bounds.connect_seconds),
         "request_timeout_ms": milliseconds(bounds.request_seconds),
         "reconnect_backoff_max_ms": _RECONNECT_MAX_MS,
@@ -77,7 +77,6 @@ class KafkaBroker:
         return f"KafkaBroker({self._bootstrap!r})"
 
     def sink(self) -> KafkaSink:
-        """Return a new sink with a connection of its own."""
         sink = self._reach(
             lambda settings: KafkaSink(settings, self._limits, self._catalogue.existing)
         )
@@ -85,21 +84,18 @@ class KafkaBroker:
         return sink
 
     def reader(self) -> KafkaReader:
-        """Return a new reader without a consumer group."""
         consumer = self._reach(lambda settings: new_consumer(settings, self._limits))
         reader = KafkaReader(consumer, self._catalogue.partitions)
         self._open.add(reader, reader.close)
         return reader
 
     def group_reader(self, group: str, *, member: str | None = None) -> KafkaGroupReader:
-        """Return a new member of ``group``; ``member`` makes the membership static."""
         consumer = self._reach(lambda settings: new_member(settings, self._limits, group, member))
         reader = KafkaGroupReader(consumer, self._catalogue.existing)
         self._open.add(reader, lambda: reader.close(_CLOSE_SECONDS))
         return reader
 
     def topics(self) -> KafkaTopics:
-        """Return a new administrator."""
         topics = KafkaTopics(self._admin(), self._limits.request_seconds)
         self._open.add(topics, topics.close)
         return topics

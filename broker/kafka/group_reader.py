@@ -9,31 +9,21 @@ the poll the caller takes the changes, and seeks and resumes the new partitions.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka import errors as kafka_errors
-from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
 from calmstream.broker.kafka.assignor import QuickCooperativeAssignor
 from calmstream.broker.kafka.client_repairs import repair_member
 from calmstream.broker.kafka.client_repairs.missing_calls import is_joined, partition_state
 from calmstream.broker.kafka.client_repairs.stale_claims import forget_lost_partitions
 from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
-from calmstream.broker.kafka.readers import DEFAULT_MAX_RECORDS, ConsumerBase, new_consumer
+from calmstream.broker.kafka.readers import ConsumerBase, new_consumer
 from calmstream.broker.kafka.translate import translate, translated
 from calmstream.broker.transport import AssignmentChanges, Chunk, Partition
 from calmstream.common.errors import CalmstreamError, FatalError, MissingTopic, concerning
 
-_ASSIGNORS: Mapping[str, type] = {
-    "cooperative-sticky": QuickCooperativeAssignor,
-    "sticky": StickyPartitionAssignor,
-    "range": RangePartitionAssignor,
-    "round-robin": RoundRobinPartitionAssignor,
-}
 # The response to a heartbeat informs a member of a rebalance. The interval between two heartbeats
 # therefore bounds the time until a rebalance begins.
 _MAX_HEARTBEAT_SECONDS = 1.0
@@ -49,7 +39,7 @@ def new_member(
         limits,
         group_id=group,
         group_instance_id=member,
-        partition_assignment_strategy=[_ASSIGNORS[limits.assignor]],
+        partition_assignment_strategy=[QuickCooperativeAssignor],
         session_timeout_ms=milliseconds(limits.session_seconds),
         heartbeat_interval_ms=milliseconds(heartbeat),
         max_poll_interval_ms=milliseconds(limits.max_poll_interval_seconds),
@@ -73,7 +63,6 @@ class KafkaGroupReader(ConsumerBase):
         self._fenced: CalmstreamError | None = None
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Join the group, or change the topics, at the next poll; see the protocol."""
         wanted = set(topics)
         # The check is a request, so topics that were checked before are not checked again.
         new = wanted - self._topics
@@ -84,18 +73,15 @@ class KafkaGroupReader(ConsumerBase):
         with translated("subscribing"):
             self._consumer.subscribe(sorted(wanted), listener=self._notes)
 
-    def poll_chunks(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Chunk]:
-        """Return records of partitions that are not paused; also drives the membership."""
+    def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:
         if self._fenced is not None:
             raise self._fenced
         return super().poll_chunks(timeout, max_records)
 
     def joined(self) -> bool:
-        """Return whether this is a member of its group and knows the coordinator."""
         return is_joined(self._consumer)
 
     def take_changes(self) -> AssignmentChanges:
-        """Return the assignment changes since the last call."""
         return self._notes.take()
 
     def assignment(self) -> frozenset[Partition]:
@@ -103,22 +89,18 @@ class KafkaGroupReader(ConsumerBase):
         return frozenset(Partition(*where) for where in self._consumer.assignment())
 
     def seek(self, partition: Partition, offset: int) -> None:
-        """Set the position of an assigned partition."""
         super().seek(partition, offset)
         self._notes.without_position.discard(partition)
 
     def position(self, partition: Partition) -> int:
-        """Return the offset of the next record."""
         if partition in self._notes.without_position:
             raise FatalError(f"{partition}: no position yet, seek first")
         return super().position(partition)
 
     def pause(self, partitions: Collection[Partition]) -> None:
-        """Stop returning records of these partitions."""
         self._consumer.pause(*self._assigned_of(partitions))
 
     def resume(self, partitions: Collection[Partition]) -> None:
-        """Return records of these partitions again; FatalError for one without a position."""
         assigned = self._assigned_of(partitions)
         for where in assigned:
             if where in self._notes.without_position:
@@ -126,7 +108,6 @@ class KafkaGroupReader(ConsumerBase):
         self._consumer.resume(*assigned)
 
     def end_offset(self, partition: Partition) -> int | None:
-        """Return the end of the log as of the last fetch."""
         if partition_state(self._consumer, partition) is None:
             return None
         end = self._consumer.highwater(TopicPartition(*partition))
@@ -184,23 +165,20 @@ class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has
             self._consumer.pause(where)
             self._consumer.seek(where, 0)
         self.without_position |= added
-        before = self._changes
-        self._changes = replace(before, added=before.added | added)
+        self._changes = self._changes.then(AssignmentChanges(added=added))
 
     def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
         """Record partitions that the group takes back; this member owns them during the call."""
-        gone = _as_partitions(revoked)
-        before = self._changes
-        self.without_position -= gone
-        self._changes = replace(before, revoked=before.revoked | gone, added=before.added - gone)
+        self._note_gone(AssignmentChanges(revoked=_as_partitions(revoked)))
 
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
         """Record partitions that were taken away; another member may already own them."""
         forget_lost_partitions(self._consumer)
-        gone = _as_partitions(lost)
-        before = self._changes
-        self.without_position -= gone
-        self._changes = replace(before, lost=before.lost | gone, added=before.added - gone)
+        self._note_gone(AssignmentChanges(lost=_as_partitions(lost)))
+
+    def _note_gone(self, change: AssignmentChanges) -> None:
+        self.without_position -= change.gone
+        self._changes = self._changes.then(change)
 
     def take(self) -> AssignmentChanges:
         """Return the changes since the last call."""

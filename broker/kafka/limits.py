@@ -7,9 +7,6 @@ from dataclasses import dataclass, fields
 
 from calmstream.common.errors import InvalidInput
 
-ASSIGNORS = ("cooperative-sticky", "sticky", "range", "round-robin")
-CODECS = (None, "gzip", "lz4", "snappy", "zstd")
-
 
 @dataclass(frozen=True, slots=True)
 class KafkaLimits:
@@ -31,9 +28,6 @@ class KafkaLimits:
             partition that is resumed waits for the response that is on its way. Each response
             costs time for every partition, so readers of many partitions wait longer.
         linger_seconds: maximum time for which a record waits for others to join its batch.
-        compression: codec of the batches: None, gzip, lz4, snappy or zstd.
-        assignor: how a group shares its partitions; all members must use the same.
-        client_id: name of this process in the broker's logs.
 
     Raises:
         InvalidInput: a value is out of range.
@@ -50,25 +44,14 @@ class KafkaLimits:
     batch_bytes: int = 256 << 10
     fetch_wait_seconds: float = 0.25
     linger_seconds: float = 0.01
-    compression: str | None = None
-    assignor: str = "cooperative-sticky"
-    client_id: str = "calmstream"
 
     def __post_init__(self) -> None:
         for item in fields(self):
             value = getattr(self, item.name)
-            if isinstance(value, (int, float)) and not (
-                math.isfinite(value) and (value > 0 or item.name == "linger_seconds")
-            ):
+            if not (math.isfinite(value) and value > 0):
                 raise InvalidInput(f"{item.name} must be positive, not {value}")
-        if self.linger_seconds < 0:
-            raise InvalidInput(f"linger_seconds must not be negative, not {self.linger_seconds}")
         if self.delivery_seconds < self.linger_seconds:
             raise InvalidInput("delivery_seconds must not be below linger_seconds")
-        if self.compression not in CODECS:
-            raise InvalidInput(f"compression must be one of {CODECS}, not {self.compression!r}")
-        if self.assignor not in ASSIGNORS:
-            raise InvalidInput(f"assignor must be one of {ASSIGNORS}, not {self.assignor!r}")
 
 
 def milliseconds(seconds: float) -> int:

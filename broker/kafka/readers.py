@@ -12,11 +12,9 @@ from calmstream.broker.kafka.client_repairs import repair_consumer
 from calmstream.broker.kafka.client_repairs.missing_calls import partition_state
 from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
 from calmstream.broker.kafka.translate import translated
-from calmstream.broker.transport import Chunk, Partition, Record
+from calmstream.broker.transport import Chunk, Partition, Reading
 from calmstream.common.errors import FatalError, MissingTopic, concerning
 
-# Kafka's default for the number of records that one poll returns.
-DEFAULT_MAX_RECORDS = 500
 # Maximum sizes of one fetch response and of its part for one partition. They bound the memory of a
 # reader, however many records wait in the log. Two partitions can fill a response, so that a reader
 # of few partitions needs no more requests than a reader of many. A record larger than these sizes
@@ -32,7 +30,6 @@ def new_consumer(settings: dict[str, Any], limits: KafkaLimits, **more: Any) -> 
         enable_auto_commit=False,
         auto_offset_reset="none",
         allow_auto_create_topics=False,
-        max_poll_records=DEFAULT_MAX_RECORDS,
         fetch_max_bytes=_FETCH_BYTES,
         max_partition_fetch_bytes=_PARTITION_FETCH_BYTES,
         fetch_max_wait_ms=milliseconds(limits.fetch_wait_seconds),
@@ -42,7 +39,7 @@ def new_consumer(settings: dict[str, Any], limits: KafkaLimits, **more: Any) -> 
     return consumer
 
 
-class ConsumerBase:
+class ConsumerBase(Reading):
     """The operations that both kinds of reader have.
 
     Attributes:
@@ -54,7 +51,6 @@ class ConsumerBase:
         self.closed = False
 
     def seek(self, partition: Partition, offset: int) -> None:
-        """Set the position; FatalError if the partition is not assigned."""
         state = self._state(partition)
         if offset < 0:
             raise FatalError(f"{partition}: cannot seek to {offset}")
@@ -63,19 +59,12 @@ class ConsumerBase:
             state.seek(offset)
 
     def position(self, partition: Partition) -> int:
-        """Return the offset of the next record. Never blocks."""
         position = self._state(partition).position
         if position is None:
             raise FatalError(f"{partition}: no position yet, seek first")
         return int(position.offset)
 
-    def poll(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Record]:
-        """Return records as soon as there are any."""
-        chunks = self.poll_chunks(timeout, max_records)
-        return [record for chunk in chunks for record in chunk.records()]
-
-    def poll_chunks(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Chunk]:
-        """Return records as columns as soon as there are any."""
+    def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:
         if self.closed:
             raise FatalError("the reader is closed")
         with translated(self._reading):
@@ -114,7 +103,6 @@ class KafkaReader(ConsumerBase):
         self._assigned: frozenset[Partition] = frozenset()
 
     def assign(self, partitions: Collection[Partition]) -> None:
-        """Read exactly these partitions; FatalError if one does not exist."""
         # Each check is a request, so partitions that are being read are not checked again.
         new = set(partitions) - self._assigned
         counts = {topic: self._partitions(topic) for topic in {p.topic for p in new}}
@@ -130,5 +118,4 @@ class KafkaReader(ConsumerBase):
         self._assigned = frozenset(partitions)
 
     def close(self) -> None:
-        """Release the connection."""
         self._close(1.0)

@@ -26,12 +26,10 @@ class KafkaDelivery:
         self._doing = doing
 
     def wait(self, timeout: float) -> int:
-        """Wait for the acknowledgement and return the offset."""
         with translated(self._doing):
             return int(self._future.get(timeout).offset)
 
     def done(self) -> bool:
-        """Return whether the send was acknowledged or has failed."""
         return bool(self._future.is_done)
 
 
@@ -63,7 +61,6 @@ class KafkaSink:
             acks="all",
             enable_idempotence=True,
             allow_auto_create_topics=False,
-            compression_type=limits.compression,
             linger_ms=milliseconds(limits.linger_seconds),
             batch_size=limits.batch_bytes,
             max_request_size=limits.max_request_bytes,
@@ -72,7 +69,6 @@ class KafkaSink:
         )
 
     def prepare(self, topics: Iterable[str]) -> None:
-        """Request the metadata of topics, so that later sends to them do not wait for it."""
         new = [topic for topic in topics if topic not in self._prepared]
         if new:
             with translated(f"preparing to send to {new[0]}"):
@@ -114,7 +110,6 @@ class KafkaSink:
         return KafkaDelivery(future, doing)
 
     def flush(self, timeout: float) -> None:
-        """Wait until every queued record is acknowledged or has failed."""
         with translated("flushing"):
             self._producer.flush(timeout)
 

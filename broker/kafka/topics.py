@@ -56,7 +56,6 @@ class KafkaTopics:
     def describe(
         self, names: Sequence[str], settings: Collection[str] | None = None
     ) -> dict[str, TopicInfo]:
-        """Return the topics among ``names`` that exist, with the named settings, or all."""
         found = self._metadata(names)
         values = self._settings(found, settings) if found and settings != () else {}
         return {
@@ -94,22 +93,18 @@ class KafkaTopics:
             time.sleep(_DELETION_CHECK_SECONDS)
 
     def log_starts(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Return the first offset of each log."""
         return self._offsets(partitions, OffsetSpec.EARLIEST)
 
     def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Return the end offset of each log."""
         return self._offsets(partitions, OffsetSpec.LATEST)
 
     def trim(self, offsets: Mapping[Partition, int]) -> None:
-        """Delete all records below the given offsets."""
         if offsets:
             wanted = {TopicPartition(*partition): offset for partition, offset in offsets.items()}
             with translated(f"trimming {_few(offsets)}"):
                 self._admin.delete_records(wanted, timeout_ms=milliseconds(self._seconds))
 
     def alter(self, names: Sequence[str], settings: Mapping[str, str]) -> None:
-        """Change settings of existing topics."""
         changes = [ConfigResource(ConfigResourceType.TOPIC, name, dict(settings)) for name in names]
         with translated(f"altering {_few(names)}"):
             # The broker itself refuses unknown names. To look them up first, as the client can do,
@@ -120,7 +115,6 @@ class KafkaTopics:
                 raise FatalError(f"topic {name} was not altered: {str(status)[:200]}")
 
     def close(self) -> None:
-        """Release the connection."""
         self.closed = True
         with suppress(Exception):
             self._admin.close()

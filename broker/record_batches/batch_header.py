@@ -16,8 +16,6 @@ store them."""
 _PREFIX = struct.Struct(">qi")
 # The whole header of version 2, in the order of KIP-98.
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-# The header of the versions 0 and 1: offset, length, checksum, version, attributes, time.
-_LEGACY = struct.Struct(">qiIbbq")
 # Position of the version byte, and the position from which the checksum covers the bytes.
 _MAGIC_AT = 16
 _CRC_FROM = 21
@@ -107,21 +105,6 @@ def _current(data: bytes, at: int, end: int) -> BatchHeader:
 
 
 def _legacy(data: bytes, at: int, end: int) -> BatchHeader:
-    """Return what is needed to skip a message of version 0 or 1; version 0 has no time."""
-    if end - at < _LEGACY.size:
-        raise CorruptBatch(f"a message has {end - at} bytes, its header {_LEGACY.size}")
-    offset, _, _, magic, attributes, time = _LEGACY.unpack_from(data, at)
-    return BatchHeader(
-        start=at,
-        end=end,
-        first_offset=offset,
-        last_offset=offset,
-        codec=attributes & _CODEC_MASK,
-        append_time=magic == 0 or bool(attributes & _APPEND_TIME_MASK),
-        control=False,
-        first_timestamp=0,
-        max_timestamp=time if magic == 1 else 0,
-        records=1,
-        magic=magic,
-        leader_epoch=-1,
-    )
+    """Return what is needed to skip a message of version 0 or 1, which has one offset."""
+    (offset, _), magic = _PREFIX.unpack_from(data, at), data[at + _MAGIC_AT]
+    return BatchHeader(at, end, offset, offset, 0, True, False, 0, 0, 1, magic, -1)

@@ -60,18 +60,6 @@ def _thread_buffer() -> memoryview:
 _FAILURES = (cramjam.DecompressionError, ValueError, OverflowError)
 
 
-def _gzip(data: bytes, out: memoryview) -> int:
-    return int(cramjam.gzip.decompress_into(data, out))
-
-
-def _lz4(data: bytes, out: memoryview) -> int:
-    return int(cramjam.lz4.decompress_into(data, out))
-
-
-def _zstd(data: bytes, out: memoryview) -> int:
-    return int(cramjam.zstd.decompress_into(data, out))
-
-
 def _snappy(data: bytes, out: memoryview) -> int:
     """Decompress a single raw block, or the blocks of Java's stream; return the size."""
     if not data.startswith(_STREAM_MAGIC):
@@ -96,9 +84,9 @@ def _snappy_block(block: bytes, out: memoryview) -> int:
 
 
 CODECS: Mapping[int, tuple[str, Callable[[bytes, memoryview], int]]] = {
-    1: ("gzip", _gzip),
+    1: ("gzip", cramjam.gzip.decompress_into),
     2: ("snappy", _snappy),
-    3: ("lz4", _lz4),
-    4: ("zstd", _zstd),
+    3: ("lz4", cramjam.lz4.decompress_into),
+    4: ("zstd", cramjam.zstd.decompress_into),
 }
 """The codecs by their numbers in a batch's header: name, and function that fills a buffer."""

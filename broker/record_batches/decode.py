@@ -1,4 +1,4 @@
-"""Decodes the bytes of a fetch response into columns of records and into damaged batches.
+"""Decodes the bytes of a fetch response into chunks of records and into damaged batches.
 
 Neighbouring uncompressed batches with the same leader epoch are decoded together in array
 operations, which is much faster than batch by batch. Such a sequence of batches is called a *run*.
@@ -7,10 +7,9 @@ operations, which is much faster than batch by batch. Such a sequence of batches
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.broker.record_batches.batch_header import (
     HEADER_BYTES,
@@ -20,7 +19,8 @@ from calmstream.broker.record_batches.batch_header import (
     batch_headers,
 )
 from calmstream.broker.record_batches.codecs import MAX_BYTES, NotDecompressible, decompress
-from calmstream.broker.record_batches.record_fields import Fields, Flags, read_fields, record_spans
+from calmstream.broker.record_batches.record_fields import read_fields, record_spans
+from calmstream.broker.records import Chunk, Damage, Integers, Partition
 
 MAX_RECORDS = 1 << 16
 """Maximum number of records in one batch; a batch with more is damaged."""
@@ -32,75 +32,31 @@ _RUN_RECORDS = 1 << 14
 _NOT_FILLED = "the stated records do not fill the batch"
 _BAD_FIELD = "a record does not hold the fields that it states"
 
-Integers = NDArray[np.int64]
 
-
-@dataclass(frozen=True, slots=True)
-class Damaged:
-    """A batch whose checksum is right but whose content cannot be decoded.
+class Piece(NamedTuple):
+    """A decoded part of a log.
 
     Attributes:
-        first_offset, last_offset: first and last offset that the batch covers.
-        records: number of records that its header states.
-        timestamp: largest time of the batch, milliseconds since the epoch.
-        append_time: whether the broker set the time (LogAppendTime).
-        why: the reason, in one line; it depends on the bytes alone.
-        raw: all bytes of the batch.
-        leader_epoch: leader epoch of the broker that appended the batch.
+        chunk: its records, none of them below the offset that was requested, or the damaged batch
+            as one record; None if there is no record.
+        next_offset: the offset after it; there can be a gap after the last record.
+        leader_epoch: leader epoch of the broker that appended it.
     """
 
-    first_offset: int
-    last_offset: int
-    records: int
-    timestamp: int
-    append_time: bool
-    why: str
-    raw: bytes
-    leader_epoch: int
-
-    @property
-    def next_offset(self) -> int:
-        """The offset after the batch."""
-        return self.last_offset + 1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RecordColumns:
-    """n records in the order of the log, none of them below the offset that was requested.
-
-    n is 0 if the batches contain no such record; then only ``next_offset`` is of use.
-
-    Attributes:
-        data: the bytes to which all positions refer.
-        offset: offsets, shape (n,), int64, ascending.
-        timestamp: times, shape (n,), int64, milliseconds since the epoch. If the broker set the
-            time, all records of a batch have the batch's largest time.
-        append_time: whether the broker set each time, shape (n,), bool.
-        key, value: start and end in ``data``, shape (n, 2), int64; (-1, -1) if there is none.
-        headers: start and end of the header section with its leading count, shape (n, 2), int64.
-        next_offset: the offset after the last batch; there can be a gap after the last record.
-        leader_epoch: leader epoch of the broker that appended the records.
-    """
-
-    data: bytes
-    offset: Integers
-    timestamp: Integers
-    append_time: NDArray[np.bool_]
-    key: Integers
-    value: Integers
-    headers: Integers
+    chunk: Chunk | None
     next_offset: int
     leader_epoch: int
 
 
-def decode_batches(data: bytes, from_offset: int = 0) -> Iterator[RecordColumns | Damaged]:
+def decode_batches(partition: Partition, data: bytes, from_offset: int = 0) -> Iterator[Piece]:
     """Decode the bytes of one partition in a fetch response.
 
-    Each batch is decoded completely before any of its records is yielded. Transaction markers are
-    skipped. Records of aborted transactions are yielded, as with Kafka's isolation level
+    Each batch is decoded completely before any of its records is yielded. If the broker set the
+    time, all records of a batch have the batch's largest time. Transaction markers are skipped.
+    Records of aborted transactions are yielded, as with Kafka's isolation level
     ``read_uncommitted``.
     """
-    run = _Run(data, from_offset)
+    run = _Run(partition, data, from_offset)
     headers = batch_headers(data)
     while True:
         try:
@@ -112,17 +68,17 @@ def decode_batches(data: bytes, from_offset: int = 0) -> Iterator[RecordColumns 
             break
         if batch.last_offset < from_offset:
             continue
-        # A run has one leader epoch, because Columns states only one.
+        # A run has one leader epoch, because a piece states only one.
         if run.full or run.leader_epoch not in (None, batch.leader_epoch):
             yield from run.flush()
         if batch.control:
             run.skip(batch)
         elif (fault := _fault(batch)) or batch.codec:
             yield from run.flush()
-            yield _damaged(batch, data, fault) if fault else _decompressed(batch, data, from_offset)
+            yield _damaged(run, batch, fault) if fault else _decompressed(run, batch)
         elif not run.add(batch, batch.start + HEADER_BYTES, batch.end):
             yield from run.flush()
-            yield _damaged(batch, data, _NOT_FILLED)
+            yield _damaged(run, batch, _NOT_FILLED)
     yield from run.flush()
 
 
@@ -139,40 +95,45 @@ def _fault(batch: BatchHeader) -> str:
     return ""
 
 
-def _damaged(batch: BatchHeader, data: bytes, why: str) -> Damaged:
-    return Damaged(
-        batch.first_offset,
-        batch.last_offset,
-        batch.records,
-        batch.max_timestamp,
-        batch.append_time,
-        why,
-        data[batch.start : batch.end],
-        batch.leader_epoch,
+def _damaged(run: _Run, batch: BatchHeader, why: str) -> Piece:
+    """Return a batch that cannot be decoded as one record, whose value is all bytes of it."""
+    raw = run.data[batch.start : batch.end]
+    chunk = Chunk(
+        run.partition,
+        raw,
+        np.array([batch.last_offset], np.int64),
+        np.array([batch.max_timestamp], np.int64),
+        np.array([batch.append_time], np.bool_),
+        np.array([[-1, -1]], np.int64),
+        np.array([[0, len(raw)]], np.int64),
+        np.array([[len(raw), len(raw)]], np.int64),
+        Damage(batch.first_offset, batch.records, why),
     )
+    return Piece(chunk, batch.last_offset + 1, batch.leader_epoch)
 
 
-def _decompressed(batch: BatchHeader, data: bytes, from_offset: int) -> RecordColumns | Damaged:
+def _decompressed(run: _Run, batch: BatchHeader) -> Piece:
     """Decode a compressed batch; it is never part of a run."""
+    packed = memoryview(run.data)[batch.start + HEADER_BYTES : batch.end]
     try:
-        plain = decompress(batch.codec, memoryview(data)[batch.start + HEADER_BYTES : batch.end])
+        plain = decompress(batch.codec, packed)
     except NotDecompressible as error:
-        return _damaged(batch, data, str(error))
-    run = _Run(plain, from_offset)
-    if not run.add(batch, 0, len(plain)):
-        return _damaged(batch, data, _NOT_FILLED)
-    # A run of one batch gives one result. If that is a damaged batch, it is stated again with the
-    # bytes as received, because the run contains only the decompressed records.
-    (result,) = run.flush()
-    return result if isinstance(result, RecordColumns) else _damaged(batch, data, result.why)
+        return _damaged(run, batch, str(error))
+    alone = _Run(run.partition, plain, run.from_offset)
+    if not alone.add(batch, 0, len(plain)):
+        return _damaged(run, batch, _NOT_FILLED)
+    (result,) = alone.flush()
+    # A damaged batch has the bytes as received, not the decompressed ones.
+    return _damaged(run, batch, _BAD_FIELD) if result.chunk and result.chunk.damage else result
 
 
 class _Run:
     """Collects neighbouring batches of one buffer, to decode them together."""
 
-    def __init__(self, data: bytes, from_offset: int) -> None:
-        self._data = data
-        self._from = from_offset
+    def __init__(self, partition: Partition, data: bytes, from_offset: int) -> None:
+        self.partition = partition
+        self.data = data
+        self.from_offset = from_offset
         self._clear()
 
     def _clear(self) -> None:
@@ -197,8 +158,8 @@ class _Run:
         self._sizes.append(0)
 
     def add(self, batch: BatchHeader, start: int, end: int) -> bool:
-        """Add a batch whose records lie between two positions of the buffer."""
-        spans = record_spans(self._data, start, end, batch.records)
+        """Add a batch whose records lie between two positions; return whether they fill it."""
+        spans = record_spans(self.data, start, end, batch.records)
         if spans is None:
             return False
         self._batches.append(batch)
@@ -207,96 +168,54 @@ class _Run:
         self._ends += spans[1]
         return True
 
-    def flush(self) -> Iterator[RecordColumns | Damaged]:
-        """Decode the run and clear it."""
-        batches, sizes = self._batches, self._sizes
-        if not batches:
-            return
-        table = _Table.decode(self._data, batches, sizes, self._starts, self._ends)
-        self._clear()
-        first = 0
-        # The run is cut at each damaged batch; the last cut is its end.
-        for i in [*np.flatnonzero(table.damaged).tolist(), len(batches)]:
-            if i > first:
-                yield table.columns(first, i, self._from)
-            if i < len(batches):
-                yield _damaged(batches[i], self._data, _BAD_FIELD)
-            first = i + 1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Table:
-    """All decoded records of a run.
-
-    Attributes:
-        data: the buffer.
-        batches: the headers of the batches.
-        bounds: index of each batch's first record, and the number of records; shape (batches + 1,).
-        fields: the fields of all records.
-        offset: the offset of each record, shape (records,).
-        damaged: whether each batch has a record that cannot be decoded, shape (batches,), bool.
-    """
-
-    data: bytes
-    batches: list[BatchHeader]
-    bounds: Integers
-    fields: Fields
-    offset: Integers
-    damaged: Flags
-
-    @classmethod
-    def decode(
-        cls,
-        data: bytes,
-        batches: list[BatchHeader],
-        sizes: list[int],
-        starts: list[int],
-        ends: list[int],
-    ) -> _Table:
-        """Decode all records.
+    def flush(self) -> Iterator[Piece]:
+        """Decode the run and clear it.
 
         A batch is damaged if a record of it cannot be decoded, or if the offsets of its records do
         not ascend within the range that its header states.
         """
-        fields = read_fields(data, starts, ends)
-        bounds = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        # The index of each record's batch.
-        owner = np.repeat(np.arange(len(batches)), sizes)
-        first_offset = np.array([b.first_offset for b in batches], np.int64)
-        # The largest offset of each batch, relative to its first one like ``delta``.
-        max_delta = np.array([b.last_offset - b.first_offset for b in batches], np.int64)
+        batches, sizes = self._batches, np.array(self._sizes, np.int64)
+        if not batches:
+            return
+        fields = read_fields(self.data, self._starts, self._ends)
+        self._clear()
+        bounds = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+
+        def of_each(values: list[int]) -> Integers:
+            """Return a value of each batch as one of each record."""
+            return np.repeat(np.array(values, np.int64), sizes)
+
+        owner = of_each(list(range(len(batches))))
         delta = fields.offset_delta
-        bad = fields.bad | (delta < 0) | (delta > max_delta[owner])
-        same_batch = owner[1:] == owner[:-1]
-        bad[1:] |= same_batch & (delta[1:] <= delta[:-1])
-        damaged = np.zeros(len(batches), np.bool_)
-        damaged[owner[bad]] = True
-        return cls(data, batches, bounds, fields, first_offset[owner] + delta, damaged)
-
-    def columns(self, first: int, last: int, from_offset: int) -> RecordColumns:
-        """Return the records of the batches ``first`` to ``last - 1``."""
-        batches = self.batches[first:last]
-        rows = slice(int(self.bounds[first]), int(self.bounds[last]))
-        sizes = np.diff(self.bounds[first : last + 1])
-        append_time = np.repeat(np.array([b.append_time for b in batches], np.bool_), sizes)
-        max_timestamp = np.repeat(np.array([b.max_timestamp for b in batches], np.int64), sizes)
-        first_timestamp = np.repeat(np.array([b.first_timestamp for b in batches], np.int64), sizes)
-        f = self.fields
-        time = np.where(append_time, max_timestamp, first_timestamp + f.time_delta[rows])
-        wanted = self.offset[rows] >= from_offset
-        kept = slice(None) if wanted.all() else np.flatnonzero(wanted)  # a slice copies nothing
-
-        def spans(start: Integers, end: Integers) -> Integers:
-            return np.stack([start[rows], end[rows]], axis=1)[kept]
-
-        return RecordColumns(
-            self.data,
-            self.offset[rows][kept],
-            time[kept],
-            append_time[kept],
-            spans(f.key_start, f.key_end),
-            spans(f.value_start, f.value_end),
-            spans(f.headers_start, f.headers_end),
-            next_offset=batches[-1].last_offset + 1,
-            leader_epoch=batches[-1].leader_epoch,
+        # The largest offset of each batch, relative to its first one like ``delta``.
+        bad = fields.bad | (delta < 0)
+        bad |= delta > of_each([b.last_offset - b.first_offset for b in batches])
+        bad[1:] |= (owner[1:] == owner[:-1]) & (delta[1:] <= delta[:-1])
+        stamped = of_each([b.append_time for b in batches]).astype(np.bool_)
+        time = np.where(
+            stamped,
+            of_each([b.max_timestamp for b in batches]),
+            of_each([b.first_timestamp for b in batches]) + fields.time_delta,
         )
+        records = Chunk(
+            self.partition,
+            self.data,
+            of_each([b.first_offset for b in batches]) + delta,
+            time,
+            stamped,
+            np.stack([fields.key_start, fields.key_end], axis=1),
+            np.stack([fields.value_start, fields.value_end], axis=1),
+            np.stack([fields.headers_start, fields.headers_end], axis=1),
+        )
+        first = 0
+        # The run is cut at each damaged batch; the last cut is its end.
+        for i in [*np.unique(owner[bad]).tolist(), len(batches)]:
+            if i > first:
+                chunk = records.part(bounds[first], bounds[i])
+                below = int(np.searchsorted(chunk.offset, self.from_offset))
+                kept = chunk.part(below, len(chunk))
+                last = batches[i - 1]
+                yield Piece(kept if len(kept) else None, last.last_offset + 1, last.leader_epoch)
+            if i < len(batches):
+                yield _damaged(self, batches[i], _BAD_FIELD)
+            first = i + 1

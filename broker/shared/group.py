@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from calmstream.broker.shared.queue import RecordQueue
-from calmstream.broker.transport import AssignmentChanges, Chunk, GroupReader, Partition, Record
+from calmstream.broker.transport import AssignmentChanges, Chunk, GroupReader, Partition
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
 
@@ -27,7 +27,7 @@ _TOTAL_BYTES = 64 << 20
 """Above this size of all records that wait, no plan with waiting records is read further."""
 
 
-class GroupShare:
+class GroupShare(GroupReader):
     """A plan's part of a shared membership; see `GroupReader`.
 
     Made by :meth:`SharedGroup.share`. All methods may be called from one thread at a time, and that
@@ -62,11 +62,6 @@ class GroupShare:
         with self._lock:
             self.topics = frozenset(topics)
             self._group.topics_changed()
-
-    def poll(self, timeout: float, max_records: int = 500) -> list[Record]:
-        """Return what :meth:`poll_chunks` returns, as records."""
-        chunks = self.poll_chunks(timeout, max_records)
-        return [record for chunk in chunks for record in chunk.records()]
 
     def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:  # noqa: ARG002
         """Return records that have arrived, without waiting."""
@@ -152,13 +147,8 @@ class GroupShare:
                 del table[partition]
         self.started -= changed
         self.paused -= changed
-        before = self.changes
         if self.attached:
-            self.changes = AssignmentChanges(
-                revoked=before.revoked | changes.revoked,
-                lost=before.lost | changes.lost,
-                added=(before.added - changes.gone) | changes.added,
-            )
+            self.changes = self.changes.then(changes)
 
     def note_end(self, partition: Partition, end: int | None) -> None:
         """Note the end of a log that the last fetch has reported, if it has."""

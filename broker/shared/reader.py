@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from calmstream.broker.shared.group import equal_error
 from calmstream.broker.shared.queue import RecordQueue
-from calmstream.broker.transport import Chunk, Partition, Reader, Record
+from calmstream.broker.transport import Chunk, Partition, Reader
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError
 
@@ -25,7 +25,7 @@ _WAITING_RECORDS = 500
 """A share with as many waiting records is not read further."""
 
 
-class ReaderShare:
+class ReaderShare(Reader):
     """A plan's part of a shared reader; see `Reader`.
 
     Two shares never read the same partition at the same time.
@@ -62,11 +62,6 @@ class ReaderShare:
         with self._lock:
             self._require(partition)
             return self.queue.position(partition)
-
-    def poll(self, timeout: float, max_records: int = 500) -> list[Record]:
-        """Return what :meth:`poll_chunks` returns, as records."""
-        chunks = self.poll_chunks(timeout, max_records)
-        return [record for chunk in chunks for record in chunk.records()]
 
     def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:
         """Return records that have arrived; wait for some if there are none."""

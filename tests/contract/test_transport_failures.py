@@ -146,8 +146,6 @@ def test_a_limit_that_cannot_be_is_refused() -> None:
         connect("a:1", no_such_limit=1)
     with pytest.raises(InvalidInput, match=r"session_seconds"):
         connect("a:1", session_seconds=0)
-    with pytest.raises(InvalidInput, match=r"compression"):
-        connect("a:1", compression="rar")
 
 
 def test_a_frozen_broker_is_recoverable_and_the_record_arrives_after_all(

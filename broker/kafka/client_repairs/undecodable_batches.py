@@ -18,7 +18,7 @@ from typing import Any
 from kafka import KafkaConsumer
 from kafka import errors as kafka_errors
 
-from calmstream.broker.record_batches import CorruptBatch, as_chunk, decode_batches
+from calmstream.broker.record_batches import CorruptBatch, decode_batches
 from calmstream.broker.transport import Chunk, Partition
 
 
@@ -118,9 +118,8 @@ class FetchedRecords:
     def _decoded(self, data: bytes) -> Iterator[Chunk]:
         """Yield all chunks; ``next_fetch_offset`` moves past the gap behind each of them."""
         partition = Partition(*self.topic_partition)
-        for piece in decode_batches(data, self.next_fetch_offset):
+        for piece in decode_batches(partition, data, self.next_fetch_offset):
             self.leader_epoch = piece.leader_epoch
-            chunk = as_chunk(partition, piece)
-            if chunk is not None:
-                yield chunk
+            if piece.chunk is not None:
+                yield piece.chunk
             self.next_fetch_offset = piece.next_offset

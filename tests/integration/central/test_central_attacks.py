@@ -286,7 +286,7 @@ def test_records_are_not_deleted_by_size(tmp_path: Path) -> None:
 def test_a_topic_that_would_refuse_a_large_release_is_refused_before(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.broker.topics().alter([bench.names.releases], {"max.message.bytes": "1000000"})
-    with pytest.raises(FatalError, match=r"max\.message\.bytes=1000000, expected at least"):
+    with pytest.raises(FatalError, match=r"max\.message\.bytes=1000000, the plan needs at least"):
         bench.aggregator().turn()
 
 

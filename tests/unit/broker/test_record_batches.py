@@ -17,13 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords, MemoryRecordsBuilder
 
-from calmstream.broker.record_batches import (
-    CorruptBatch,
-    Damaged,
-    RecordColumns,
-    as_chunk,
-    decode_batches,
-)
+from calmstream.broker.record_batches import CorruptBatch, decode_batches
 from calmstream.broker.record_batches.codecs import MAX_BYTES
 from calmstream.broker.record_batches.decode import MAX_RECORDS
 from calmstream.broker.record_headers import MAX_HEADERS
@@ -54,12 +48,13 @@ PLAIN = encode_rows(ROWS)
 
 
 def read(data: bytes, start: int = 0) -> list[Record]:
-    return [r for piece in decode_batches(data, start) for r in records_of(piece)]
+    return list(records_of(data, start))
 
 
-def records_of(piece: RecordColumns | Damaged) -> list[Record]:
-    chunk = as_chunk(WHERE, piece)
-    return [] if chunk is None else list(chunk.records())
+def records_of(data: bytes, start: int = 0) -> Iterator[Record]:
+    for piece in decode_batches(WHERE, data, start):
+        if piece.chunk is not None:
+            yield from piece.chunk.records()
 
 
 def only(data: bytes) -> Record:
@@ -255,14 +250,14 @@ def test_reading_goes_on_behind_every_piece() -> None:
         + batch(ROWS, GZIP, base_offset=12)
         + frame(b"", 0, base_offset=17, last_delta=9)
     )
-    ends = [(type(p), p.next_offset) for p in decode_batches(data)]
-    assert ends == [(RecordColumns, 6), (Damaged, 12), (RecordColumns, 17), (RecordColumns, 27)]
+    ends = [(p.chunk and bool(p.chunk.damage), p.next_offset) for p in decode_batches(WHERE, data)]
+    assert ends == [(False, 6), (True, 12), (False, 17), (None, 27)]
 
 
 def test_one_record_of_a_chunk_is_the_same_as_among_all() -> None:
     rows = [Row(b"v", b"k"), Row(None, b"k"), Row(b"w", None), Row(b"x", b"k", [(b"h", b"1")])]
-    (piece,) = decode_batches(batch(rows, base_offset=7))
-    chunk = as_chunk(WHERE, piece)
+    (piece,) = decode_batches(WHERE, batch(rows, base_offset=7))
+    chunk = piece.chunk
     assert chunk is not None
     found = list(chunk.records())
     assert [(r.offset, r.key, r.value, r.headers) for r in found] == [
@@ -289,7 +284,7 @@ def test_compaction_leaves_gaps_and_empty_batches() -> None:
         b"", 0, base_offset=110, last_delta=4
     )
     assert [r.offset for r in read(data)] == [102, 107]
-    assert [p.next_offset for p in decode_batches(data)] == [115]
+    assert [p.next_offset for p in decode_batches(WHERE, data)] == [115]
 
 
 def test_records_below_the_offset_asked_for_are_left_out() -> None:
@@ -315,7 +310,7 @@ def test_a_wrong_checksum_is_a_fault_and_no_verdict() -> None:
     data = batch(ROWS) + batch(ROWS, base_offset=5, checksum=1)
     records: list[Record] = []
     with pytest.raises(CorruptBatch, match="checksum of the batch at offset 5"):
-        records.extend(r for piece in decode_batches(data) for r in records_of(piece))
+        records.extend(records_of(data))
     assert [r.offset for r in records] == list(range(5))
 
 
@@ -327,7 +322,7 @@ def test_a_length_that_cannot_be_is_a_fault(length: int) -> None:
 
 def test_batches_of_several_leaders_are_distinguished() -> None:
     data = batch(ROWS, base_offset=0, epoch=3) + batch(ROWS, base_offset=5, epoch=4)
-    assert [p.leader_epoch for p in decode_batches(data)] == [3, 4]
+    assert [p.leader_epoch for p in decode_batches(WHERE, data)] == [3, 4]
 
 
 def damaged_payloads() -> Iterator[tuple[bytes, int]]:

@@ -7,7 +7,7 @@ import pytest
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.shared.broker import PlanBroker, SharedBroker
 from calmstream.broker.shared.sink import SinkShare
-from calmstream.broker.transport import AssignmentChanges, Partition, Record, TopicSpec
+from calmstream.broker.transport import AssignmentChanges, Chunk, Partition, TopicSpec
 from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
 
@@ -53,7 +53,7 @@ def test_each_plan_gets_its_own_records_from_one_membership() -> None:
     setting.fill(B, b"3")
     assert setting.polled(one) == [b"1", b"2"]
     assert setting.polled(two) == [b"3"]
-    assert setting.broker._cluster.group("g").members() == 1
+    assert len(setting.broker._cluster.group("g")._members) == 1
 
 
 def test_a_trimmed_log_is_an_error_of_its_plan_and_nothing_is_lost_for_the_others() -> None:
@@ -219,12 +219,12 @@ def test_the_error_that_concerns_nobody_is_everybodys() -> None:
     setting = Setting()
     setting.member(A)
 
-    def fenced(_timeout: float, _records: int) -> list[Record]:
+    def fenced(_timeout: float, _records: int) -> list[Chunk]:
         raise FatalError("another client took this membership")
 
     member = setting.shared.group._member
     assert member is not None
-    member.poll = fenced  # type: ignore[method-assign]
+    member.poll_chunks = fenced  # type: ignore[method-assign]
     with pytest.raises(FatalError, match="took this membership"):
         setting.shared.group.turn(0.0)
 
