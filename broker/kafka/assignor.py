@@ -30,10 +30,7 @@ class QuickCooperativeAssignor(CooperativeStickyAssignor):  # type: ignore[misc]
             topic: cluster.partitions_for_topic(topic) or ()
             for topic in frozenset().union(*topics.values())
         }
-        owners = _owners(
-            {name: (metadata.generation, metadata.partitions) for name, metadata in parsed.items()},
-            topics,
-        )
+        owners = _owners({name: member.partitions for name, member in parsed.items()}, topics)
         shares = share(numbers, topics, owners)
         return {name: self._message(name, shares[name], owners) for name in topics}
 
@@ -49,20 +46,19 @@ class QuickCooperativeAssignor(CooperativeStickyAssignor):  # type: ignore[misc]
 
 
 def _owners(
-    claims: Mapping[str, tuple[int, Iterable[TopicPartition]]],
-    topics: Mapping[str, Collection[str]],
+    claims: Mapping[str, Iterable[TopicPartition]], topics: Mapping[str, Collection[str]]
 ) -> dict[TopicPartition, str]:
     """Return who owns each partition.
 
     A member that has dropped a topic gave its partitions up before it joined, although its claims
-    still contain them. Of two claims to one partition that of the later generation counts.
+    still contain them. Of two claims to one partition one counts.
     """
-    owners: dict[TopicPartition, str] = {}
-    for member in sorted(claims, key=lambda name: (claims[name][0], name)):
-        for partition in claims[member][1]:
-            if partition.topic in topics[member]:
-                owners[partition] = member
-    return owners
+    return {
+        partition: member
+        for member in sorted(claims)
+        for partition in claims[member]
+        if partition.topic in topics[member]
+    }
 
 
 def share(

@@ -17,11 +17,8 @@ from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
 _FRESH_SECONDS = 5.0
 """After a poll of the group, shares count as polled for this long."""
 
-_REFRESH_SECONDS = 1.0
-"""Time between two looks at the positions and ends of the partitions that were read since."""
-
-_REFRESH_ALL_SECONDS = 5.0
-"""Time between two looks at those of all partitions."""
+_REFRESH_SECONDS = 2.0
+"""Time between two looks at the positions and ends of all partitions."""
 
 _TOTAL_BYTES = 64 << 20
 """Above this size of all records that wait, no plan with waiting records is read further."""
@@ -74,28 +71,23 @@ class GroupShare(GroupReader):
             return self.queue.take(max_records, self.paused)
 
     def joined(self) -> bool:
-        """Return whether the common member is in its group and knows the coordinator."""
         return self._group.joined
 
     def take_changes(self) -> AssignmentChanges:
-        """Return the assignment changes since the last call."""
         with self._lock:
             changes, self.changes = self.changes, AssignmentChanges()
             return changes
 
     def assignment(self) -> frozenset[Partition]:
-        """Return the partitions of this plan that the member owns."""
         return self.owned
 
     def seek(self, partition: Partition, offset: int) -> None:
-        """Set the position of an owned partition."""
         with self._lock:
             self._require(partition)
             self.queue.restart(partition, offset)
             self.seeks[partition] = offset
 
     def position(self, partition: Partition) -> int:
-        """Return the offset of the next record that :meth:`poll` returns."""
         with self._lock:
             self._require(partition)
             return self.queue.position(partition)
@@ -106,7 +98,6 @@ class GroupShare(GroupReader):
             self.paused |= self.owned.intersection(partitions)
 
     def resume(self, partitions: Collection[Partition]) -> None:
-        """Return records of these partitions again."""
         with self._lock:
             wanted = self.owned.intersection(partitions)
             for partition in wanted:
@@ -115,7 +106,7 @@ class GroupShare(GroupReader):
             self.started |= wanted
 
     def end_offset(self, partition: Partition) -> int | None:
-        """Return the end that fetches have reported, as of at most five seconds ago."""
+        """Return the end that fetches have reported, as of a moment ago."""
         return self.ends.get(partition)
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
@@ -184,6 +175,8 @@ class SharedGroup:
 
     Attributes:
         lock: guards the shares.
+        owned: the partitions that the member owns.
+        polled_at: monotonic time of the last successful poll in seconds.
     """
 
     def __init__(
@@ -198,15 +191,9 @@ class SharedGroup:
         self._by_topic: dict[str, GroupShare] = {}
         self._changed = False
         self._subscribed: frozenset[str] = frozenset()
-        self._owned: frozenset[Partition] = frozenset()
+        self.owned: frozenset[Partition] = frozenset()
         self._reading: set[Partition] = set()
-        self._read: set[Partition] = set()
-        self._polled_at = self._refresh_at = self._refresh_all_at = clock.monotonic()
-
-    @property
-    def polled_at(self) -> float:
-        """Monotonic time of the last successful poll in seconds."""
-        return self._polled_at
+        self.polled_at = self._refresh_at = clock.monotonic()
 
     @property
     def joined(self) -> bool:
@@ -226,11 +213,6 @@ class SharedGroup:
             reading = [share for share in self._shares if share.started]
             return bool(reading) and all(map(self._behind, reading))
 
-    @property
-    def owned(self) -> frozenset[Partition]:
-        """The partitions that the member owns."""
-        return self._owned
-
     def share(self) -> GroupShare:
         """Return a new share, without topics."""
         with self.lock:
@@ -244,7 +226,7 @@ class SharedGroup:
             due = self._resubscribe()
             member = self._member
             if member is None:
-                self._polled_at = self._clock.monotonic()
+                self.polled_at = self._clock.monotonic()
                 return due
             self._seek_and_commit(member)
             self._flow(member)
@@ -255,7 +237,7 @@ class SharedGroup:
                 due |= self._blame(error) | self._distribute_changes(member)
                 self._read_again()
                 return due
-        self._polled_at = self._clock.monotonic()
+        self.polled_at = self._clock.monotonic()
         with self.lock:
             due |= self._distribute_changes(member)
             due |= self._distribute(member, chunks)
@@ -265,7 +247,7 @@ class SharedGroup:
     def close(self, timeout: float) -> None:
         """Leave the group."""
         member, self._member = self._member, None
-        self._owned = frozenset()
+        self.owned = frozenset()
         if member is not None:
             member.close(timeout)
 
@@ -283,7 +265,7 @@ class SharedGroup:
 
     def check_fresh(self) -> None:
         """Check that the member was polled a moment ago: then it still owns its partitions."""
-        seconds = self._clock.monotonic() - self._polled_at
+        seconds = self._clock.monotonic() - self.polled_at
         if seconds > _FRESH_SECONDS:
             raise RecoverableError(f"the group has not been polled for {seconds:.1f} s")
 
@@ -312,13 +294,13 @@ class SharedGroup:
             self._subscribed = frozenset(wanted)
         self._changed = False
         if self._member is not None:
-            self._owned = self._member.assignment()
-        self._reading &= self._owned
+            self.owned = self._member.assignment()
+        self._reading &= self.owned
         return failed | self._hand_over()
 
     def _hand_over(self) -> set[GroupShare]:
         """Give partitions that the member owns to the shares that have their topics now."""
-        owned, due = self._owned, set()
+        owned, due = self.owned, set()
         for share in self._shares:
             mine = _of(owned, share.topics)
             if mine != share.owned:
@@ -329,7 +311,7 @@ class SharedGroup:
         return due
 
     def _seek_and_commit(self, member: GroupReader) -> None:
-        owned = self._owned
+        owned = self.owned
         for share in self._shares:
             for partition, offset in share.seeks.items():
                 if partition in owned:
@@ -346,7 +328,7 @@ class SharedGroup:
         for share in self._shares:
             if not self._behind(share) and (waiting <= _TOTAL_BYTES or not len(share.queue)):
                 wanted |= share.started
-        wanted &= self._owned
+        wanted &= self.owned
         if self._reading - wanted:
             member.pause(self._reading - wanted)
         if wanted - self._reading:
@@ -362,7 +344,7 @@ class SharedGroup:
         if not changed:
             return set()
         self._reading -= changed
-        owned = self._owned = member.assignment()
+        owned = self.owned = member.assignment()
         due: set[GroupShare] = set()
         for share in self._shares:
             mine = [_of(part, share.topics) for part in (changes.revoked, changes.lost)]
@@ -374,7 +356,6 @@ class SharedGroup:
         return due
 
     def _distribute(self, member: GroupReader, chunks: Iterable[Chunk]) -> set[GroupShare]:
-        due: set[GroupShare] = set()
         read: dict[Partition, GroupShare] = {}
         for chunk in chunks:
             partition = chunk.partition
@@ -383,10 +364,9 @@ class SharedGroup:
             if share and partition in share.started and partition not in share.seeks:
                 share.queue.put(chunk)
                 read[partition] = share
-        self._read |= read.keys()
         for partition, share in read.items():
             share.note_end(partition, member.end_offset(partition))
-        return due | set(read.values())
+        return set(read.values())
 
     def _refresh(self, member: GroupReader) -> None:
         """Look at positions and ends: they move without records too, over gaps in the log."""
@@ -394,11 +374,8 @@ class SharedGroup:
         if now < self._refresh_at:
             return
         self._refresh_at = now + _REFRESH_SECONDS
-        due, self._read = self._read & self._reading, set()
-        if now >= self._refresh_all_at:
-            self._refresh_all_at, due = now + _REFRESH_ALL_SECONDS, self._reading
         for share in self._shares:
-            for partition in (share.started & due) - share.seeks.keys():
+            for partition in (share.started & self._reading) - share.seeks.keys():
                 share.queue.reached(partition, member.position(partition))
                 share.note_end(partition, member.end_offset(partition))
 

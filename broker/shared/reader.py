@@ -50,7 +50,6 @@ class ReaderShare(Reader):
             self.error = None
 
     def seek(self, partition: Partition, offset: int) -> None:
-        """Set the position; the next poll fails if it lies outside the log."""
         with self._lock:
             self._require(partition)
             self.queue.restart(partition, offset)
@@ -58,13 +57,11 @@ class ReaderShare(Reader):
             self._common.moved(partition)
 
     def position(self, partition: Partition) -> int:
-        """Return the offset of the next record that :meth:`poll` returns."""
         with self._lock:
             self._require(partition)
             return self.queue.position(partition)
 
     def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:
-        """Return records that have arrived; wait for some if there are none."""
         self._check()
         deadline = self._clock.monotonic() + timeout
         self.polled_at = self._clock.monotonic()

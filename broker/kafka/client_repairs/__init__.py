@@ -1,9 +1,10 @@
 """Repairs of the Kafka client, kafka-python: all uses of its private names are in this package.
 
 One module holds one repair. Its docstring states the fault of the client, the effect of the fault,
-and the repair. For each module, a test ``test_without_the_repair_...`` in
-``tests/unit/broker/client_repairs`` shows the fault of the client. When this test fails after an
-update of the client, the fault is gone: delete the module, its line here and its test.
+and the repair; ``docs/upstream`` has a report for its maintainers. For each module, a test
+``test_without_the_repair_...`` in ``tests/unit/broker/client_repairs`` shows the fault. When it
+fails after an update of the client, the fault is gone: delete the module, its line here, its report
+and its test.
 
 `client_version` refuses another version of the client.
 """
@@ -22,12 +23,8 @@ from calmstream.broker.kafka.client_repairs.hanging_nodes import avoid_hanging_n
 from calmstream.broker.kafka.client_repairs.parked_records import return_parked_records
 from calmstream.broker.kafka.client_repairs.producer_ids import retry_id_requests
 from calmstream.broker.kafka.client_repairs.reads_during_joins import read_during_joins
-from calmstream.broker.kafka.client_repairs.refused_ids import keep_error_types
 from calmstream.broker.kafka.client_repairs.refused_records import survive_refused_records
-from calmstream.broker.kafka.client_repairs.stopped_refreshes import (
-    copy_group_topics,
-    keep_refreshing,
-)
+from calmstream.broker.kafka.client_repairs.stopped_refreshes import keep_refreshing
 from calmstream.broker.kafka.client_repairs.undecodable_batches import use_own_decoder
 
 
@@ -41,7 +38,6 @@ def repair_consumer(consumer: KafkaConsumer) -> None:
     """Apply the repairs that every consumer needs."""
     avoid_hanging_nodes(consumer)
     keep_refreshing(consumer)
-    copy_group_topics(consumer)
     use_own_decoder(consumer)
     return_parked_records(consumer)
 
@@ -66,7 +62,6 @@ class RepairedProducer(KafkaProducer):  # type: ignore[misc]  # the client has n
             survive_refused_records(value)
             request_new_id_after_expiry(value)
             retry_id_requests(value)
-            keep_error_types(value)
         elif name == "_sender" and value is not None:
             pause_while_connecting(value._client)
             avoid_hanging_nodes(value._client)

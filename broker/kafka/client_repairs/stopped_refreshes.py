@@ -7,8 +7,7 @@ group's topics while the caller's thread may change them. The error ends the loo
 nothing starts it again.
 Effect: partitions of topics that are subscribed later are never assigned, and a partition whose
 leader changes is never read again.
-Repair: the loop gets a copy of the topics, and an error of any kind fails one refresh only; the
-next one follows after the usual pause.
+Repair: an error of any kind fails one refresh only; the next one follows after the usual pause.
 """
 
 from __future__ import annotations
@@ -16,17 +15,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from kafka import KafkaConsumer
 from kafka import errors as kafka_errors
 
 _LOG = logging.getLogger(__name__)
-
-
-def copy_group_topics(consumer: KafkaConsumer) -> None:
-    """Let the client's thread go over a copy of the group's topics."""
-    subscription = consumer._subscription
-    live = subscription.group_subscription
-    subscription.group_subscription = lambda: live().copy()
 
 
 def keep_refreshing(client: Any) -> None:

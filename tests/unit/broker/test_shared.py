@@ -229,7 +229,7 @@ def test_the_error_that_concerns_nobody_is_everybodys() -> None:
         setting.shared.group.turn(0.0)
 
 
-def test_an_idle_partition_is_looked_at_every_five_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_partition_is_looked_at_every_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = Setting()
     one = setting.member(A)
     setting.fill(A, b"1")
@@ -242,5 +242,5 @@ def test_an_idle_partition_is_looked_at_every_five_seconds(monkeypatch: pytest.M
     for _ in range(40):
         setting.clock.advance(0.5)
         setting.shared.group.turn(0.0)
-    assert 4 <= len(looks) <= 6
+    assert 9 <= len(looks) <= 11
     assert one.share.position(A) == 1

@@ -34,3 +34,10 @@ def test_a_broker_is_not_reached_with_another_version(monkeypatch: pytest.Monkey
     monkeypatch.setattr(client_version, "version", lambda _: "3.1.0")
     with pytest.raises(FatalError, match=f"expected version {CLIENT_VERSION}"):
         connect("127.0.0.1:1", connect_seconds=0.1)
+
+
+def test_every_repair_has_its_report_for_the_maintainers() -> None:
+    reports = (ROOT / "docs/upstream/README.md").read_text()
+    repairs = {path.stem for path in Path(client_version.__file__).parent.glob("*.py")}
+    others = {"__init__", "client_version"}
+    assert [name for name in sorted(repairs - others) if f"`{name}`" not in reports] == []

@@ -21,7 +21,6 @@ from calmstream.broker.kafka.client_repairs import RepairedProducer
 from calmstream.broker.kafka.client_repairs.busy_waiting import pause_while_connecting
 from calmstream.broker.kafka.client_repairs.expired_batches import request_new_id_after_expiry
 from calmstream.broker.kafka.client_repairs.producer_ids import retry_id_requests
-from calmstream.broker.kafka.client_repairs.refused_ids import keep_error_types
 from calmstream.broker.kafka.client_repairs.refused_records import survive_refused_records
 
 TIMED_OUT = kafka_errors.RequestTimedOutError("Request timed out after 20000 ms")
@@ -79,9 +78,9 @@ def test_a_new_epoch_is_asked_for_again_too(manager: TransactionManager) -> None
     assert not manager.has_fatal_error()
 
 
-def given(producer_id: int, epoch: int = 0, error_code: int = 0) -> InitProducerIdResponse:
+def given(producer_id: int, epoch: int = 0) -> InitProducerIdResponse:
     return InitProducerIdResponse(
-        throttle_time_ms=0, error_code=error_code, producer_id=producer_id, producer_epoch=epoch
+        throttle_time_ms=0, error_code=0, producer_id=producer_id, producer_epoch=epoch
     )
 
 
@@ -109,27 +108,6 @@ def test_an_error_that_concerns_the_whole_producer_stays_fatal() -> None:
     assert manager.classify_batch_error(fenced, BATCH) == manager.ERROR_CLASS_FATAL
 
 
-def refuse_id(manager: TransactionManager, error: type[kafka_errors.BrokerResponseError]) -> None:
-    manager.init_producer_id()
-    answer(manager, given(producer_id=-1, error_code=error.errno))
-
-
-def test_without_the_repair_a_refused_id_has_no_type() -> None:
-    manager = new_manager()
-    refuse_id(manager, kafka_errors.ClusterAuthorizationFailedError)
-    assert manager.has_fatal_error()
-    error_type = type(manager.last_error)
-    assert error_type is kafka_errors.KafkaError, "the fault is gone: delete refused_ids.py"
-
-
-def test_a_refused_id_keeps_its_type() -> None:
-    manager = new_manager()
-    keep_error_types(manager)
-    refuse_id(manager, kafka_errors.ClusterAuthorizationFailedError)
-    assert manager.has_fatal_error()
-    assert type(manager.last_error) is kafka_errors.ClusterAuthorizationFailedError
-
-
 def test_a_producer_has_all_repairs_before_its_first_request() -> None:
     """The constructor of the client sets these parts before it starts the thread."""
     manager, client = new_manager(), SimpleNamespace(_manager=Nodes())
@@ -141,8 +119,9 @@ def test_a_producer_has_all_repairs_before_its_first_request() -> None:
     answer(manager, given(producer_id=7))
     assert manager.has_producer_id(7)
     manager.reset_producer_id()
-    refuse_id(manager, kafka_errors.ClusterAuthorizationFailedError)
-    assert type(manager.last_error) is kafka_errors.ClusterAuthorizationFailedError
+    manager.init_producer_id()
+    answer(manager, given(producer_id=8))
+    assert manager.has_producer_id(8)
     assert manager.classify_batch_error(REFUSED, BATCH) == manager.ERROR_CLASS_NEEDS_EPOCH_BUMP
     assert client.connection_delay(2) == 20.0
     assert client._manager.least_loaded_node() is None

@@ -9,12 +9,8 @@ from typing import Any
 import pytest
 from kafka import errors as kafka_errors
 from kafka.cluster import ClusterMetadata
-from kafka.consumer.subscription_state import SubscriptionState
 
-from calmstream.broker.kafka.client_repairs.stopped_refreshes import (
-    copy_group_topics,
-    keep_refreshing,
-)
+from calmstream.broker.kafka.client_repairs.stopped_refreshes import keep_refreshing
 
 
 class Cluster(ClusterMetadata):  # type: ignore[misc]  # the client has no types
@@ -79,30 +75,3 @@ def test_after_an_error_the_next_refresh_has_a_pause() -> None:
     limit = cluster.config["retry_backoff_ms"] / 1000
     assert len(cluster.waits) == 3
     assert all(0 < seconds <= limit for seconds in cluster.waits[:2])
-
-
-def subscription() -> SubscriptionState:
-    found = SubscriptionState("none")
-    found.subscribe(topics=["a", "b"])
-    return found
-
-
-def seen_while_topics_change(found: SubscriptionState) -> set[str]:
-    """Go over the topics as the client's thread does; the caller's thread adds one meanwhile."""
-    seen = set()
-    for topic in found.group_subscription():
-        seen.add(topic)
-        found.change_subscription(["a", "b", "c"])
-    return seen
-
-
-def test_without_the_repair_the_topics_change_under_the_clients_thread() -> None:
-    with pytest.raises(RuntimeError):
-        seen_while_topics_change(subscription())
-
-
-def test_the_clients_thread_goes_over_a_copy() -> None:
-    found = subscription()
-    copy_group_topics(SimpleNamespace(_subscription=found))
-    assert seen_while_topics_change(found) == {"a", "b"}
-    assert found.group_subscription() == {"a", "b", "c"}
