@@ -6,15 +6,13 @@ import argparse
 import json
 from contextlib import closing
 
-from rich.table import Table
-
 from calmstream import arguments
 from calmstream.broker.names import TopicNames
 from calmstream.broker.permissions import ROLES, Permission, permissions
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
 from calmstream.consumer.subscribe.subscribe import plan_names
-from calmstream.terminal import Console
+from calmstream.terminal import Console, grid
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +62,7 @@ def _apply(args: argparse.Namespace, names: TopicNames) -> int:
         broker.grant(args.principal, rules)
         if args.bytes_per_second:
             broker.limit_rate(args.principal, args.bytes_per_second)
-    Console(highlight=False).print(f"{args.principal} may act as {args.role}: {len(rules)} rules")
+    Console().print(f"{args.principal} may act as {args.role}: {len(rules)} rules")
     return 0
 
 
@@ -83,9 +81,7 @@ def _document(role: str, rule: Permission) -> dict[str, str]:
 
 
 def _show(rules: list[tuple[str, Permission]]) -> None:
-    table = Table(box=None, pad_edge=False)
-    for column in ("role", "operation", "resource", "name"):
-        table.add_column(column, overflow="fold")
+    table = grid("role", "operation", "resource", "name")
     for role, rule in rules:
         table.add_row(role, rule.operation, rule.kind, rule.name + ("*" if rule.prefixed else ""))
-    Console(highlight=False).print(table)
+    Console().print(table)

@@ -22,33 +22,19 @@ from calmstream.terminal import Console
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.description = (
-        "Show for every published pair the mutual information, Cramér's V and a test "
-        "of independence that accounts for the noise; the Chow-Liu tree; conditional "
-        "probabilities. The tests need a plan made with --analyse."
+        "Show for every published pair the mutual information, Cramér's V and a test of "
+        "independence that accounts for the noise, and the Chow-Liu tree. The tests need a plan "
+        "made with --analyse. calmstream query --given shows shares within groups."
     )
-    arguments.add_plan(parser)
-    arguments.add_broker(parser)
-    arguments.add_output_namespace(parser)
-    parser.add_argument(
-        "--kind",
-        choices=[kind.value for kind in Kind],
-        default=Kind.TOTAL.value,
-        help="kind of snapshot (default: %(default)s)",
-    )
+    arguments.add_results(parser)
+    arguments.add_kind(parser, Kind.TOTAL)
     parser.add_argument("--window", type=int, metavar="W", help="window (default: the newest)")
-    parser.add_argument(
-        "--given",
-        metavar="A",
-        help="show the distribution of other attributes for each value of this one",
-    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read the newest set and show it."""
     plan = arguments.load_plan(args.plan)
-    if args.given is not None:
-        plan.domain.index([args.given])
     with closing(kafka(args.bootstrap)) as broker:
         found = _newest(
             subscribe(
@@ -65,12 +51,9 @@ def run(args: argparse.Namespace) -> int:
     if found is None:
         raise RecoverableError(f"there is no {args.kind} snapshot with tables to analyse yet")
     if args.json:
-        document = analyse.document(found)
-        if args.given is not None:
-            document["given"] = {args.given: analyse.given_tables(found, args.given)}
-        sys.stdout.buffer.write(orjson.dumps(document) + b"\n")
+        sys.stdout.buffer.write(orjson.dumps(analyse.document(found)) + b"\n")
     else:
-        Console().print(analyse.render(found, args.given), highlight=False)
+        Console().print(analyse.render(found))
     return 0
 
 

@@ -110,7 +110,7 @@ def names_of(plan: CentralPlan, namespace: str) -> CentralNames:
 def _account(args: argparse.Namespace) -> int:
     plan = arguments.load_central_plan(args.plan)
     BudgetAccount.create(args.account, plan.new_ledger)
-    Console().print(f"{args.account}: {plan.new_ledger.summary()}", highlight=False)
+    Console().print(f"{args.account}: {plan.new_ledger.summary()}")
     return 0
 
 
@@ -165,7 +165,7 @@ def _submit(args: argparse.Namespace) -> int:
             batch_size=args.batch_size,
         )
     left = f"; {rows - sent:,} without a user's id left out" if sent < rows else ""
-    Console().print(f"{sent:,} raw records submitted{left}", highlight=False)
+    Console().print(f"{sent:,} raw records submitted{left}")
     return 0
 
 

@@ -19,7 +19,8 @@ from calmstream.consumer.read.changes import (
 )
 from calmstream.consumer.read.history import History
 from calmstream.estimators.plan import Plan
-from calmstream.pages.changes import as_text
+from calmstream.pages.changes import show
+from calmstream.terminal import Console
 
 _SHOWN = 20
 
@@ -32,9 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "raw counts and account for their noise; they cost no privacy. Joins no consumer group and "
         "writes nothing."
     )
-    arguments.add_plan(parser)
-    arguments.add_broker(parser)
-    arguments.add_output_namespace(parser)
+    arguments.add_results(parser)
     parser.add_argument(
         "--window",
         metavar="WINDOWS",
@@ -72,8 +71,10 @@ def run(args: argparse.Namespace) -> int:
         if not set(plan.marginals) & set(other.marginals):
             raise InvalidInput("the plans publish no table over the same attributes")
     found = _found(args, plan, other)
-    shown = orjson.dumps(found.to_json()) + b"\n" if args.json else as_text(found, args.limit)
-    sys.stdout.buffer.write(shown)
+    if args.json:
+        sys.stdout.buffer.write(orjson.dumps(found.to_json()) + b"\n")
+    else:
+        show(Console(), found, args.limit)
     return 0
 
 

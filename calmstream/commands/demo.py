@@ -100,7 +100,7 @@ def _run_with_page(demo: Demo, broker: Broker, port: int) -> None:
     """Run the demo beside the page of its results, which stays until a signal comes."""
     from calmstream.local_results import local_results  # needs the extra ``serve``
 
-    console = Console(highlight=False)
+    console = Console()
     ensure_topics(broker, demo.plan, plan_names(demo.plan, NAMESPACE))
     with local_results(demo.plan, broker, NAMESPACE, port) as address:
         console.print(f"the page: {address}", soft_wrap=True)
@@ -139,7 +139,6 @@ class _Screen:
             f"{len(self._demo.codes):,} devices, each reporting once at epsilon {plan.epsilon}: "
             f"{len(plan.domain)} attributes, {len(plan.groups)} groups, {plan.windows} windows of "
             f"{plan.window} s; {len(plan.marginals)} marginals are published",
-            highlight=False,
         )
         self._live.start()
         return self

@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     """Evaluate and print."""
     table = _table(args)
     if table.dropped:
-        Console(stderr=True).print(table.left_out, highlight=False, markup=False, soft_wrap=True)
+        Console(stderr=True).print(table.left_out, soft_wrap=True)
     console = Console(stderr=True)
     # Without a terminal, an idle bar would leave an empty line before an error message.
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -134,12 +134,12 @@ def run(args: argparse.Namespace) -> int:
             _write(results)
             return 0
         finished = list(results)
-    console = Console(highlight=False)
+    console = Console()
     # A terminal that is too narrow wraps rows, because cut-off numbers would be useless.
     console.width = max(console.width, MIN_WIDTH)
-    console.print(_about(finished[0], raw=args.raw), markup=False, soft_wrap=True)
+    console.print(_about(finished[0], raw=args.raw), soft_wrap=True)
     if any(note_of(result.method).raw for result in finished):
-        console.print(f"(raw): {UNCORRECTED}", markup=False, soft_wrap=True)
+        console.print(f"(raw): {UNCORRECTED}", soft_wrap=True)
     console.print(_grid(finished))
     if finished[0].ranges is not None:
         console.print(_range_grid(finished))
@@ -166,7 +166,7 @@ def _write(results: Iterable[Result]) -> None:
         if note_of(result.method).raw and result.method not in noted_methods:
             noted_methods.add(result.method)
             message = f"{result.method}: its tables are {UNCORRECTED}"
-            Console(stderr=True).print(message, highlight=False, soft_wrap=True)
+            Console(stderr=True).print(message, soft_wrap=True)
         sys.stdout.buffer.write(orjson.dumps(_flat(result)) + b"\n")
         sys.stdout.flush()
 
@@ -182,7 +182,6 @@ def _warn(result: Result, uniform: float) -> None:
     Console(stderr=True).print(
         f"{result.method}, epsilon {result.epsilon:g}: its SSE, {result.sse_mean:.3g}, is above "
         f"that of the uniform table, {uniform:.3g}: the uniform table is better",
-        highlight=False,
         soft_wrap=True,
     )
 

@@ -17,7 +17,7 @@ from calmstream.connect import kafka
 from calmstream.consumer.operations.inspect import Inspection, inspect
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
-from calmstream.terminal import Console
+from calmstream.terminal import Console, grid
 
 SUSPICIOUS_Z = 5.0
 """A group's share of the reports is marked if it is further from the planned one than this number
@@ -30,9 +30,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "Read the plan's topics once and show the progress of counting and publishing "
         "as of the last checkpoints. Joins no consumer group and writes nothing."
     )
-    arguments.add_plan(parser)
-    arguments.add_broker(parser)
-    arguments.add_output_namespace(parser)
+    arguments.add_results(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -45,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(document(plan, found)))  # noqa: T201 - this is the interface
     else:
-        show(plan, found, Console(highlight=False))
+        show(plan, found, Console())
     refused = any(partition.trouble for partition in found.partitions)
     return 1 if refused or found.faults else 0
 
@@ -85,9 +83,9 @@ def show(plan: Plan, found: Inspection, console: Console) -> None:
     for partition in found.partitions:
         if partition.trouble:
             where = f"group {partition.group} partition {partition.partition}"
-            console.print(f"[red]{where}: {partition.trouble}; workers stop here[/red]")
+            console.print(f"{where}: {partition.trouble}; workers stop here", style="red")
     for fault in found.faults:
-        console.print(f"[red]{fault}[/red]", soft_wrap=True)
+        console.print(fault, style="red", soft_wrap=True)
 
 
 def _kept(windows: int | None) -> str:
@@ -117,19 +115,19 @@ def _partitions(found: Inspection) -> Table:
 def _groups(found: Inspection) -> Table:
     table = _table("groups", ("group", "reports", "share", "planned", "z"))
     for g in found.groups:
-        mark = " [red]suspicious[/red]" if abs(g.z) > SUSPICIOUS_Z else ""
+        mark = " suspicious" if abs(g.z) > SUSPICIOUS_Z else ""
         table.add_row(
             str(g.group),
             f"{g.reports:,}",
             f"{100 * g.observed:.2f} %",
             f"{100 * g.planned:.2f} %",
             f"{g.z:+.1f}{mark}",
+            style="red" if mark else "",
         )
     return table
 
 
 def _table(title: str, columns: tuple[str, ...]) -> Table:
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for name in columns:
-        table.add_column(name, justify="right")
+    table = grid(right=columns)
+    table.title, table.title_justify = title, "left"
     return table

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     broker = kafka(args.bootstrap)
     server = serve(registry, args.http_host, args.http_port)
     columns = (TextColumn("reports"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True)
     _show_waiting(console, plan)
     try:
         with Progress(*columns, console=console) as progress:
@@ -126,7 +126,7 @@ def serve(registry: CollectorRegistry, host: str, port: int | None) -> ThreadSer
 
 
 def _conclude(summary: ProduceSummary) -> int:
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(soft_wrap=True)
     console.print(
         f"{summary.sent:,} reports of {summary.devices:,} devices acknowledged in "
         f"{summary.batches:,} batches; {summary.retries} retries, {summary.failed:,} failed"

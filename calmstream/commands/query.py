@@ -3,55 +3,69 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from contextlib import closing
+
+import orjson
 
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
+from calmstream.consumer.read.answer import Answer
+from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.read.history import History
-from calmstream.consumer.read.summary import split, summary
+from calmstream.consumer.read.summary import document, split, summary
+from calmstream.consumer.read.where import first_group
 from calmstream.estimators.analysis.grouping import parse
+from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
+from calmstream.pages import answer as page
 from calmstream.pages import summary as summary_page
-from calmstream.pages import table_tests
-from calmstream.pages.answer import FORMATS, TABLE
+from calmstream.terminal import Console
+
+TABLE = "table"
+"""The format for people."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.description = (
-        "Compute a table over any attributes of the plan, published or not, from the "
-        "counts that the publisher keeps. A question costs no privacy. Joins no consumer group and "
-        "writes nothing."
+        "Compute a table over any attributes of the plan, published or not, from the counts that "
+        "the publisher keeps. A question costs no privacy. Joins no consumer group and writes "
+        "nothing."
     )
-    arguments.add_plan(parser)
-    arguments.add_broker(parser)
-    arguments.add_output_namespace(parser)
-    _add_question(parser)
-    parser.add_argument(
-        "--format", choices=sorted(FORMATS), default=TABLE, help="default: %(default)s"
-    )
-
-
-def _add_question(parser: argparse.ArgumentParser) -> None:
+    arguments.add_results(parser)
     parser.add_argument(
         "--attributes",
-        type=arguments.names,
+        action="append",
         required=True,
         metavar="A,B",
-        help="attributes of the table",
+        help='attributes of the table; may be repeated, or a JSON list ["A", "B"]',
     )
     parser.add_argument(
         "--windows",
         default="total",
         metavar="WINDOWS",
-        help="total (all windows, the default), latest, I, I..J or DATE..DATE",
+        help="total (all windows, the default), latest, I, I..J, DATE, DATE..DATE, 'last 7 days'; "
+        "with a zone: '2026-01-31 Europe/Berlin'",
     )
     parser.add_argument(
         "--minus",
         metavar="WINDOWS",
         help="subtract the table of these windows, which are none of the others",
+    )
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="A=LABELS",
+        help="only people with these labels: region=EU, region=EU,US, age=17-30; may be repeated",
+    )
+    parser.add_argument(
+        "--given",
+        action="append",
+        default=[],
+        metavar="A",
+        help="shares within each label of these attributes",
     )
     parser.add_argument(
         "--group",
@@ -60,64 +74,95 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
         help="put labels together: 'region=EU|US,other;age=17-30|31-50|51+'",
     )
     parser.add_argument(
-        "--given",
-        type=arguments.names,
-        metavar="A",
-        default=(),
-        help="proportions within each value of these attributes",
-    )
-    parser.add_argument(
         "--summary",
         type=arguments.names,
         metavar="S",
         help="instead of the table, statistics of an ordered attribute: mean, median, q0.9 (a "
         "quantile), share:LOW..HIGH; rank: the rank correlation of two",
     )
+    arguments.add_output(parser, (TABLE, *FORMATS), TABLE)
 
 
 def run(args: argparse.Namespace) -> int:
     """Ask and print."""
     plan = arguments.load_plan(args.plan)
-    # Mistakes that need no broker are reported without one.
-    plan.domain.index(args.attributes)
-    parse(args.group, plan.domain)
-    if args.summary:
-        _check_summary(args, plan)
-    if args.given and not set(args.given) < set(args.attributes):
-        raise InvalidInput("--given: name some, not all, of the attributes of --attributes")
+    arguments.choose_format(args)
+    _check(args, plan)
     with (
         closing(kafka(args.bootstrap)) as broker,
         History(
             plan, broker, namespace=args.namespace, output_namespace=args.output_namespace
         ) as history,
     ):
-        shown = _answered(args, plan, history)
-    sys.stdout.buffer.write(shown)
+        if args.summary:
+            _summary(args, plan, history)
+        else:
+            _table(args, plan, history)
     return 0
 
 
-def _check_summary(args: argparse.Namespace, plan: Plan) -> None:
-    split(plan.domain, args.attributes, args.given, args.summary)
-    if args.minus is not None:
-        raise InvalidInput("--minus: a summary is of the windows of --windows alone")
-    if args.format not in summary_page.FORMATS:
-        raise InvalidInput(f"--format: a summary comes as {' or '.join(summary_page.FORMATS)}")
-
-
-def _answered(args: argparse.Namespace, plan: Plan, history: History) -> bytes:
-    options = {"group": args.group, "given": args.given}
+def _check(args: argparse.Namespace, plan: Plan) -> None:
+    """Find what is asked for; mistakes that need no broker are reported without one."""
+    args.attributes = arguments.attributes(plan.domain, args.attributes)
+    args.given = arguments.attributes(plan.domain, args.given)
+    plan.domain.index(args.attributes)
+    args.within = [_within(text, plan.domain) for text in args.where]
+    args.group = ";".join(filter(None, (args.group, *args.where)))
+    parse(args.group, plan.domain)
+    if args.given and not set(args.given) < set(args.attributes):
+        raise InvalidInput("--given: name some, not all, of the attributes of --attributes")
     if args.summary:
-        found = summary(
-            history, plan, args.attributes, args.windows, statistics=args.summary, **options
-        )
-        return summary_page.FORMATS[args.format](plan, found)
+        split(plan.domain, args.attributes, args.given, args.summary)
+        if args.minus is not None or args.where:
+            raise InvalidInput("--summary: of all people of --windows; no --minus, no --where")
+        if args.format not in (TABLE, "json"):
+            raise InvalidInput("--format: a summary comes as table or json")
+
+
+def _within(text: str, domain: Domain) -> str:
+    """Return the attribute whose labels ``--where`` names."""
+    found = [domain.names[place] for place in parse(text, domain)]
+    if len(found) != 1:
+        raise InvalidInput(f"--where {text!r}: expected ATTRIBUTE=LABELS")
+    return found[0]
+
+
+def _summary(args: argparse.Namespace, plan: Plan, history: History) -> None:
+    found = summary(
+        history,
+        plan,
+        args.attributes,
+        args.windows,
+        statistics=args.summary,
+        group=args.group,
+        given=args.given,
+    )
+    with arguments.output(args) as out:
+        if args.format == TABLE:
+            summary_page.show(out.console, plan, found)
+        else:
+            out.binary.write(orjson.dumps(document(plan, found)) + b"\n")
+
+
+def _table(args: argparse.Namespace, plan: Plan, history: History) -> None:
+    answer = first_group(_asked(args, history), args.within)
+    with arguments.output(args) as out:
+        if args.format != TABLE:
+            out.binary.write(FORMATS[args.format](plan, answer))
+            return
+        console: Console = out.console
+        page.show(console, plan, answer, args.where)
+        if not (args.group or args.where or args.minus) and len(answer.windows[0]) == 1:
+            tests = history.tests(answer.windows[0].first)
+            for line in page.tests(plan, args.attributes, tests):
+                console.print(line)
+
+
+def _asked(args: argparse.Namespace, history: History) -> Answer:
+    names = list(dict.fromkeys((*args.attributes, *args.within)))
+    given = [*args.given, *args.within]
+    if set(given) >= set(names):
+        raise InvalidInput("--where: an attribute must be left to ask about")
     if args.minus is not None:
-        answer = history.difference(args.attributes, args.windows, args.minus, **options)
-        return FORMATS[args.format](plan, answer)
-    answer = history.ask(args.attributes, args.windows, **options)
-    shown = FORMATS[args.format](plan, answer)
-    if args.format == TABLE and not args.group and len(answer.windows[0]) == 1:
-        record = history.tests(answer.windows[0].first)
-        tests = table_tests.lines(plan, args.attributes, record)
-        shown += "".join(f"{line}\n" for line in tests).encode()
-    return shown
+        return history.difference(names, args.windows, args.minus, group=args.group, given=given)
+    return history.ask(names, args.windows, group=args.group, given=given)

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(done: ReplayResult, namespace: str) -> None:
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(soft_wrap=True)
     kinds = "finals and totals" if done.totals else "finals (totals need the log from its start)"
     console.print(
         f"windows {done.windows[0]} to {done.windows[-1]} published into {namespace}: {kinds}, "

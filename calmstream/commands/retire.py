@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.yes:
         _confirm(names, counts=args.delete_counts)
     broker = kafka(args.bootstrap)
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, soft_wrap=True)
     try:
         topics = broker.topics()
         stop_admission(topics, names)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from rich.table import Table
+from rich.text import Text
 
 from calmstream import arguments
 from calmstream.broker.shared.broker import SharedBroker
@@ -16,7 +16,7 @@ from calmstream.common.clock import SystemClock
 from calmstream.connect import kafka
 from calmstream.consumer.operations.status import PlanStatus, statuses
 from calmstream.many_plans import Namespaces, listed_plans
-from calmstream.terminal import Console
+from calmstream.terminal import Console, grid
 
 COLOURS = {"well": "green", "late": "yellow", "fault": "red"}
 
@@ -78,12 +78,7 @@ def document(status: PlanStatus) -> dict[str, Any]:
 
 def show(found: Sequence[PlanStatus], refused: dict[str, str], console: Console) -> None:
     """Print a table, and below it the reasons."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("plan", overflow="fold")
-    for name in ("final", "reports", "rejected", "lag"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("last final", no_wrap=True)
-    table.add_column("health", no_wrap=True)
+    table = grid("plan", right=("final", "reports", "rejected", "lag", "last final", "health"))
     for status in found:
         colour = COLOURS.get(status.health, "dim")
         numbers = (
@@ -94,13 +89,13 @@ def show(found: Sequence[PlanStatus], refused: dict[str, str], console: Console)
             _ago(status.last_final),
         )
         shown = ("-",) * len(numbers) if status.unread else numbers
-        table.add_row(status.plan.name, *shown, f"[{colour}]{status.health}[/]")
+        table.add_row(status.plan.name, *shown, Text(status.health, colour))
     console.print(table)
     reasons = {status.plan.name: status.reason for status in found if status.reason} | refused
     if reasons:
         console.print()
     for name, why in reasons.items():
-        console.print(f"{name}: {why}", markup=False, highlight=False, style="red")
+        console.print(f"{name}: {why}", style="red")
 
 
 def _ago(seconds: int | None) -> str:

@@ -51,7 +51,7 @@ def _ensure_all(args: argparse.Namespace) -> int:
     from calmstream.many_plans import listed_plans
 
     plans, failed = listed_plans(args)
-    console, broker = Console(highlight=False), kafka(args.bootstrap)
+    console, broker = Console(), kafka(args.bootstrap)
     try:
         for plan in plans:
             try:
@@ -61,11 +61,11 @@ def _ensure_all(args: argparse.Namespace) -> int:
             except CalmstreamError as error:
                 failed[plan_label(plan)] = str(error)
             else:
-                console.print(f"{plan_label(plan)}: {done}", markup=False)
+                console.print(f"{plan_label(plan)}: {done}")
     finally:
         broker.close()
     for name, why in failed.items():
-        console.print(f"{name}: {why}", markup=False, style="red")
+        console.print(f"{name}: {why}", style="red")
     if failed:
         raise FatalError(
             f"plans and refused files without topics: {len(failed)}; run it again when they are "

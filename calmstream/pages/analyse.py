@@ -11,8 +11,9 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators.analysis import chow_liu, conditional, cramers_v, mutual_information
-from calmstream.pages.watch import header, printable, truth
+from calmstream.estimators.analysis import chow_liu, cramers_v, mutual_information
+from calmstream.pages.watch import header, truth
+from calmstream.terminal import grid
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -73,26 +74,8 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def given_tables(snapshot: Snapshot, name: str) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the distribution of every other attribute for each value of an attribute."""
-    tables: dict[str, dict[str, dict[str, float]]] = {}
-    for attributes, record in snapshot.marginals.items():
-        if len(attributes) == 2 and name in attributes:
-            axis = attributes.index(name)
-            shape = [len(labels) for labels in record.labels]
-            table = np.maximum(np.array(record.table), 0.0).reshape(shape)
-            shares = np.moveaxis(conditional(table, axis), axis, 0)
-            tables[attributes[1 - axis]] = {
-                value: dict(zip(record.labels[1 - axis], row.tolist(), strict=True))
-                for value, row in zip(record.labels[axis], shares, strict=True)
-            }
-    if not tables:
-        raise InvalidInput(f"no published pair contains the attribute {name!r}")
-    return tables
-
-
-def render(snapshot: Snapshot, given: str | None) -> RenderableType:
-    """Return the association as tables for people."""
+def render(snapshot: Snapshot) -> RenderableType:
+    """Return the association as a table for people."""
     result = association(snapshot)
     parts: list[RenderableType] = [
         Text(header(snapshot.manifest), style="bold"),
@@ -101,19 +84,13 @@ def render(snapshot: Snapshot, given: str | None) -> RenderableType:
     ]
     if not any("chi_square" in pair for pair in result["pairs"]):
         parts.append(Text(WITHOUT_TEST, style="dim"))
-    edges = ", ".join(
-        f"{_pair(edge)} ({edge['mutual_information']:.4f})" for edge in result["tree"]
-    )
-    parts.append(Text(f"Chow-Liu tree (nats): {edges}"))
-    if given is not None:
-        parts += [
-            _given(given, partner, rows) for partner, rows in given_tables(snapshot, given).items()
-        ]
+    edges = (f"{_pair(edge)} ({edge['mutual_information']:.4f})" for edge in result["tree"])
+    parts.append(Text(f"Chow-Liu tree (nats): {', '.join(edges)}"))
     return Group(*parts)
 
 
 def _pair(entry: Mapping[str, Any]) -> str:
-    return printable(" - ".join(entry["attributes"]))
+    return " - ".join(entry["attributes"])
 
 
 def _pairs(result: Mapping[str, Any]) -> Grid:
@@ -122,10 +99,11 @@ def _pairs(result: Mapping[str, Any]) -> Grid:
     strongest = sorted(result["pairs"], key=lambda pair: -pair["mutual_information"])
     rows = [_cells(pair) for pair in strongest]
     used = [place for place in range(len(columns)) if any(row[place] for row in rows)]
-    grid = Grid(*(columns[place] for place in used))
+    first, *others = (columns[place] for place in used)
+    shown = grid(first, right=others)
     for row in rows:
-        grid.add_row(*(row[place] for place in used))
-    return grid
+        shown.add_row(*(row[place] for place in used))
+    return shown
 
 
 def _cells(pair: Mapping[str, Any]) -> tuple[str, ...]:
@@ -136,12 +114,3 @@ def _cells(pair: Mapping[str, Any]) -> tuple[str, ...]:
         return (*cells, "", "", "", "")
     numbers = (f"{test['statistic']:,.1f}", f"{test['critical']:,.1f}", f"{test['p_value']:.2g}")
     return (*cells, *numbers, "dependent" if test["dependent"] else "")
-
-
-def _given(name: str, partner: str, rows: Mapping[str, Mapping[str, float]]) -> Grid:
-    """Return a table of the proportions of ``partner`` for each value of ``name``."""
-    grid = Grid(printable(name), *(printable(label) for label in next(iter(rows.values()))))
-    grid.title = printable(f"{partner} given {name}")
-    for value, shares in rows.items():
-        grid.add_row(printable(value), *(f"{100 * share:.1f} %" for share in shares.values()))
-    return grid

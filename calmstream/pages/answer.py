@@ -2,48 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from rich.table import Table
+from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from calmstream.consumer.read import formats
 from calmstream.consumer.read.answer import Answer
+from calmstream.consumer.read.ranges import Windows
+from calmstream.estimators.changes.compare import FALSE_SHARE, benjamini_hochberg
 from calmstream.estimators.marginal import Z95
 from calmstream.estimators.plan import Plan
-from calmstream.pages import text
-from calmstream.terminal import Console
-
-TABLE = "table"
-"""The format for people."""
+from calmstream.estimators.wire.changes import ChangesRecord, Family
+from calmstream.pages.watch import left_out, shown_cells
+from calmstream.terminal import Console, grid
 
 
-def as_table(plan: Plan, answer: Answer) -> bytes:
-    """Return a table for people, with what must be known about it above."""
-    return text.as_text(lambda console: _print(console, plan, answer))
-
-
-def _print(console: Console, plan: Plan, answer: Answer) -> None:
-    windows = " minus ".join(str(one) for one in answer.windows)
+def show(console: Console, plan: Plan, answer: Answer, where: Sequence[str] = ()) -> None:
+    """Print a table, with what must be known about it above."""
+    windows = " minus ".join(dated(plan, one) for one in answer.windows)
     about = f"{plan.name}-{plan.digest[:8]}: {windows}, {answer.reports:,} reports"
-    flags = ", ".join(answer.flags)
-    between = " · " if len(about) + len(flags) + 3 <= console.width else "\n"
-    console.print(about + between + flags if flags else about, soft_wrap=True, markup=False)
-    shown = Table(box=None, pad_edge=False)
-    for name in answer.attributes:
-        shown.add_column(name, overflow="fold")
+    if where:
+        about += f", where {' and '.join(where)}"
+    console.print(" · ".join(filter(None, (about, ", ".join(answer.flags)))))
     change = "difference" in answer.flags
-    shown.add_column("change" if change else "proportion", justify="right")
-    shown.add_column("± 95 %", justify="right")
-    for row in formats.rows(answer):
-        sign = "+" if change else ""
-        value, half = f"{100 * row[-2]:{sign}.2f} %", f"{100 * Z95 * row[-1]:.2f}"
-        shown.add_row(*(_plain(label) for label in row[:-2]), value, half)
+    shown = grid(*answer.attributes, right=("points" if change else "%", "± 95 %"))
+    rows, values = list(formats.rows(answer)), answer.table.ravel().tolist()
+    cells = shown_cells(values)
+    for row in (rows[i] for i in cells):
+        value = f"{100 * row[-2]:{'+' if change else ''}.2f}"
+        shown.add_row(*row[:-2], value, f"{100 * Z95 * row[-1]:.2f}")
     console.print(shown)
+    for line in left_out(values, len(cells)):
+        console.print(line, style="dim")
 
 
-def _plain(label: str) -> str:
-    return label.replace("[", r"\[")
+def dated(plan: Plan, windows: Windows) -> str:
+    """Return windows with the time that they cover."""
+    start, end = (
+        datetime.fromtimestamp(ms / 1000, UTC)
+        for ms in (plan.window_start(windows.first), plan.window_end(windows.last))
+    )
+    clock = "%H:%M" if plan.window % 60 == 0 else "%H:%M:%S"
+    until = clock if start.date() == end.date() else f"%Y-%m-%d {clock}"
+    return f"{windows} ({start.strftime(f'%Y-%m-%d {clock}')} to {end.strftime(until)} UTC)"
 
 
-FORMATS: Mapping[str, formats.Format] = {TABLE: as_table, **formats.FORMATS}
-"""How an answer becomes bytes, by the name of the format."""
+def tests(plan: Plan, attributes: Sequence[str], record: ChangesRecord | None) -> list[str]:
+    """Return a line for each family of tests of change; none for a table that is not published."""
+    target = tuple(sorted(plan.domain.index(attributes)))
+    if record is None or target not in plan.marginals:
+        return []
+    place = plan.marginals.index(target)
+    found = [_test(place, one) for one in record.families if one.windows is not None]
+    return list(dict.fromkeys(found))  # Before window 1 there is one window only.
+
+
+def _test(place: int, family: Family) -> str:
+    assert family.windows is not None
+    start = f"against {Windows(*family.windows)}: "
+    if family.reason:
+        return f"{start}not tested: {family.reason}"
+    p, adjusted = family.p[place], benjamini_hochberg(family.p)[place]
+    if p is None or adjusted is None:
+        return f"{start}this table is not tested"
+    verdict = "changed" if adjusted < FALSE_SHARE else "no change found"
+    flags = f" ({', '.join(family.flags)})" if family.flags else ""
+    return f"{start}{verdict}, p = {p:.2g}, adjusted {adjusted:.2g}{flags}"

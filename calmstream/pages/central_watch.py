@@ -8,7 +8,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from calmstream.estimators.marginal import Z95
-from calmstream.pages.watch import printable
 
 if TYPE_CHECKING:
     from calmstream.consumer.central.subscribe import CentralRelease
@@ -22,7 +21,7 @@ def show_release(
     console: Console, release: CentralRelease, marginal: Sequence[str] | None = None
 ) -> None:
     """Print one block of text for a release."""
-    console.out("\n".join(lines(release, marginal)), highlight=False)
+    console.print("\n".join(lines(release, marginal)), soft_wrap=True)
 
 
 def lines(release: CentralRelease, marginal: Sequence[str] | None = None) -> Iterator[str]:
@@ -30,7 +29,7 @@ def lines(release: CentralRelease, marginal: Sequence[str] | None = None) -> Ite
     m = release.manifest
     start, end = (datetime.fromtimestamp(m[key], UTC) for key in ("start", "end"))
     yield (
-        f"{printable(m['name'])} · window {m['window']} · {start:%Y-%m-%d %H:%M:%S} to "
+        f"{m['name']} · window {m['window']} · {start:%Y-%m-%d %H:%M:%S} to "
         f"{end:%Y-%m-%d %H:%M:%S} UTC · central model, dp-marginals"
     )
     yield (
@@ -38,7 +37,7 @@ def lines(release: CentralRelease, marginal: Sequence[str] | None = None) -> Ite
         f"spent so far: {m['spent']}"
     )
     if m.get("sample", "1") != "1":
-        yield f"a sample: {printable(str(m['sample']))} of the users count"
+        yield f"a sample: {m['sample']} of the users count"
     for k in m["levels"]:
         level = release.levels[k]
         found = sorted(_tuples(level, marginal), key=lambda item: -item[1])
@@ -67,4 +66,4 @@ def _tuples(level: dict[str, Any], marginal: Sequence[str] | None) -> Iterator[t
             continue
         for *values, count in zip(*table["values"], table["counts"], strict=True):
             pairs = (f"{n}={v}" for n, v in zip(names, values, strict=True))
-            yield printable(", ".join(pairs)), count
+            yield ", ".join(pairs), count

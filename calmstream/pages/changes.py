@@ -13,31 +13,22 @@ from calmstream.estimators.changes import ComparedTable
 from calmstream.estimators.changes.compare import ALPHA
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.marginal import Z95
-from calmstream.pages import text
-from calmstream.pages.watch import printable
-from calmstream.terminal import Console
-
-_PIPED = 100
-"""Columns of a table that no terminal shows."""
+from calmstream.terminal import Console, grid
 
 _SMALL = 0.05
 """P-value of the test of dependence below which the kind of a change is called dependence."""
 
 
-def as_text(found: Changes, shown: int) -> bytes:
-    """Return the page: what is compared, what changed, and what could not be tested."""
-    return text.as_text(lambda console: _print(console, found, shown), _PIPED)
-
-
-def _print(console: Console, found: Changes, most: int) -> None:
+def show(console: Console, found: Changes, most: int) -> None:
+    """Print what is compared, what changed, and what could not be tested."""
     for line in _heading(found):
-        console.print(line, soft_wrap=False, markup=False)
+        console.print(line)
     changed = [t for t in found.comparison.tables if t.changed]
     if changed:
         console.print()
         console.print(_table(found, sorted(changed, key=_order)[:most]))
     for line in _rest(found, max(0, len(changed) - most)):
-        console.print(line, soft_wrap=False, markup=False)
+        console.print(line)
 
 
 def _heading(found: Changes) -> list[str]:
@@ -59,18 +50,11 @@ def _side(counted: Counted) -> str:
 
 def _table(found: Changes, changed: list[ComparedTable]) -> Table:
     domain = found.after.plan.domain
-    shown = Table(box=None, pad_edge=False)
-    shown.add_column("changed", overflow="fold")
-    shown.add_column("p", justify="right")
-    shown.add_column("of", overflow="fold")
-    shown.add_column("largest change", overflow="fold")
-    shown.add_column("points", justify="right")
-    shown.add_column("± 95 %", justify="right")
+    shown = grid("changed", "of", "largest change", right=("points", "± 95 %", "p"))
     for table in changed:
-        names = " × ".join(printable(domain.names[i]) for i in table.attributes)
+        names = " × ".join(domain.names[i] for i in table.attributes)
         label, value, half = _largest(table, domain)
-        row = (names, f"{table.adjusted:.1g}", _kind(table), label, value, half)
-        shown.add_row(*(cell.replace("[", r"\[") for cell in row))
+        shown.add_row(names, _kind(table), label, value, half, f"{table.adjusted:.1g}")
     return shown
 
 
@@ -81,7 +65,7 @@ def _largest(table: ComparedTable, domain: Domain) -> tuple[str, str, str]:
     scaled = np.abs(table.difference) / np.where(table.stderr > 0, table.stderr, np.inf)
     cell = int(np.argmax(scaled))
     labels = list(product(*(domain.attributes[i].labels for i in table.attributes)))[cell]
-    label = ", ".join(printable(one) for one in labels)
+    label = ", ".join(labels)
     return label, f"{100 * table.difference[cell]:+.2f}", f"{100 * Z95 * table.stderr[cell]:.2f}"
 
 

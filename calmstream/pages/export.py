@@ -1,109 +1,119 @@
-"""Snapshots as files: CSV for spreadsheets, JSON lines for programs."""
+"""Snapshots as files: JSON lines, and rows of CSV, Parquet or Arrow."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
-from itertools import product
-from typing import Any, TextIO
+from typing import Any, BinaryIO, Self
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from calmstream.common.identity import plan_name
+from calmstream.consumer.read.formats import harmless
+from calmstream.consumer.sink.arrow_rows import RESULTS, STATISTICS, results_table, statistics_table
+from calmstream.consumer.sink.stored import StoredSet
 from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.consumer.subscribe.statistic_rows import statistic_rows
 from calmstream.estimators.wire.snapshot import MarginalRecord
 
-COLUMNS = (
-    "plan",
-    "window",
-    "kind",
-    "start",
-    "end",
-    "reports",
-    "marginal",
-    "cell",
-    "proportion",
-    "stderr",
-    "flags",
-)
-"""Columns of the CSV form: one line per cell, the same columns for every plan."""
+_ROWS = 1 << 17
+"""Number of cells that are written together."""
+
+_OF_TABLE = ("attributes", "labels", "table", "stderr", "noise_floor", "reports", "flags")
 
 
-def to_csv(snapshots: Iterable[Snapshot], out: TextIO, marginal: Sequence[str] | None) -> int:
-    """Write a header and one line per cell; return the number of snapshots.
-
-    The columns ``marginal`` and ``cell`` have attribute names and labels, as `joined` writes them.
-    ``reports`` is the number of reports about the marginal. Snapshots without tables have no line.
-    """
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    count = 0
+def write_snapshots(
+    snapshots: Iterable[Snapshot], out: BinaryIO, marginal: Sequence[str] | None
+) -> None:
+    """Write one JSON object for each snapshot: its manifest, and its tables as ``marginals``."""
     for snapshot in snapshots:
-        count += 1
-        for record in records(snapshot, marginal):
-            writer.writerows(_lines(snapshot, record))
-    return count
-
-
-STATISTICS_COLUMNS = (
-    "plan", "window", "kind", "start", "end", "reports", "attributes", "given", "labels",
-    "statistic", "value", "stderr", "low", "high", "unit", "flags",
-)  # fmt: skip
-"""Columns of the CSV form of statistics: one line for each."""
-
-
-def statistics_to_csv(
-    snapshots: Iterable[Snapshot], out: TextIO, marginal: Sequence[str] | None
-) -> int:
-    """Write a header and one line per statistic; return the number of snapshots.
-
-    Names and labels are joined as in `to_csv`; unknown numbers are empty.
-    """
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(STATISTICS_COLUMNS)
-    count = 0
-    for snapshot in snapshots:
-        count += 1
-        head = _head(snapshot)
-        for row in statistic_rows(records(snapshot, marginal)):
-            names = (joined(row.attributes), joined(row.given), joined(row.labels))
-            numbers = (row.value, row.stderr, row.low, row.high)
-            flags = " ".join(row.flags)
-            writer.writerow([*head, row.reports, *names, row.statistic, *numbers, row.unit, flags])
-    return count
-
-
-def statistics_to_jsonl(
-    snapshots: Iterable[Snapshot], out: TextIO, marginal: Sequence[str] | None
-) -> int:
-    """Write one object per statistic, with the columns of `statistics_to_csv`; lists stay lists."""
-    count = 0
-    for snapshot in snapshots:
-        count += 1
-        head = dict(zip(STATISTICS_COLUMNS, _head(snapshot), strict=False))
-        rows = statistic_rows(records(snapshot, marginal))
-        out.writelines(orjson.dumps(head | asdict(row)).decode() + "\n" for row in rows)
-    return count
-
-
-def to_jsonl(snapshots: Iterable[Snapshot], out: TextIO, marginal: Sequence[str] | None) -> int:
-    """Write one object per snapshot, with manifest and tables; return their number."""
-    count = 0
-    for snapshot in snapshots:
-        count += 1
         tables = [_table(record) for record in records(snapshot, marginal)]
-        document = asdict(snapshot.manifest) | {"marginals": tables}
-        out.write(orjson.dumps(document).decode() + "\n")
-    return count
+        out.write(orjson.dumps(asdict(snapshot.manifest) | {"marginals": tables}) + b"\n")
 
 
-FORMATS: dict[str, Callable[[Iterable[Snapshot], TextIO, Sequence[str] | None], int]] = {
-    "csv": to_csv,
-    "jsonl": to_jsonl,
+def write_rows(
+    sets: Iterable[StoredSet], out: BinaryIO, form: str, *, statistics: bool = False
+) -> None:
+    """Write one row for each cell, or statistic, with the columns that ``calmstream sink`` stores.
+
+    Args:
+        sets: of which the rows are.
+        out: file of bytes.
+        form: one of `WRITERS`.
+        statistics: whether the rows are those of the statistics.
+    """
+    schema, table = (STATISTICS, statistics_table) if statistics else (RESULTS, results_table)
+    with WRITERS[form](out, schema) as writer:
+        for several in _together(sets):
+            writer.write_table(table(several))
+
+
+def _together(sets: Iterable[StoredSet]) -> Iterator[list[StoredSet]]:
+    waiting, rows = list[StoredSet](), 0
+    for one in sets:
+        waiting.append(one)
+        rows += one.rows
+        if rows >= _ROWS:
+            yield waiting
+            waiting, rows = [], 0
+    if waiting:
+        yield waiting
+
+
+class _Csv:
+    """Writes CSV: lists are joined, and a spreadsheet executes no text."""
+
+    def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
+        self._out = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
+        self._writer = csv.writer(self._out, lineterminator="\n")
+        self._writer.writerow(schema.names)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._out.detach()
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write the rows of a table."""
+        columns = [map(_text, column.to_pylist()) for column in table.columns]
+        self._writer.writerows(zip(*columns, strict=True))
+
+
+def _text(value: object) -> object:
+    """Return a value as CSV has it."""
+    if isinstance(value, list):
+        return harmless(joined(value))
+    return harmless(value) if isinstance(value, str) else value
+
+
+class _Lines:
+    """Writes one JSON object a row."""
+
+    def __init__(self, out: BinaryIO, _schema: pa.Schema) -> None:
+        self._out = out
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is left to write."""
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write the rows of a table."""
+        self._out.writelines(orjson.dumps(row) + b"\n" for row in table.to_pylist())
+
+
+WRITERS: Mapping[str, Callable[[BinaryIO, pa.Schema], AbstractContextManager[Any]]] = {
+    "csv": _Csv,
+    "json": _Lines,
+    "parquet": lambda out, schema: pq.ParquetWriter(out, schema, compression="zstd"),
+    "arrow": pa.ipc.new_stream,
 }
-STATISTICS_FORMATS = {"csv": statistics_to_csv, "jsonl": statistics_to_jsonl}
+"""What writes tables of rows, by the name of the format."""
 
 
 def records(snapshot: Snapshot, marginal: Sequence[str] | None) -> list[MarginalRecord]:
@@ -121,23 +131,6 @@ def joined(texts: Iterable[str]) -> str:
     return "|".join(text.replace("\\", r"\\").replace("|", r"\|") for text in texts)
 
 
-def _lines(snapshot: Snapshot, record: MarginalRecord) -> Iterable[tuple[object, ...]]:
-    head = (*_head(snapshot), record.reports, joined(record.attributes))
-    flags = " ".join(record.flags)
-    for labels, value, error in zip(
-        product(*record.labels), record.table, record.stderr, strict=True
-    ):
-        yield (*head, joined(labels), value, error, flags)
-
-
-def _head(snapshot: Snapshot) -> tuple[object, ...]:
-    """Return plan, window, kind, start and end."""
-    manifest = snapshot.manifest
-    plan = plan_name(manifest.name, manifest.plan)
-    return (plan, manifest.window, manifest.kind.value, manifest.start, manifest.end)
-
-
 def _table(record: MarginalRecord) -> dict[str, Any]:
-    fields = ("attributes", "labels", "table", "stderr", "noise_floor", "reports", "flags")
-    table = {name: getattr(record, name) for name in fields}
+    table = {name: getattr(record, name) for name in _OF_TABLE}
     return table | ({"summaries": record.summaries} if record.summaries else {})

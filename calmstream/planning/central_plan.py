@@ -106,7 +106,7 @@ def show(console: Console, plan: CentralPlan) -> None:
     deviation = float(allocation.variance) ** 0.5
     one = float(epsilon_of(allocation.cost.rho, plan.delta))
     head = (
-        f"[bold]CENTRAL[/] plan {plan.name}-{plan.digest[:8]}: dp-marginals, tuples of up to "
+        f"CENTRAL plan {plan.name}-{plan.digest[:8]}: dp-marginals, tuples of up to "
         f"{plan.levels} of {len(plan.columns)} columns"
     )
     loss = (
@@ -121,7 +121,7 @@ def show(console: Console, plan: CentralPlan) -> None:
         "  next: calmstream central account (the budget, once), topics, aggregate, submit, watch",
     )
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
 
 def _sampled(plan: CentralPlan) -> tuple[str, ...]:

@@ -106,7 +106,7 @@ class ShowMethods(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         """Print the methods; without a terminal, one line per method."""
-        console = Console(highlight=False)
+        console = Console()
         if not console.is_terminal:
             console.width = _WIDE
         console.print(grid())

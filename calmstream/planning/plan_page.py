@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 from rich.filesize import decimal
-from rich.markup import escape
 
 from calmstream import read_device_plan
 from calmstream.common.errors import InvalidInput, PlanError
@@ -57,9 +56,9 @@ def deliver(
     console = Console()
     show(console)
     for warning in warnings:
-        console.print(warning, style="yellow", highlight=False, markup=False, soft_wrap=True)
+        console.print(warning, style="yellow", soft_wrap=True)
     kept = f"written to {out}" if out else "not kept; --out FILE writes it"
-    console.print(f"\n{kept}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"\n{kept}", soft_wrap=True)
     return 0
 
 
@@ -97,17 +96,17 @@ def _unreadable(plan: Plan) -> list[str]:
 def show(console: Console, plan: Plan, design: Design) -> None:
     """Print the design for people: the choice and its reasons, its cost and expected errors."""
     headline = (
-        f"plan [bold]{plan.name}-{plan.digest[:8]}[/]: {plan.method}, epsilon {plan.epsilon} a "
+        f"plan {plan.name}-{plan.digest[:8]}: {plan.method}, epsilon {plan.epsilon} a "
         f"report, {plan.guarantee.kind}, {plan.users:,} reports per window of {plan.window} s, "
         f"{plan.windows:,} windows"
     )
     details = [allowed_loss.line(Loss.of(plan)), *_central(plan), *design.reason, _cost(plan)]
     details += [_kept(plan), *filter(None, [findable.line(plan)])]
-    for line in (headline, *(f"  {escape(line)}" for line in details)):
-        console.print(line, highlight=False, soft_wrap=True)
+    for line in (headline, *(f"  {line}" for line in details)):
+        console.print(line, soft_wrap=True)
     if design.expected_sse:
         console.print(expectations.errors(plan, design))
-        console.print(expectations.meaning(plan), highlight=False, soft_wrap=True)
+        console.print(expectations.meaning(plan), soft_wrap=True)
 
 
 def _central(plan: Plan) -> list[str]:

@@ -6,14 +6,16 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.answer import Answer
 from calmstream.consumer.read.ranges import Windows
 from calmstream.estimators.plan import Plan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def document(plan: Plan, answer: Answer) -> dict[str, Any]:
@@ -71,29 +73,44 @@ def harmless(text: str) -> str:
 
 def as_arrow(plan: Plan, answer: Answer) -> bytes:
     """Return an Arrow stream of one table; the JSON object without cells is its metadata."""
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise InvalidInput(
-            "--format arrow needs the package pyarrow, which is not installed: "
-            "pip install 'calmstream[service]'"
-        ) from None
+    import pyarrow as pa
+
+    table, out = _columns(plan, answer), pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    found: bytes = out.getvalue().to_pybytes()
+    return found
+
+
+def as_parquet(plan: Plan, answer: Answer) -> bytes:
+    """Return the same table as a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    out = pa.BufferOutputStream()
+    pq.write_table(_columns(plan, answer), out)
+    found: bytes = out.getvalue().to_pybytes()
+    return found
+
+
+def _columns(plan: Plan, answer: Answer) -> pa.Table:
+    import pyarrow as pa
+
     about = document(plan, answer)
     cells = {name: about.pop(name) for name in ("table", "stderr")}
     columns = list(zip(*(row[:-2] for row in rows(answer)), strict=True))
-    names = [*answer.attributes, "value", "stderr"]
     arrays = [pa.array(column).dictionary_encode() for column in columns]
     arrays += [pa.array(cells["table"]), pa.array(cells["stderr"])]
-    table = pa.Table.from_arrays(arrays, names=names)
-    table = table.replace_schema_metadata({"calmstream": orjson.dumps(about)})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
+    table = pa.Table.from_arrays(arrays, names=[*answer.attributes, "value", "stderr"])
+    return table.replace_schema_metadata({"calmstream": orjson.dumps(about)})
 
 
 Format = Callable[[Plan, Answer], bytes]
 
-FORMATS: Mapping[str, Format] = {"json": as_json, "csv": as_csv, "arrow": as_arrow}
+FORMATS: Mapping[str, Format] = {
+    "json": as_json,
+    "csv": as_csv,
+    "arrow": as_arrow,
+    "parquet": as_parquet,
+}
 """How an answer becomes bytes, by the name of the format."""

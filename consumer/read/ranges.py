@@ -1,10 +1,15 @@
-"""Names of windows in questions: ``total``, ``latest``, ``I``, ``I..J`` and ``DATE..DATE``."""
+"""Names of windows in questions.
+
+``total``, ``latest``, ``I``, ``I..J``, ``DATE``, ``DATE..DATE``, ``last 7 days``; a zone such as
+``Europe/Berlin`` may follow dates.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.refusals import NotFinal
@@ -13,6 +18,8 @@ from calmstream.estimators.plan import Plan
 TOTAL = "total"
 LATEST = "latest"
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+_LAST = re.compile(r"last (?:(\d{1,6}) )?(minute|hour|day|week|window)s?", re.ASCII)
+_MILLISECONDS = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,8 @@ def read_windows(text: str, plan: Plan, newest: int) -> Windows:
     """Return the windows that a text names.
 
     Dates are ISO 8601, UTC unless they say otherwise. A window belongs to a range of dates if it
-    begins in it; a date without a time stands for the whole day.
+    begins in it; a date without a time stands for the whole day. ``last 7 days`` are those before
+    the end of the newest final window.
     """
     text = text.strip()
     if text == TOTAL:
@@ -56,10 +64,10 @@ def read_windows(text: str, plan: Plan, newest: int) -> Windows:
     first, dots, last = text.partition("..")
     if _NUMBER.fullmatch(first) and (not dots or _NUMBER.fullmatch(last)):
         found = Windows(int(first), int(last or first))
-    elif dots:
-        found = _of_dates(text, plan, newest)
+    elif span := _LAST.fullmatch(text):
+        found = _last(int(span[1] or 1), span[2], plan, newest)
     else:
-        raise _unknown(text)
+        found = _of_dates(text, plan, newest)
     if found.first > found.last:
         raise InvalidInput(
             f"windows {text!r}: no final window is in this range; {_known(plan, newest)}"
@@ -69,10 +77,18 @@ def read_windows(text: str, plan: Plan, newest: int) -> Windows:
     return found
 
 
+def _last(count: int, unit: str, plan: Plan, newest: int) -> Windows:
+    """Return the windows that begin within a time before the end of the newest one."""
+    if unit == "window":
+        return Windows(max(0, newest + 1 - count), newest)
+    start = plan.window_end(newest) - count * _MILLISECONDS[unit]
+    return Windows(max(plan.window_at(start - 1) + 1, 0), newest)
+
+
 def _unknown(text: str) -> InvalidInput:
     return InvalidInput(
-        f"windows {text!r}: expected total, latest, a number, I..J or DATE..DATE, "
-        "such as 2026-01-01..2026-01-31"
+        f"windows {text!r}: expected total, latest, a number, I..J, last 7 days, DATE or "
+        "DATE..DATE, such as 2026-01-01..2026-01-31"
     )
 
 
@@ -84,10 +100,12 @@ def _known(plan: Plan, newest: int) -> str:
 
 
 def _of_dates(text: str, plan: Plan, newest: int) -> Windows:
-    first, _, last = text.partition("..")
+    dates, _, name = text.partition(" ")
+    first, dots, last = dates.partition("..")
     try:
-        start, end = _span_ms(first)[0], _span_ms(last)[1]
-    except ValueError:
+        zone = ZoneInfo(name.strip()) if name else UTC
+        start, end = _span_ms(first, zone)[0], _span_ms(last if dots else first, zone)[1]
+    except (ValueError, ZoneInfoNotFoundError, OSError):
         raise _unknown(text) from None
     # Windows that begin at or after the start, and before the end.
     low = max(plan.window_at(start - 1) + 1, 0)
@@ -95,15 +113,17 @@ def _of_dates(text: str, plan: Plan, newest: int) -> Windows:
     return Windows(low, high)
 
 
-def _span_ms(text: str) -> tuple[int, int]:
+def _span_ms(text: str, zone: tzinfo) -> tuple[int, int]:
     """Return the first millisecond of a date or time, and the first one after it."""
-    text = text.strip()
     if len(text) == len("2026-01-31"):
-        day = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
-        start = round(day.timestamp() * 1000)
-        return start, start + round(timedelta(days=1) / timedelta(milliseconds=1))
+        day = date.fromisoformat(text)
+        start, end = (
+            round(datetime.combine(one, datetime.min.time(), zone).timestamp() * 1000)
+            for one in (day, day + timedelta(days=1))
+        )
+        return start, end
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
+        moment = moment.replace(tzinfo=zone)
     start = round(moment.timestamp() * 1000)
     return start, start + 1

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from calmstream.cli import main
-from calmstream.common.errors import InvalidInput
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
@@ -106,7 +105,6 @@ def test_a_plan_that_asks_for_analysis_gets_it_in_every_snapshot(method: str) ->
     assert document["reports"] == DEVICES
     text = _shown(total)
     assert "dependent" in text
-    assert "a1 given a0" in text
 
 
 def test_without_analysis_in_the_plan_only_the_tables_are_analysed() -> None:
@@ -118,12 +116,6 @@ def test_without_analysis_in_the_plan_only_the_tables_are_analysed() -> None:
     assert all("chi_square" not in pair for pair in document["pairs"])
     assert document["tree"][0]["attributes"] == ["a0", "a1"]
     assert "plan with --analyse" in _shown(total)
-    given = analysing.given_tables(total, "a0")
-    assert set(given) == {"a1", "a2"}
-    for rows in given.values():
-        assert all(sum(row.values()) == pytest.approx(1) for row in rows.values())
-    with pytest.raises(InvalidInput, match="no published pair contains the attribute 'b'"):
-        analysing.given_tables(total, "b")
 
 
 def _shown(snapshot: Snapshot) -> str:
@@ -131,7 +123,7 @@ def _shown(snapshot: Snapshot) -> str:
 
     console = Console(width=200, no_color=True)
     with console.capture() as capture:
-        console.print(analysing.render(snapshot, "a0"))
+        console.print(analysing.render(snapshot))
     return capture.get()
 
 
@@ -146,19 +138,16 @@ def test_the_command_reads_the_newest_snapshot(
     monkeypatch.setattr(stage.broker, "close", lambda: None)
     capsys.readouterr()
     call = ["analyse", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test"]
-    assert main([*call, "--given", "a0", "--json"]) == 0
+    assert main([*call, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["kind"] == "total"
     assert document["reports"] == DEVICES
     assert {tuple(p["attributes"]) for p in document["pairs"]} == {
         ("a0", "a1"), ("a0", "a2"), ("a1", "a2"),
     }  # fmt: skip
-    assert set(document["given"]["a0"]) == {"a1", "a2"}
     assert main([*call, "--kind", "final", "--window", "0"]) == 0
     assert "Chow-Liu tree" in capsys.readouterr().out
     assert main([*call, "--window", "7"]) == 1
     assert capsys.readouterr().err == (
         "calmstream: there is no total snapshot with tables to analyse yet\n"
     )
-    assert main([*call, "--given", "colour"]) == 2
-    assert "no attribute 'colour'" in capsys.readouterr().err

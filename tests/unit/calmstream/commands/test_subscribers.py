@@ -36,9 +36,6 @@ def plan(tmp_path: Path) -> str:
     [
         (["watch", "--marginal", "a0,a2"], "a0,a2 is not published"),
         (["export", "--marginal", "a0,a2"], "a0,a2 is not published"),
-        (["watch", "--given", "a0"], "--given: name some, not all"),
-        (["watch", "--marginal", "a0,a1", "--given", "a0,a1"], "--given: name some, not all"),
-        (["watch", "--marginal", "a0,a1", "--given", "a2"], "--given: name some, not all"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -5,19 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from calmstream.cli import main
 from calmstream.commands import query
-from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.answer import Answer
-from calmstream.consumer.read.formats import as_arrow, as_csv, as_json, harmless
+from calmstream.consumer.read.formats import as_arrow, as_csv, as_json, as_parquet, harmless
 from calmstream.consumer.read.ranges import Windows
-from calmstream.pages.answer import as_table
+from calmstream.pages.answer import show
+from calmstream.terminal import Console
 from tests.support.publisher import START, Bench, published_plan, work
 
 PLAN = published_plan()
@@ -63,25 +64,26 @@ def test_csv_has_a_line_per_cell_that_no_spreadsheet_executes() -> None:
 
 
 def test_a_table_for_people_says_what_it_is_about() -> None:
-    text = as_table(PLAN, ANSWER).decode()
-    assert "all windows through 2, 1,234 reports · covered, noise" in text
+    console = Console(file=io.StringIO(), width=80)
+    show(console, PLAN, ANSWER, ["region=EU"])
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert max(map(len, text.splitlines())) <= 80
+    about = "all windows through 2 (2023-11-14 22:13:20 to 22:13:50 UTC), 1,234 reports"
+    assert f"{about}, where region=EU · covered, noise" in " ".join(text.split())
     assert "[z]" in text
-    assert "26.67 %" in text
+    assert "26.67" in text
     assert "1.96" in text
 
 
-def test_arrow_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InvalidInput, match=r"pip install 'calmstream\[service\]'"):
-        as_arrow(PLAN, ANSWER)
-
-
-def test_arrow_holds_the_same_cells() -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    table = pyarrow.ipc.open_stream(as_arrow(PLAN, ANSWER)).read_all()
-    assert table.column_names == ["a1", "a0", "value", "stderr"]
-    assert table["value"].to_pylist() == pytest.approx([n / 15 for n in range(6)])
-    assert json.loads(table.schema.metadata[b"calmstream"])["reports"] == 1234
+def test_columns_hold_the_same_cells() -> None:
+    for table in (
+        pa.ipc.open_stream(as_arrow(PLAN, ANSWER)).read_all(),
+        pq.read_table(io.BytesIO(as_parquet(PLAN, ANSWER))),
+    ):
+        assert table.column_names == ["a1", "a0", "value", "stderr"]
+        assert table["value"].to_pylist() == pytest.approx([n / 15 for n in range(6)])
+        assert json.loads(table.schema.metadata[b"calmstream"])["reports"] == 1234
 
 
 @pytest.fixture
@@ -111,11 +113,32 @@ def test_the_command_prints_one_object(
     assert "conditional" in found["flags"]
 
 
+def test_where_leaves_the_people_with_these_labels(
+    asked: list[str], tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    tables = []
+    for words in (
+        ["--attributes", "a0", "--attributes", "a2", "--given", "a0"],
+        ["--attributes", '["a2"]', "--where", "a0=1"],
+    ):
+        out = tmp_path / "answer.json"
+        assert main([*asked, *words, "--out", str(out)]) == 0
+        tables.append(json.loads(out.read_text()))
+    assert tables[1]["attributes"] == ["a2"]
+    assert tables[1]["table"] == pytest.approx(tables[0]["table"][2:])
+    assert tables[1]["stderr"] == pytest.approx(tables[0]["stderr"][2:])
+    assert main([*asked, "--attributes", "a2", "--where", "a0=1", "--out", f"{out}.parquet"]) == 0
+    assert pq.read_table(f"{out}.parquet")["value"].to_pylist() == tables[1]["table"]
+    assert main([*asked, "--attributes", "a2", "--where", "a0=1"]) == 0
+    assert b", where a0=1" in capsysbinary.readouterr().out
+
+
 def test_the_command_subtracts(
     asked: list[str], capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     assert main([*asked, "--attributes", "a0", "--windows", "2", "--minus", "0..1"]) == 0
-    assert b"window 2 minus windows 0 to 1" in capsysbinary.readouterr().out
+    shown = " ".join(capsysbinary.readouterr().out.decode().split())
+    assert "window 2 (2023-11-14 22:13:40 to 22:13:50 UTC) minus windows 0 to 1 (2023" in shown
 
 
 @pytest.mark.parametrize(
@@ -125,6 +148,10 @@ def test_the_command_subtracts(
         (["--attributes", "a0", "--group", "a0=7"], "no label '7'"),
         (["--attributes", "a0", "--group", "a1=0|1"], "'a1' is not among the attributes"),
         (["--attributes", "a0", "--given", "a0"], "--given: name some, not all"),
+        (["--attributes", "a0", "--where", "a0=1"], "--where: an attribute must be left"),
+        (["--attributes", "a0", "--where", "a1"], "expected"),
+        (["--attributes", "a0", "--where", "a1=7"], "no label '7'"),
+        (["--attributes", "[5]"], "[5]: expected names"),
         (["--attributes", "a0", "--windows", "never"], "expected total, latest"),
         (["--attributes", "a0", "--windows", "0..3"], "the newest final window is 2"),
         (["--attributes", "a0", "--windows", "0", "--minus", "0"], "overlap"),

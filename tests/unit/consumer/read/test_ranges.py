@@ -32,6 +32,13 @@ PLAN = replace(published_plan(), start=START, window=3600, expires=START + 100 *
         ("2026-01-01T00:30..2026-01-01T02:00", Windows(1, 2)),
         ("2026-01-01T02:00+01:00..2026-01-01T02:59+01:00", Windows(1, 1)),
         ("2026-01-04..2027-01-01", Windows(72, 90)),
+        ("2026-01-02", Windows(24, 47)),
+        ("2026-01-02 Europe/Berlin", Windows(23, 46)),
+        ("2026-01-02..2026-01-02 UTC", Windows(24, 47)),
+        ("last 2 days", Windows(43, 90)),
+        ("last hour", Windows(90, 90)),
+        ("last 9 weeks", Windows(0, 90)),
+        ("last 7 windows", Windows(84, 90)),
     ],
 )
 def test_windows_are_read(text: str, found: Windows) -> None:
@@ -44,6 +51,9 @@ def test_windows_are_read(text: str, found: Windows) -> None:
         ("", "expected total, latest, a number"),
         ("-1", "expected total, latest, a number"),
         ("x", "expected total, latest, a number"),
+        ("last 7 moons", "expected total, latest, a number"),
+        ("2026-01-02 Mars/Berlin", "expected total, latest, a number"),
+        ("2026-01-02 ../../etc/passwd", "expected total, latest, a number"),
         ("9..3", "range; windows 0 to 90 are final and begin"),
         ("91", "the newest final window is 90"),
         ("3..91", "the newest final window is 90"),

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
 import numpy as np
-import orjson
 import pytest
 
 from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.history import History
-from calmstream.consumer.read.summary import Summary, split, summary
+from calmstream.consumer.read.summary import Summary, document, split, summary
 from calmstream.estimators.domain import Domain
 from calmstream.pages import summary as page
+from calmstream.terminal import Console
 from tests.support.publisher import Bench, published_plan, work
 
 DOMAIN = Domain.from_dictionary(
@@ -84,18 +85,21 @@ def test_the_rank_correlation_of_two_binary_numbers_is_phi(bench: Bench) -> None
 
 def test_a_summary_is_shown_to_people_and_programs(bench: Bench) -> None:
     found = summarised(bench, "ms", "region", given=["region"], statistics=["mean", "share:10+"])
-    shown = page.as_table(bench.plan, found).decode()
+    console = Console(file=io.StringIO(), width=80)
+    page.show(console, bench.plan, found)
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
     assert "ms (ms)" in shown
     assert "EU" in shown
     assert "%" in shown
-    assert max(map(len, shown.splitlines())) <= 120
-    document = orjson.loads(page.as_json(bench.plan, found))
-    assert document["given"] == ["region"]
-    assert [row["labels"] for row in document["rows"]] == [["EU"], ["US"]]
-    statistic = document["rows"][0]["statistics"][0]
+    assert max(map(len, shown.splitlines())) <= 80
+    shown_to_programs = document(bench.plan, found)
+    assert shown_to_programs["given"] == ["region"]
+    assert [row["labels"] for row in shown_to_programs["rows"]] == [["EU"], ["US"]]
+    statistic = shown_to_programs["rows"][0]["statistics"][0]
     assert statistic["statistic"] == "mean"
     assert statistic["low"] < statistic["value"] < statistic["high"]
-    assert document["reports"] > 0
+    assert shown_to_programs["reports"] > 0
 
 
 @pytest.mark.parametrize(
