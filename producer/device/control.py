@@ -15,12 +15,7 @@ from calmstream.producer.device.store import DeviceStore
 
 
 def install(store: DeviceStore, policy: Policy | None) -> DeviceState:
-    """Write the policy, or the strict default, into a store that has none; return the state.
-
-    Raises:
-        InvalidInput: the store has another policy; only :func:`set_policy` changes it.
-        CalmstreamError: the store cannot be read or written.
-    """
+    """Write the policy, or the strict default, into a store that has none; return the state."""
     state = store.read()
     if state.policy is None:
         chosen = policy or Policy()
@@ -37,9 +32,6 @@ def set_policy(store: DeviceStore, policy: Policy) -> None:
 
     The span is the number of days over which the policy limits the loss. If the span becomes
     longer, reports that had expired under the previous span count again.
-
-    Raises:
-        CalmstreamError: the store cannot be read or written.
     """
 
     def change(state: DeviceState) -> DeviceState:
@@ -51,27 +43,15 @@ def set_policy(store: DeviceStore, policy: Policy) -> None:
 
 
 def withdraw(store: DeviceStore) -> None:
-    """Stop all reports until :func:`rejoin`; durable on return. The ledger stays as it is.
-
-    Raises:
-        CalmstreamError: the store cannot be read or written.
-    """
+    """Stop all reports until :func:`rejoin`; durable on return. The ledger stays as it is."""
     store.update(lambda state: replace(state, withdrawn=True))
 
 
 def rejoin(store: DeviceStore) -> None:
-    """Allow reports again. The privacy loss that was spent before still counts.
-
-    Raises:
-        CalmstreamError: the store cannot be read or written.
-    """
+    """Allow reports again. The privacy loss that was spent before still counts."""
     store.update(lambda state: replace(state, withdrawn=False))
 
 
 def history(store: DeviceStore) -> tuple[Sent, ...]:
-    """Return the latest reports that left this device, oldest first.
-
-    Raises:
-        CalmstreamError: the store cannot be read.
-    """
+    """Return the latest reports that left this device, oldest first."""
     return store.read().history

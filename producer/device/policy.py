@@ -61,12 +61,7 @@ class Status(StrEnum):
 
 
 def amount(text: object) -> Decimal:
-    """Return an amount of epsilon as an exact decimal.
-
-    Raises:
-        ValueError: the value is not a decimal string with at most 9 digits before the point and 20
-            after it.
-    """
+    """Return an amount of epsilon as an exact decimal."""
     if not isinstance(text, str) or not _AMOUNT.fullmatch(text):
         raise ValueError(f'expected a decimal number in a string such as "8", got {text!r:.40}')
     return Decimal(text)

@@ -70,11 +70,7 @@ def perturbed(
     window: int,
     randomness: Randomness,
 ) -> Report:
-    """Return the report of a record, of which only the attributes of the device's view are read.
-
-    Raises:
-        FatalError: no gateway can read it: a defect, or a plan that a device should refuse.
-    """
+    """Return the report of a record, of which only the attributes of the device's view are read."""
     view = plan.groups[where.group].views[where.view]
     codes = np.zeros((1, len(plan.domain)), np.uint16)
     for j in view.attributes:

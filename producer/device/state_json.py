@@ -40,11 +40,7 @@ def to_bytes(state: DeviceState) -> bytes:
 
 
 def from_bytes(raw: bytes) -> DeviceState:
-    """Decode the output of :func:`to_bytes`.
-
-    Raises:
-        ValueError: the bytes are anything else; the message contains no content.
-    """
+    """Decode the output of :func:`to_bytes`."""
     document = _document(raw)
     if document.pop("sha256", None) != _checksum(document):
         raise ValueError("its checksum does not match")

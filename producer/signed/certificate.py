@@ -71,12 +71,7 @@ class Statement:
 
 
 def read_statement(raw: bytes) -> Statement:
-    """Return the statement in ``raw``.
-
-    Raises:
-        ValueError: the bytes are too long, not canonical JSON or of another version; or a field is
-            unknown, missing, of the wrong type or out of range.
-    """
+    """Return the statement in ``raw``."""
     if len(raw) > MAX_STATEMENT_BYTES:
         raise ValueError(f"{len(raw):,} bytes; at most {MAX_STATEMENT_BYTES:,} are read")
     try:
@@ -120,11 +115,7 @@ class Certificate:
 
 
 def certificate_of(document: Any) -> Certificate:
-    """Return the certificate from its JSON object; the signature is not verified.
-
-    Raises:
-        ValueError: the object has another form.
-    """
+    """Return the certificate from its JSON object; the signature is not verified."""
     if not isinstance(document, dict) or set(document) != {"statement", "signature"}:
         raise ValueError("certificate: expected the fields statement and signature")
     if not all(type(text) is str for text in document.values()):

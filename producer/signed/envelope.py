@@ -91,9 +91,6 @@ def read_envelope(raw: bytes) -> Envelope:
     Cost: O(bytes), and at most 12 MiB are read. The numbers of characters are checked before the
     JSON is parsed. With these numbers, the document has at most six fields, those of the
     certificate included. So parsing it is cheap, and no field can occur twice.
-
-    Raises:
-        ValueError: the bytes have another form.
     """
     if len(raw) > MAX_ENVELOPE_BYTES:
         raise ValueError(f"{len(raw):,} bytes; at most {MAX_ENVELOPE_BYTES:,} are read")

@@ -20,20 +20,12 @@ def new_private_key() -> bytes:
 
 
 def public_key(private: bytes) -> str:
-    """Return the public key of a private key in PEM, as 64 hexadecimal digits.
-
-    Raises:
-        InvalidInput: ``private`` is not an Ed25519 key in PEM.
-    """
+    """Return the public key of a private key in PEM, as 64 hexadecimal digits."""
     return _private(private).public_key().public_bytes_raw().hex()
 
 
 def sign(private: bytes, message: bytes) -> bytes:
-    """Return the signature of a message by a private key in PEM, 64 bytes.
-
-    Raises:
-        InvalidInput: ``private`` is not an Ed25519 key in PEM.
-    """
+    """Return the signature of a message by a private key in PEM, 64 bytes."""
     return _private(private).sign(message)
 
 
@@ -50,9 +42,6 @@ def read_public_keys(text: str) -> tuple[str, ...]:
     """Return the public keys of a file with one key in each line.
 
     Empty lines, and the rest of a line after ``#``, are ignored.
-
-    Raises:
-        InvalidInput: a line is not a key, or there is no key.
     """
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
     keys = tuple(line for line in lines if line)

@@ -19,11 +19,7 @@ def to_base64(raw: bytes) -> str:
 
 
 def from_base64(text: str) -> bytes:
-    """Return the bytes of standard base64 with padding.
-
-    Raises:
-        ValueError: the text is not exactly what :func:`to_base64` returns for some bytes.
-    """
+    """Return the bytes of standard base64 with padding."""
     try:
         raw = base64.b64decode(text, validate=True)
     except binascii.Error:

@@ -62,12 +62,7 @@ class Account:
 
 
 class Fleet:
-    """n devices under one lineage: a series of plans that share the memory of devices.
-
-    Args:
-        accounts: what the devices have spent under each plan, by the plan's digest.
-        path: file to which every change is written; None keeps the fleet in memory only.
-    """
+    """n devices under one lineage: a series of plans that share the memory of devices."""
 
     def __init__(
         self,

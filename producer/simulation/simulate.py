@@ -34,13 +34,6 @@ Indices = NDArray[np.int64]
 class Population:
     """A population in which device i holds row i of a table.
 
-    Args:
-        codes: each device's record as codes of the plan's domain, shape (n, d), uint16.
-        fleet: the devices' secrets and ledgers; None means new devices, so that each run has
-            *other* devices.
-        randomness: source of secrets, perturbation and random orders; None means the operating
-            system. Tests and evaluations set it to repeat a run.
-
     Attributes:
         flat: index of each device's view among all views of the plan, shape (n,), int64.
         slot: each device's slot under ``w-event``, shape (n,), int64: the remainder, modulo w, of
