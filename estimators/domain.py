@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +29,7 @@ from calmstream.estimators.kinds import (
     with_decimal_edges,
 )
 from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.recorded import Recorded, read_recorded
 from calmstream.estimators.table_values import number_codes, options_of
 
 Codes = NDArray[np.uint16]
@@ -52,12 +53,15 @@ class Attribute:
             label by a uniformly random code.
         kind: how values of records become codes, beside labels (`estimators.kinds`); None for
             a category. The labels of a number are those of its kind, then that of ``other``.
+        recorded: what a device's recorder takes the value from; None where the application gives
+            it, or sets a state of the attribute's name.
     """
 
     name: str
     labels: tuple[str, ...]
     other: int | None = None
     kind: Kind | None = None
+    recorded: Recorded | None = None
 
     def __post_init__(self) -> None:
         if not self.name or not isinstance(self.name, str):
@@ -304,16 +308,18 @@ def label_text(label: object) -> str | None:
 def _entry(attribute: Attribute) -> dict[str, Any]:
     """Return the entry of an attribute in a plan document; equal for all options of a choice."""
     kind, labels = attribute.kind, attribute.labels
-    other = {} if attribute.other is None else {"other": labels[attribute.other]}
+    end: dict[str, Any] = {} if attribute.other is None else {"other": labels[attribute.other]}
+    if attribute.recorded is not None:
+        end["from"] = attribute.recorded.to_json()
     if isinstance(kind, Choice):
         entry = {"name": kind.question, "kind": "choices", "options": list(kind.options)}
-        return entry | ({} if kind.other is None else {"other": kind.other})
+        return entry | ({} if kind.other is None else {"other": kind.other}) | end
     if isinstance(kind, Number):
         flags = {"below": kind.below, "above": kind.above} if kind.rounding == "bin" else {}
         entry = {"name": attribute.name, "kind": "number", "unit": kind.unit}
-        return entry | {"edges": list(kind.edges), **flags, "rounding": kind.rounding} | other
+        return entry | {"edges": list(kind.edges), **flags, "rounding": kind.rounding} | end
     ordered = {"kind": "ordered"} if isinstance(kind, Ordered) else {}
-    return {"name": attribute.name, **ordered, "labels": list(labels)} | other
+    return {"name": attribute.name, **ordered, "labels": list(labels)} | end
 
 
 _FIELDS = {
@@ -332,37 +338,56 @@ def _attributes(i: int, entry: object) -> tuple[Attribute, ...]:
     kind = entry.get("kind", "category")
     if not isinstance(kind, str) or kind not in _FIELDS:
         raise DomainError(f"{where}.kind: {kind!r} is none of {', '.join(_FIELDS)}")
-    unknown = sorted(set(entry) - _FIELDS[kind] - {"kind"})
+    unknown = sorted(set(entry) - _FIELDS[kind] - {"kind", "from"})
     if unknown:
         raise DomainError(f"{where}: unknown field {unknown[0]!r}")
-    name, other = entry.get("name"), entry.get("other")
+    name = entry.get("name")
     if not isinstance(name, str) or not name:
         raise DomainError(f"{where}.name: expected a string that is not empty")
-    if kind == "choices":
-        return _options(name, entry.get("options"), other, where)
-    if kind == "number":
-        return (_number(name, entry, where),)
+    read = _READERS.get(kind, _category)(name, entry, where)
+    if "from" not in entry:
+        return read
+    recorded = read_recorded(entry["from"], f"{where}.from")
+    _check_recorded(recorded, read[0], where)
+    return tuple(replace(attribute, recorded=recorded) for attribute in read)
+
+
+def _check_recorded(recorded: Recorded, attribute: Attribute, where: str) -> None:
+    """Check that what is recorded can be a value of the attribute."""
+    if isinstance(attribute.kind, Choice) and recorded.take:
+        raise DomainError(f"{where}.from: a choice is recorded from a state")
+    if recorded.take != "any" or isinstance(attribute.kind, Number):
+        return
+    if not any(pair <= set(attribute.labels) for pair in ({"no", "yes"}, {"0", "1"})):
+        raise DomainError(f"{where}.labels: any gives yes or no, or 1 or 0")
+
+
+def _category(name: str, entry: dict[str, Any], where: str) -> tuple[Attribute, ...]:
+    """Read a category, ordered or not."""
+    other = entry.get("other")
     labels = entry.get("labels")
     if not isinstance(labels, list) or not all(isinstance(x, str) for x in labels):
         raise DomainError(f"{where}.labels: expected a list of strings")
     if other is not None and other not in labels:
         raise DomainError(f"{where}.other: {other!r} is not one of the labels")
     place = None if other is None else labels.index(other)
-    return (Attribute(name, tuple(labels), place, Ordered() if kind == "ordered" else None),)
+    kind = Ordered() if entry.get("kind") == "ordered" else None
+    return (Attribute(name, tuple(labels), place, kind),)
 
 
-def _number(name: str, entry: dict[str, Any], where: str) -> Attribute:
+def _number(name: str, entry: dict[str, Any], where: str) -> tuple[Attribute, ...]:
     """Read a number; its label ``other`` gets the last code."""
     kind, other = read_number(entry, where), entry.get("other")
     if other is None:
-        return Attribute(name, kind.labels, None, kind)
+        return (Attribute(name, kind.labels, None, kind),)
     if not isinstance(other, str):
         raise DomainError(f"{where}.other: expected a string")
-    return Attribute(name, (*kind.labels, other), len(kind.labels), kind)
+    return (Attribute(name, (*kind.labels, other), len(kind.labels), kind),)
 
 
-def _options(name: str, options: object, other: object, where: str) -> tuple[Attribute, ...]:
+def _options(name: str, entry: dict[str, Any], where: str) -> tuple[Attribute, ...]:
     """Read a choice: one attribute with the labels no and yes for each option."""
+    options, other = entry.get("options"), entry.get("other")
     if not isinstance(options, list) or not all(isinstance(x, str) and x for x in options):
         raise DomainError(f"{where}.options: expected a list of non-empty strings")
     if not 1 <= len(options) <= MAX_OPTIONS or len(set(options)) != len(options):
@@ -376,3 +401,6 @@ def _options(name: str, options: object, other: object, where: str) -> tuple[Att
         Attribute(f"{name}={option}", CHOSEN, None, Choice(name, option, tuple(options), other))
         for option in options
     )
+
+
+_READERS = {"number": _number, "choices": _options}

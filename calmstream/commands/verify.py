@@ -81,6 +81,7 @@ def document(accepted: AcceptedPlan, *, trusted: bool) -> dict[str, Any]:
         "start": plan.start,
         "expires": plan.expires,
         "loss": Loss.of(plan).to_json(),
+        "recorded": {a.name: a.recorded.to_json() for a in plan.domain.attributes if a.recorded},
     }
 
 
@@ -116,6 +117,7 @@ def _lines(accepted: AcceptedPlan, *, trusted: bool) -> list[str]:
         f"  lineage {plan.lineage}, {plan.lineage_name!r}",
         *(f"  continues {lineage}" for lineage in plan.continues),
         f"  {allowed_loss.line(Loss.of(plan))}",
+        *(f"  {a.name} from {a.recorded}" for a in plan.domain.attributes if a.recorded),
     ]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
+from calmstream.estimators.recorded import TAKES
 from tests.property.producer.test_device_plan_fuzz import DOCUMENTS, change, damage, places
 from tests.support.attacks.hostile_plans import CASES, bloom, whole
 from tests.support.typescript.cases import SPECS, plans
@@ -167,6 +168,39 @@ def test_texts_by_which_people_cannot_judge_are_refused_alike() -> None:
     half = len(found) // 2
     assert all(answer.endswith(" canonical") for answer in found[:half])
     assert all(answer.startswith("refused") for answer in found[half:])
+
+
+TAKEN = [{"event": "e", "take": take, "over": over} for take in TAKES for over in ("1d", "90d")]
+NOT_TAKEN: list[Any] = [
+    *(None, {}, [], "export", {"state": ""}, {"state": 1}, {"state": "s" * 129}, {"state": HIDDEN}),
+    *({"event": "e"}, {"event": "e", "take": "days"}, {**TAKEN[0], "state": "s"}),
+    *({**TAKEN[0], "over": over} for over in ("0d", "91d", "07d", "7", "7h", "1d\n", "٧d", 7)),
+    *({**TAKEN[0], "take": take} for take in ("mean", "Days", "", None, 1)),
+]
+
+
+def test_what_is_recorded_is_read_alike() -> None:
+    number = {"name": "n", "kind": "number", "edges": ["0", "1", "2"], "unit": "s"}
+    number |= {"rounding": "bin", "below": False, "above": False}
+    entries = (
+        number,
+        {"name": "c", "kind": "choices", "options": ["x", "y"]},
+        {"name": "t", "labels": ["no", "yes", "?"]},
+        {"name": "t", "labels": ["a", "b"], "kind": "ordered"},
+    )
+    states = [{"state": "s"}, {"state": "\U0001f600" * 128}]
+    plan = orjson.loads(DOCUMENTS[0])
+    raws = [
+        orjson.dumps({**plan, "domain": [*plan["domain"], {**entry, "from": recorded}]})
+        for entry in entries
+        for recorded in (*states, *TAKEN, *NOT_TAKEN)
+    ]
+    raws = [sorted_fields(raw) for raw in raws]
+    found = read(raws)
+    assert list(disagreements(raws, found)) == []
+    good = sum(answer.endswith(" canonical") for answer in found)
+    # A choice takes states only, and labels that are not yes and no take no `any`.
+    assert good == 4 * len(states) + 3 * len(TAKEN) - 2
 
 
 @pytest.mark.slow

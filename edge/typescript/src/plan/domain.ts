@@ -5,6 +5,7 @@ import type { Json } from "../json.js";
 import type { Source } from "../random.js";
 import { seen } from "../text.js";
 import { readNumber, readOptions, type Coder } from "./kinds.js";
+import { readRecorded, type Recorded } from "./recorded.js";
 
 const MAX_LABELS = 4_096;
 const MAX_ATTRIBUTES = 1_024;
@@ -26,6 +27,8 @@ export interface Attribute {
   readonly field: string;
   /** How values become codes where they are not labels. */
   readonly coder?: Coder;
+  /** What a recorder takes the value from. */
+  readonly recorded?: Recorded;
 }
 
 /** Read the attributes of a plan; `canonical` becomes false where a field says nothing. */
@@ -48,13 +51,15 @@ function readEntry(entry: Json, where: string, canonical: { value: boolean }): A
   if (!fields) throw new PlanError(`${where}.kind: expected another`);
   if (kind === "category" && entry.has("kind")) canonical.value = false;
   for (const field of entry.keys()) {
-    if (!["name", "kind", "other", ...fields].includes(field)) throw new PlanError(`${where}: unknown field`);
+    if (!["name", "kind", "other", "from", ...fields].includes(field)) throw new PlanError(`${where}: unknown field`);
   }
   const name = entry.get("name");
   if (typeof name !== "string" || !name) throw new PlanError(`${where}.name: expected a string, not empty`);
+  const recorded = entry.has("from") ? readRecorded(entry.get("from"), `${where}.from`) : undefined;
   if (kind === "choices") {
+    if (recorded?.take) throw new PlanError(`${where}.from: a choice is recorded from a state`);
     return readOptions(entry, where, canonical).map(([option, coder]) => ({
-      name: `${name}=${option}`, labels: ["no", "yes"], other: undefined, field: name, coder,
+      name: `${name}=${option}`, labels: ["no", "yes"], other: undefined, field: name, coder, ...(recorded && { recorded }),
     }));
   }
   const [texts, coder] = kind === "number" ? readNumber(entry, where, canonical) : [entry.get("labels")];
@@ -67,8 +72,10 @@ function readEntry(entry: Json, where: string, canonical: { value: boolean }): A
     throw new PlanError(`${where}.labels: expected 2 to ${MAX_LABELS} different strings`);
   }
   if (other !== undefined && !labels.includes(other)) throw new PlanError(`${where}.other: not one of the labels`);
+  const any = kind === "number" || recorded?.take !== "any" || [["no", "yes"], ["0", "1"]].some((pair) => pair.every((label) => labels.includes(label)));
+  if (!any) throw new PlanError(`${where}.labels: any gives yes or no, or 1 or 0`);
   const place = other === undefined ? undefined : labels.indexOf(other);
-  return [{ name, labels: labels as string[], other: place, field: name, ...(coder && { coder }) }];
+  return [{ name, labels: labels as string[], other: place, field: name, ...(coder && { coder }), ...(recorded && { recorded }) }];
 }
 
 /** Code of a value, the attribute's `other`, or undefined where it has neither; `source` rounds numbers. */

@@ -123,6 +123,19 @@ def test_verify_prints_its_findings_as_json(say: Say, tmp_path: Path) -> None:
     assert (code, json.loads(out)["reason"]) == (1, "unsigned")
 
 
+@pytest.mark.usefixtures("at_start")
+def test_verify_says_what_a_device_records(say: Say, tmp_path: Path) -> None:
+    taken = {"event": "export", "take": "days", "over": "7d"}
+    number = {"name": "exports", "kind": "number", "edges": [0, 1, 4, 8], "from": taken}
+    (tmp_path / "domain.json").write_text(json.dumps([*DOMAIN, number]))
+    operator(say)
+    plan(say)
+    sign(say)
+    line = "exports from event 'export', days with an event, over 7 complete days"
+    assert line in say("verify", "signed.json")[1]
+    assert json.loads(say("verify", "signed.json", "--json")[1])["recorded"] == {"exports": taken}
+
+
 def test_verify_looks_at_the_dates(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
     operator(say)
     plan(say)
