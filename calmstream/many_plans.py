@@ -36,7 +36,7 @@ from calmstream.consumer.runtime.retry import retry_call
 from calmstream.consumer.runtime.service import Role
 from calmstream.consumer.sink.metrics import SINK_METRICS, SinkMetrics
 from calmstream.consumer.sink.target import Target
-from calmstream.consumer.sink.worker import PLAN_ROWS, SharedTarget, SinkWorker, WithTarget
+from calmstream.consumer.sink.worker import PLAN_ROWS, SinkWorker, WithTarget
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, plan_names
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
@@ -215,14 +215,13 @@ class ManyPlans:
 
     def sink(self, target: Target, config: TallyConfig) -> Role:
         """Return the role that stores the results of all plans in one target."""
-        shared = SharedTarget(target)
 
         def make(plan: Plan, broker: PlanBroker, metrics: Metrics) -> SinkWorker:
             return SinkWorker(
                 plan,
                 broker,
                 self._where.names(plan),
-                shared,
+                target,
                 self._clock,
                 SinkMetrics(metrics),
                 poll_seconds=0.0,
@@ -233,7 +232,7 @@ class ManyPlans:
 
         metrics = self._metrics((*SINK_METRICS, *m.SINK_PLAN_METRICS))
         kind = WorkerKind("sink", make, metrics, m.SINK_QUARANTINED, m.SINK_FAULTS, reads=True)
-        return WithTarget(self._role(kind, config, member=None), shared)
+        return WithTarget(self._role(kind, config, member=None), target)
 
     def _role(self, kind: WorkerKind, config: TallyConfig, *, member: str | None) -> PlansRole:
         shared = SharedBroker(

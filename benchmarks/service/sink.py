@@ -27,8 +27,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from calmstream.consumer.sink.batch import BATCH_ROWS
 from calmstream.consumer.sink.stored import StoredSet, stored_set
+from calmstream.consumer.sink.worker import BATCH_ROWS
 from calmstream.consumer.subscribe.assembler import SnapshotAssembler
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
@@ -51,7 +51,7 @@ def sets_of(plan: Plan, rows: int) -> Iterator[StoredSet]:
         for key, value in records(plan, window, Kind.FINAL, 9, dice):
             found = assembler.read(key, value)
         assert found is not None
-        one = stored_set(plan, "calmstream", found)
+        one = stored_set("calmstream", found)
         yield one
         made += one.rows
         if made >= rows:

@@ -7,29 +7,23 @@ import os
 import sys
 from contextlib import closing
 
-from prometheus_client import CollectorRegistry
-
 from calmstream import arguments
 from calmstream.commands.consume import FETCH_WAIT_SECONDS
 from calmstream.common.clock import SystemClock
-from calmstream.common.errors import FatalError
+from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 from calmstream.common.settings import load, variable
 from calmstream.connect import kafka
 from calmstream.consumer.metrics.plan import plan_metrics
-from calmstream.consumer.metrics.registry import new_registry
-from calmstream.consumer.plans.folder import PlanFolder
+from calmstream.consumer.metrics.registry import new_registry, plan_label
 from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
 from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.sink.addresses import target_of
 from calmstream.consumer.sink.metrics import sink_metrics
-from calmstream.consumer.sink.once import OnceForEach
+from calmstream.consumer.sink.once import store_once
 from calmstream.consumer.sink.target import Target
-from calmstream.consumer.sink.worker import SinkTotals, SinkWorker, WithTarget
+from calmstream.consumer.sink.worker import SinkWorker, WithTarget
 from calmstream.consumer.subscribe.subscribe import plan_names
-from calmstream.estimators.plan import Plan
-
-_INTERRUPTED = "interrupted before the end of the topic; run it again to store the rest"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +45,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "parquet:DIR",
     )
     parser.add_argument("--once", action="store_true", help="store what is published now and exit")
-    arguments.add_http(parser, port="9464; with --once none")
+    arguments.add_http(parser, port="9464; --once has none")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -60,10 +54,10 @@ def run(args: argparse.Namespace) -> int:
     configure_logging(http.log_level)
     arguments.check_plans(args)
     target = target_of(args.to)
+    if args.once:
+        return _once(args, target)
     if args.plans is None:
         _store_plan(args, target, http)
-    elif args.once:
-        _store_plans_once(args, target, http)
     else:
         _store_plans(args, target, http)
     return 0
@@ -75,84 +69,63 @@ def _store_plan(args: argparse.Namespace, target: Target, http: HttpConfig) -> N
     names = plan_names(plan, args.namespace, args.output_namespace)
     clock, registry = SystemClock(), new_registry()
     plan_metrics(registry, plan, names, clock.now_ms() / 1000)
-    broker = kafka(args.bootstrap)
-    worker = SinkWorker(
-        plan, broker, names, target, clock, sink_metrics(registry, plan), once=args.once
-    )
-    try:
-        role = WithTarget(Alone(worker, until_over=args.once), target)
-        run_service([role], registry, http)
-    finally:
-        broker.close()
-    _summary(worker.totals, target.name)
-    if args.once and not worker.totals.at_end:
-        raise FatalError(_INTERRUPTED)
+    with closing(kafka(args.bootstrap)) as broker:
+        worker = SinkWorker(plan, broker, names, target, clock, sink_metrics(registry, plan))
+        run_service([WithTarget(Alone(worker), target)], registry, http)
 
 
 def _store_plans(args: argparse.Namespace, target: Target, http: HttpConfig) -> None:
     """Store the results of every plan of a folder until a signal comes."""
-    from calmstream.many_plans import ManyPlans, Namespaces
+    from calmstream.many_plans import ManyPlans, Namespaces, read_folder
 
     clock, registry = SystemClock(), new_registry()
-    folder = _folder(args, clock, registry)
+    folder = read_folder(args, clock, registry, publishes=True)
     where = Namespaces(args.namespace, args.output_namespace)
     with closing(kafka(args.bootstrap, fetch_wait_seconds=FETCH_WAIT_SECONDS)) as broker:
         many = ManyPlans(folder, broker, clock, registry, where)
         run_service([folder, many.sink(target, load(TallyConfig))], registry, http)
 
 
-def _store_plans_once(args: argparse.Namespace, target: Target, http: HttpConfig) -> None:
-    """Store what is published now of every plan of a folder, one plan after another."""
-    clock, registry = SystemClock(), new_registry()
-    folder = _folder(args, clock, registry)
-    broker = kafka(args.bootstrap)
+def _once(args: argparse.Namespace, target: Target) -> int:
+    """Store what is published now, of one plan after another; a fault of one leaves the others."""
+    from calmstream.many_plans import listed_plans
 
-    def worker(plan: Plan) -> SinkWorker:
-        names = plan_names(plan, args.namespace, args.output_namespace)
-        return SinkWorker(
-            plan, broker, names, target, clock, sink_metrics(registry, plan), once=True
-        )
-
-    role = OnceForEach(folder.plans.values(), worker, target, clock)
-    try:
-        run_service([role], registry, http)
-    finally:
-        broker.close()
-    _summary(role.totals, target.name)
-    for name, why in role.failed.items():
+    plans, failed = listed_plans(args)
+    read = sets = rows = 0
+    with closing(kafka(args.bootstrap)) as broker, closing(target):
+        target.open()
+        for plan in plans:
+            names = plan_names(plan, args.namespace, args.output_namespace)
+            try:
+                found, done = store_once(plan, broker, names, target)
+            except CalmstreamError as error:
+                if isinstance(error, RecoverableError) or args.plans is None:
+                    raise
+                failed[plan_label(plan)] = str(error)
+            else:
+                read, sets, rows = read + found, sets + done.sets, rows + done.rows
+    print(  # noqa: T201 - this is the interface
+        f"{target.name}: {sets:,} sets stored with {rows:,} rows; "
+        f"{read - sets:,} skipped, stored before or outdated",
+        file=sys.stderr,
+    )
+    for name, why in failed.items():
         print(f"{name}: {why}", file=sys.stderr)  # noqa: T201 - this is the interface
-    if not role.totals.at_end:
-        raise FatalError(_INTERRUPTED)
-    if role.failed or folder.refused:
-        count = f"plans: {len(role.failed)}, refused files: {len(folder.refused)}"
-        raise FatalError(f"not everything was stored: {count}; run it again when they are repaired")
-
-
-def _folder(
-    args: argparse.Namespace, clock: SystemClock, registry: CollectorRegistry
-) -> PlanFolder:
-    from calmstream.many_plans import read_folder
-
-    return read_folder(args, clock, registry, publishes=True)
+    if failed:
+        raise FatalError(
+            f"not everything was stored: {len(failed)} plans or files are left; "
+            "run it again when they are repaired"
+        )
+    return 0
 
 
 def _http(args: argparse.Namespace) -> HttpConfig:
     """Return the settings of web server and log.
 
-    With ``--once`` there are no web server and no log lines below warnings, unless they are asked
-    for: a person waits for the one line at the end.
+    With ``--once`` there are no log lines below warnings, unless they are asked for: a person waits
+    for the one line at the end.
     """
-    port, level = args.http_port, args.log_level
-    if args.once and port is None and variable("http_port") not in os.environ:
-        port = -1
+    level = args.log_level
     if args.once and level is None and variable("log_level") not in os.environ:
         level = "warning"
-    return load(HttpConfig, http_host=args.http_host, http_port=port, log_level=level)
-
-
-def _summary(done: SinkTotals, target: str) -> None:
-    print(  # noqa: T201 - this is the interface
-        f"{target}: {done.stored:,} sets stored with {done.rows:,} rows; "
-        f"{done.read - done.stored:,} skipped, stored before or outdated",
-        file=sys.stderr,
-    )
+    return load(HttpConfig, http_host=args.http_host, http_port=args.http_port, log_level=level)

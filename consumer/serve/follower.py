@@ -8,15 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.topic_watch import TopicWatch
-from calmstream.broker.transport import Broker, Partition, Reader, Topics
+from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, MissingTopic, RecoverableError
-from calmstream.consumer.runtime.topic_records import watch_of_snapshots
 from calmstream.consumer.serve.problems import Problem
 from calmstream.consumer.serve.results import Event, Results
 from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.consumer.subscribe.set_reader import SetReader
+from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 
@@ -24,7 +22,6 @@ CHECK_SECONDS = 3.0
 """Time between two requests for the end of the topic, which show whether the broker answers."""
 
 _POLL_SECONDS = 0.2
-_POLL_RECORDS = 2000
 _LOG = logging.getLogger("calmstream.serve")
 
 
@@ -69,15 +66,12 @@ class Follower:
         self._plan = plan
         self._broker = broker
         self._names = names
-        self._partition = Partition(names.snapshots, 0)
         self._results = results
         self._clock = clock
         self._announce = announce
         self._before_final = before_final
         self._retry_seconds = retry_seconds
-        self._watch: TopicWatch | None = None
-        self._reader: Reader | None = None
-        self._topics: Topics | None = None
+        self._topic: SnapshotTopic | None = None
 
     def run(self, stop: threading.Event) -> None:
         """Follow until ``stop`` is set."""
@@ -95,7 +89,7 @@ class Follower:
                     self.trouble = Trouble(Problem.UNREADABLE, str(error))
                 except Exception as error:  # noqa: BLE001 - the thread lives, and says why
                     self._close()
-                    _LOG.exception("reading %s failed", self._partition.topic)
+                    _LOG.exception("reading %s failed", self._names.snapshots)
                     reason = f"reading failed: {type(error).__name__}; please report it"
                     self.trouble = Trouble(Problem.UNREADABLE, reason)
                 stop.wait(self._retry_seconds)
@@ -104,38 +98,27 @@ class Follower:
 
     def silent_seconds(self) -> float:
         """Return the age of the last answer from a broker while requests fail; 0 otherwise."""
-        return 0.0 if self._watch is None else self._watch.silent_seconds()
+        topic = self._topic
+        return 0.0 if topic is None else topic.watch.silent_seconds()
 
     def _follow(self, stop: threading.Event) -> None:
         """Read until stopped."""
-        if self._reader is None:
-            self._start()
-        assert self._reader is not None
-        assert self._watch is not None
+        if self._topic is None:
+            self._topic = SnapshotTopic(
+                self._plan, self._broker, self._names, self._clock, _LOG.warning
+            )
+            self._results.clear()
+            self.caught_up = False
         checked = self._clock.monotonic() - CHECK_SECONDS
         while not stop.is_set():
-            self._watch.turn()
-            records = self._reader.poll(_POLL_SECONDS, _POLL_RECORDS)
-            for record in records:
-                snapshot = self._sets.read(record)
-                if snapshot is not None:
-                    self._take(snapshot)
+            self._topic.watch.turn()
+            found = self._topic.poll(_POLL_SECONDS)
+            for snapshot in found or ():
+                self._take(snapshot)
             due = self._clock.monotonic() - checked >= CHECK_SECONDS
-            if not records and (due or not self.caught_up):
-                self._check_end()
+            if found is None and (due or not self.caught_up):
+                self._check_end(self._topic)
                 checked = self._clock.monotonic()
-
-    def _start(self) -> None:
-        self._topics = self._broker.topics()
-        start = self._topics.log_starts([self._partition])[self._partition]
-        self._watch = watch_of_snapshots(self._plan, self._names, self._topics, self._clock)
-        reader = self._broker.reader()
-        reader.assign([self._partition])
-        reader.seek(self._partition, start)
-        self._results.clear()
-        self.caught_up = False
-        self._sets = SetReader(self._plan, _LOG.warning)
-        self._reader = reader
 
     def _take(self, snapshot: Snapshot) -> None:
         if snapshot.kind is Kind.FINAL and self.caught_up:
@@ -144,18 +127,15 @@ class Follower:
         if self.caught_up:
             self._announce(event)
 
-    def _check_end(self) -> None:
-        assert self._reader is not None
-        assert self._topics is not None
-        end = self._topics.log_ends([self._partition])[self._partition]
-        if self._reader.position(self._partition) >= end and not self.caught_up:
+    def _check_end(self, topic: SnapshotTopic) -> None:
+        if topic.at_end() and not self.caught_up:
             self._before_final()
             self.caught_up = True
         self.trouble = None
 
     def _missing(self) -> Trouble:
         over = self._clock.now_ms() >= self._plan.window_end(self._plan.windows - 1)
-        topic = self._partition.topic
+        topic = self._names.snapshots
         if over or self._results.newest is not None:
             return Trouble(Problem.RETIRED, f"topic {topic} was deleted: its results are gone")
         return Trouble(
@@ -163,7 +143,6 @@ class Follower:
         )
 
     def _close(self) -> None:
-        for client in (self._reader, self._topics):
-            if client is not None:
-                client.close()
-        self._reader = self._topics = None
+        if self._topic is not None:
+            self._topic.close()
+        self._topic = None

@@ -13,13 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.common.files import real_path, write_durably
+from calmstream.common.files import exclusive, real_path, write_durably
 from calmstream.common.identity import plan_name
 from calmstream.consumer.sink.arrow_rows import results_table
 from calmstream.consumer.sink.columns import OF_SET
-from calmstream.consumer.sink.folder_lock import locked
 from calmstream.consumer.sink.stored import SetId, StoredSet, newest, replaced
-from calmstream.consumer.sink.target import SCHEMA_VERSION, Stored
+from calmstream.consumer.sink.target import SCHEMA_VERSION, Stored, version_error
 from calmstream.consumer.subscribe.statistic_rows import statistic_rows
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind, Revision
@@ -76,22 +75,19 @@ class ParquetTarget:
                     (folder / _name(old)).unlink(missing_ok=True)
         return Stored(len(chosen), sum(one.rows for one in chosen))
 
-    def abort(self) -> None:
-        """See the protocol; no call waits for another process for long."""
-
     def close(self) -> None:
         """See the protocol."""
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         try:
-            with locked(real_path(self._directory) / "calmstream-sink"):
+            with exclusive(real_path(self._directory) / "calmstream-sink", wait=True):
                 yield
         except OSError as error:
             raise RecoverableError(f"{self.name}: {error.strerror}") from None
 
     def _check_version(self) -> None:
-        """Write the version into an empty directory; refuse a newer one."""
+        """Write the version into an empty directory; refuse another one."""
         path = self._directory / _VERSION_FILE
         try:
             version = int(orjson.loads(path.read_bytes())["version"])
@@ -101,11 +97,8 @@ class ParquetTarget:
             return
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
             raise FatalError(f"{path} is damaged: state another directory") from None
-        if version > SCHEMA_VERSION:
-            raise FatalError(
-                f"{self.name} have version {version}, this calmstream knows {SCHEMA_VERSION}: "
-                "upgrade calmstream to write to it"
-            )
+        if version != SCHEMA_VERSION:
+            raise FatalError(version_error(str(self._directory), version))
 
     def _folder(self, one: StoredSet) -> Path:
         manifest = one.manifest

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import socket
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import psycopg
@@ -13,12 +14,12 @@ from psycopg.conninfo import conninfo_to_dict
 
 from calmstream.common.errors import CalmstreamError, FatalError, InvalidInput, RecoverableError
 from calmstream.consumer.sink.columns import OF_SET
-from calmstream.consumer.sink.copy_text import cell_lines, statistic_lines, table_line
-from calmstream.consumer.sink.postgres_schema import LOCK, migrate
+from calmstream.consumer.sink.postgres_schema import LOCK, create
 from calmstream.consumer.sink.stored import SetId, StoredSet, newest, replaced
 from calmstream.consumer.sink.target import Stored
+from calmstream.consumer.subscribe.statistic_rows import statistic_rows
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire.snapshot import Kind, Revision
+from calmstream.estimators.wire.snapshot import Kind, MarginalRecord, Revision
 
 _DEFAULTS: dict[str, Any] = {
     "application_name": "calmstream sink",
@@ -29,7 +30,7 @@ _DEFAULTS: dict[str, Any] = {
     "keepalives_count": 4,
     "tcp_user_timeout": 30_000,
 }
-_COPY_BYTES = 1 << 18
+Row = tuple[Any, ...]
 _INSERT_SET = sql.SQL(
     "INSERT INTO calmstream.sets ({columns}) VALUES ({values}) RETURNING set_id"
 ).format(
@@ -63,6 +64,7 @@ class PostgresTarget:
         place = f"{host}:{port}" if host and port else str(host)
         self.name = f"PostgreSQL {place}/{given.get('dbname') or ''}".rstrip("/ ")
         self._connection: psycopg.Connection[Any] | None = None
+        self._lock = threading.Lock()
 
     def check_plan(self, plan: Plan) -> None:
         """See the protocol; PostgreSQL cannot store the character U+0000."""
@@ -80,7 +82,7 @@ class PostgresTarget:
 
     def store(self, sets: Sequence[StoredSet]) -> Stored:
         """See the protocol."""
-        with self._errors():
+        with self._lock, self._errors():
             connection = self._connect()
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
@@ -89,18 +91,6 @@ class PostgresTarget:
                 _remove(connection, [ids[i] for s in chosen for i in replaced(s) if i in ids])
                 _insert(connection, chosen)
         return Stored(len(chosen), sum(one.rows for one in chosen))
-
-    def abort(self) -> None:
-        """See the protocol: the socket is shut down."""
-        connection = self._connection
-        if connection is None or connection.closed:
-            return
-        with contextlib.suppress(OSError, psycopg.Error):
-            shared = socket.socket(fileno=connection.fileno())
-            try:
-                shared.shutdown(socket.SHUT_RDWR)
-            finally:
-                shared.detach()  # the connection owns the descriptor
 
     def close(self) -> None:
         """See the protocol."""
@@ -115,7 +105,7 @@ class PostgresTarget:
             self._connection = psycopg.connect(
                 **self._parameters, autocommit=True, prepare_threshold=None
             )
-            migrate(self._connection)
+            create(self._connection)
         return self._connection
 
     @contextlib.contextmanager
@@ -189,34 +179,41 @@ def _insert(connection: psycopg.Connection[Any], sets: Sequence[StoredSet]) -> N
     for one in sets:
         set_id = _insert_set(connection, one)
         placed += [(next(free), set_id, table) for table in one.tables]
-    with connection.cursor() as cursor:
-        with cursor.copy(
-            "COPY calmstream.tables (table_id, set_id, attributes, reports, flags) FROM STDIN"
-        ) as copy:
-            for part in _parts(table_line(*each) for each in placed):
-                copy.write(part)
-        with cursor.copy("COPY calmstream.cells FROM STDIN") as copy:
-            for part in _parts(cell_lines(row, table) for row, _, table in placed):
-                copy.write(part)
-        with cursor.copy("COPY calmstream.table_statistics FROM STDIN") as copy:
-            for part in _parts(statistic_lines(row, table) for row, _, table in placed):
-                copy.write(part)
+    _copy(
+        connection,
+        "tables (table_id, set_id, attributes, reports, flags)",
+        ((n, s, list(t.attributes), t.reports, list(t.flags)) for n, s, t in placed),
+    )
+    _copy(connection, "cells", (row for n, _, table in placed for row in _cells(n, table)))
+    _copy(
+        connection,
+        "table_statistics",
+        (row for n, _, table in placed for row in _statistics(n, table)),
+    )
+
+
+def _copy(connection: psycopg.Connection[Any], into: str, rows: Iterable[Row]) -> None:
+    statement = sql.SQL("COPY calmstream.{} FROM STDIN").format(sql.SQL(into))
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        for row in rows:
+            copy.write_row(row)
+
+
+def _cells(table_id: int, table: MarginalRecord) -> Iterator[Row]:
+    labels = map(list, product(*table.labels))
+    cells = zip(labels, table.table, table.stderr, strict=True)
+    for number, (names, value, stderr) in enumerate(cells):
+        yield table_id, number, names, value, stderr
+
+
+def _statistics(table_id: int, table: MarginalRecord) -> Iterator[Row]:
+    for number, row in enumerate(statistic_rows([table])):
+        about = list(row.attributes), list(row.given), list(row.labels), row.statistic
+        numbers = row.value, row.stderr, row.low, row.high
+        yield table_id, number, *about, *numbers, row.unit, list(row.flags)
 
 
 def _insert_set(connection: psycopg.Connection[Any], one: StoredSet) -> int:
     row = connection.execute(_INSERT_SET, [value(one) for value in OF_SET.values()]).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def _parts(texts: Iterator[str]) -> Iterator[bytes]:
-    """Join texts into parts of a size that is quick to send."""
-    parts: list[str] = []
-    size = 0
-    for text in texts:
-        parts.append(text)
-        size += len(text)
-        if size >= _COPY_BYTES:
-            yield "".join(parts).encode()
-            parts, size = [], 0
-    yield "".join(parts).encode()

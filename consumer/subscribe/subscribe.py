@@ -13,7 +13,7 @@ from calmstream.broker.transport import Broker
 from calmstream.consumer.runtime.topic_records import TopicRecords
 from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler, Table
 from calmstream.consumer.subscribe.delivery_order import DeliveryOrder
-from calmstream.consumer.subscribe.set_reader import SetReader
+from calmstream.consumer.subscribe.snapshot_topic import SetReader
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 

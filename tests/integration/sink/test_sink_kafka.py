@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from calmstream.cli import main
-from tests.support.service.processes import run, until
+from tests.support.service.processes import until
 from tests.support.sink.kills import WrittenFolder, WrittenTopic, kill_sinks, start
 from tests.support.sink.postgres import PASSWORD, PostgresServer, provided
 from tests.support.sink.targets import KINDS, expected_results, place, postgres_place
@@ -100,24 +99,3 @@ def test_a_database_that_goes_away_and_comes_back(
     assert "storing failed and is repeated" in log
     assert "Traceback" not in log
     assert PASSWORD not in log
-
-
-@pytest.mark.slow
-def test_a_halted_database_does_not_hold_up_the_end(
-    topic: WrittenTopic, server: PostgresServer, tmp_path: Path
-) -> None:
-    where = postgres_place(server, server.database())
-    sink = start(topic, where, tmp_path / "log")
-    try:
-        sink.ready()
-        topic.start()
-        until("rows are stored", lambda: sink.metric("calmstream_sink_rows_stored_total") > 0, 60)
-        with server.halted():
-            time.sleep(2)  # a call that nobody answers begins
-            sink.signal(signal.SIGTERM)
-            assert sink.wait(60) == 0
-    finally:
-        sink.kill()
-    assert "Traceback" not in sink.log.read_text()
-    done = run(*topic.words(where.address), "--once", settings=where.settings)
-    assert done.returncode == 0, done.stderr

@@ -103,19 +103,6 @@ class PostgresServer:
         self._server.send_signal(signal.SIGQUIT)
         self._server.wait(START_SECONDS)
 
-    @contextlib.contextmanager
-    def halted(self) -> Iterator[None]:
-        """Halt the server and all its sessions: connections stay open and nobody answers."""
-        assert self._server is not None
-        processes = [self._server.pid, *_children(self._server.pid)]
-        for process in processes:
-            os.kill(process, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            for process in processes:
-                os.kill(process, signal.SIGCONT)
-
     def close(self) -> None:
         """Stop the server and delete its files."""
         if self._server is not None and self._server.poll() is None:
@@ -145,12 +132,6 @@ class PostgresServer:
     def address(self, database: str) -> str:
         """Return the address for ``--to``, without the password."""
         return f"postgresql://sink@127.0.0.1:{self.port}/{database}"
-
-
-def _children(process: int) -> list[int]:
-    """Return the direct children of a process."""
-    children = Path(f"/proc/{process}/task/{process}/children")
-    return [int(number) for number in children.read_text().split()]
 
 
 def provided() -> Iterator[PostgresServer]:

@@ -6,11 +6,10 @@ from collections import Counter
 
 import pytest
 
-from calmstream.broker.transport import Partition
 from calmstream.common.clock import SystemClock
 from calmstream.consumer.read.history import History
 from calmstream.consumer.runtime.read_topics import read_whole
-from calmstream.consumer.sink.batch import SetBatch
+from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.consumer.tally.states import newest_states
 from calmstream.estimators.wire.snapshot import Kind
@@ -59,11 +58,12 @@ def test_no_role_stops_at_what_somebody_else_wrote(early: bool) -> None:
     with History(bench.plan, bench.broker, namespace="test") as history:
         assert history.newest() == 0
         assert history.ask(["a0"]).reports > 0
-    batch = SetBatch(bench.plan, bench.names, SystemClock(), print)
     topics, reader = bench.broker.topics(), bench.broker.reader()
-    for record in bench.broker.records(Partition(bench.names.snapshots, 0)):
-        batch.take(record)
-    assert [(one.manifest.window, one.manifest.kind) for one in batch.sets] == expected
+    topic = SnapshotTopic(bench.plan, bench.broker, bench.names, SystemClock(), print)
+    followed = list[tuple[int, Kind]]()
+    while not topic.at_end():
+        followed += [(one.window, one.kind) for one in topic.poll(0.1) or ()]
+    assert followed == expected
     inputs = bench.names.inputs
     states = newest_states(
         bench.plan,
@@ -77,6 +77,6 @@ def test_no_role_stops_at_what_somebody_else_wrote(early: bool) -> None:
 def test_a_reader_that_fails_makes_serve_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = filled(windows=1)
     with serving_bench(bench) as live:
-        monkeypatch.setattr(live.service._follower, "_check_end", lambda: 1 / 0)
+        monkeypatch.setattr(live.service._follower, "_check_end", lambda _: 1 / 0)
         wait_for(lambda: not live.server.health.readiness().well)
         assert "ZeroDivisionError" in live.server.health.readiness().detail

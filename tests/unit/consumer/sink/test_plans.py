@@ -24,12 +24,10 @@ from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.sink import worker as module
-from calmstream.consumer.sink.metrics import sink_metrics
-from calmstream.consumer.sink.once import OnceForEach
 from calmstream.consumer.sink.parquet_files import ParquetTarget
 from calmstream.consumer.sink.stored import StoredSet
 from calmstream.consumer.sink.target import Stored
-from calmstream.consumer.sink.worker import SinkWorker
+from calmstream.consumer.subscribe import snapshot_topic
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
@@ -80,12 +78,10 @@ class Topics:
 
 
 class Target(ParquetTarget):
-    """A real target that is away or refuses a plan if the test wants it; notes overlaps."""
+    """A real target that is away or refuses a plan if the test wants it."""
 
     away = False
     refused = ""
-    inside = 0
-    overlapped = False
 
     def check_plan(self, plan: Plan) -> None:
         if plan.name == self.refused:
@@ -94,12 +90,7 @@ class Target(ParquetTarget):
     def store(self, sets: Sequence[StoredSet]) -> Stored:
         if self.away:
             raise RecoverableError("the target is away")
-        self.inside += 1
-        self.overlapped |= self.inside > 1
-        try:
-            return super().store(sets)
-        finally:
-            self.inside -= 1
+        return super().store(sets)
 
 
 @dataclass
@@ -174,7 +165,7 @@ def run(target: Target) -> Iterator[Callable[..., Running]]:
 
 
 def test_all_plans_are_stored_in_one_target_and_a_missing_topic_concerns_one(
-    run: Callable[..., Running], where: Place, target: Target
+    run: Callable[..., Running], where: Place
 ) -> None:
     topics = Topics(ONE, TWO)
     for window in range(4):
@@ -195,7 +186,6 @@ def test_all_plans_are_stored_in_one_target_and_a_missing_topic_concerns_one(
     until("one goes on", lambda: running.metric(SETS, ONE) == 5, 30)
     until("three is out of quarantine", lambda: running.metric(QUARANTINED, THREE) == 0, 30)
     assert where.results() == topics.rows(ONE, TWO, THREE)
-    assert not target.overlapped
 
 
 def test_all_plans_together_look_at_one_topic_a_second(
@@ -203,13 +193,13 @@ def test_all_plans_together_look_at_one_topic_a_second(
 ) -> None:
     plans = [replace(ONE, name=f"plan-{number}") for number in range(12)]
     topics, every = Topics(*plans), list[float]()
-    real = module.watch_of_snapshots
+    real = snapshot_topic.watch_of_snapshots
 
     def noted(*given: Any, every_seconds: float, **more: Any) -> TopicWatch:
         every.append(every_seconds)
         return real(*given, every_seconds=every_seconds, **more)
 
-    monkeypatch.setattr(module, "watch_of_snapshots", noted)
+    monkeypatch.setattr(snapshot_topic, "watch_of_snapshots", noted)
     run(topics, *plans)
     until("all have started", lambda: len(every) == len(plans), 30)
     assert set(every) == {12.0}
@@ -288,23 +278,3 @@ def test_much_waits_in_parts(
     running = run(topics, ONE)
     until("all is stored", lambda: running.metric(SETS, ONE) == 9, 30)
     assert where.results() == topics.rows(ONE)
-
-
-def test_once_stores_every_plan_but_those_with_a_fault(where: Place, target: Target) -> None:
-    topics, clock = Topics(TWO, THREE), SystemClock()
-    topics.write(TWO, 0)
-    topics.write(THREE, 1)
-    registry = CollectorRegistry()
-
-    def worker(plan: Plan) -> SinkWorker:
-        names = WHERE.names(plan)
-        return SinkWorker(
-            plan, topics.broker, names, target, clock, sink_metrics(registry, plan), once=True
-        )
-
-    role = OnceForEach([THREE, ONE, TWO], worker, target, clock)
-    role.run(threading.Event())
-    assert list(role.failed) == [plan_label(ONE)]
-    assert "does not exist" in role.failed[plan_label(ONE)]
-    assert (role.totals.stored, role.totals.at_end) == (2, True)
-    assert where.results() == topics.rows(TWO, THREE)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import orjson
-import psycopg
 import pytest
 
+from calmstream.common import files
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.common.files import exclusive
-from calmstream.consumer.sink import folder_lock, postgres_schema
 from calmstream.consumer.sink.addresses import target_of
 from calmstream.consumer.sink.target import SCHEMA_VERSION
 from tests.support.ports import free_port
@@ -74,7 +73,7 @@ def set_version(where: Place, postgres_server: PostgresServer | None, version: i
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_newer_version_is_refused(
+def test_another_version_is_refused(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     postgres_server = request.getfixturevalue("postgres_server") if kind == "postgresql" else None
@@ -84,7 +83,7 @@ def test_a_newer_version_is_refused(
     target.close()
     set_version(where, postgres_server, SCHEMA_VERSION + 1)
     target = where.target()
-    with pytest.raises(FatalError, match="version 3, this calmstream knows 2: upgrade calmstream"):
+    with pytest.raises(FatalError, match="has version 2, this calmstream writes version 1: use"):
         target.open()
     assert where.results() == []
 
@@ -110,31 +109,9 @@ def test_unusable_directories_are_refused(tmp_path: Path) -> None:
         target_of(f"parquet:{tmp_path}").open()
 
 
-def test_a_schema_of_an_older_version_is_migrated(
-    postgres_server: PostgresServer,
-) -> None:
-    step = "CREATE TABLE {}later (x INTEGER)"
-    database = postgres_server.database()
-    with postgres_server.connect(database) as connection:
-        postgres_schema.migrate(connection)
-        later = (*postgres_schema.MIGRATIONS, step.format("calmstream."))
-        postgres_schema.migrate(connection, later)
-        postgres_schema.migrate(connection, later)
-        assert connection.execute("SELECT version FROM calmstream.schema_version").fetchall() == [
-            (3,)
-        ]
-        connection.execute("INSERT INTO calmstream.later VALUES (1)")
-        # A step that fails leaves the version before it, and none of its tables.
-        wrong = (*later, "CREATE TABLE calmstream.third (x int); SELECT nonsense")
-        with pytest.raises(psycopg.errors.UndefinedColumn):
-            postgres_schema.migrate(connection, wrong)
-        postgres_schema.migrate(connection, later)
-        assert connection.execute("SELECT to_regclass('calmstream.third')").fetchall() == [(None,)]
-
-
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_lock, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(files, "LOCK_SECONDS", 0.2)
 
 
 def test_a_directory_that_is_locked_is_a_failure_that_passes(

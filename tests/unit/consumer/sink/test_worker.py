@@ -16,8 +16,10 @@ from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.runtime.worker import Alone
+from calmstream.consumer.sink import once as once_module
 from calmstream.consumer.sink import worker as module
 from calmstream.consumer.sink.metrics import FAILURES, FINALS, SETS, WAITING, sink_metrics
+from calmstream.consumer.sink.once import store_once
 from calmstream.consumer.sink.parquet_files import ParquetTarget
 from calmstream.consumer.sink.stored import StoredSet
 from calmstream.consumer.sink.target import Stored
@@ -86,8 +88,7 @@ class Running:
 
     def _run(self) -> None:
         try:
-            alone = Alone(self.worker, until_over=self.worker._once)
-            WithTarget(alone, self._target).run(self.stop)
+            WithTarget(Alone(self.worker), self._target).run(self.stop)
         except BaseException as error:  # noqa: BLE001 - asserted on by the tests
             self.failure = error
 
@@ -126,18 +127,31 @@ def stored(where: Place, *sets: Snapshot) -> Callable[[], bool]:
     return lambda: where.results() == expected
 
 
+def once(topic: Topic, target: ParquetTarget) -> tuple[int, Stored]:
+    target.open()
+    return store_once(PLAN, topic.broker, NAMES, target)
+
+
 def test_once_stores_what_is_complete_and_nothing_else(where: Place, target: Flaky) -> None:
     topic = Topic()
     first = topic.write(0, Kind.FINAL, (4, 4))
     topic.write(1, Kind.FINAL, (5, 5), leave_out=1)  # its manifest is missing
     topic.write(2, Kind.EARLY, (5, 5))
     second = topic.write(2, Kind.EARLY, (6, 5))
-    running = Running(topic, target, once=True)
-    assert running.end(stop=False) is None
+    assert once(topic, target) == (3, Stored(2, 12))
     assert stored(where, first, second)()
-    assert running.worker.totals == module.SinkTotals(read=3, stored=2, rows=12, at_end=True)
-    assert running.metric(SETS.name) == 2
-    assert running.metric(FINALS.name) == 1, "window 1 is incomplete, window 2 is not final"
+    assert once(topic, target) == (3, Stored(0, 0))
+
+
+def test_once_stores_many_sets_in_parts(
+    where: Place, target: Flaky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = Topic()
+    sets = [topic.write(window, Kind.FINAL, (4, 4)) for window in range(5)]
+    monkeypatch.setattr(once_module, "BATCH_ROWS", 12)
+    assert once(topic, target) == (5, Stored(5, 30))
+    assert target.calls == 3
+    assert stored(where, *sets)()
 
 
 def test_records_of_others_are_skipped(where: Place, target: Flaky) -> None:
@@ -152,7 +166,7 @@ def test_records_of_others_are_skipped(where: Place, target: Flaky) -> None:
     other = published_plan(groups=1, windows=8)
     foreign = build_set(other, MergedWindow(3, Kind.FINAL, (5, 5), (count_of([]),)))
     topic.send(foreign.manifest.key, encode(foreign.manifest))
-    assert Running(topic, target, once=True).end(stop=False) is None
+    assert once(topic, target) == (1, Stored(1, 6))
     assert stored(where, good)()
     assert len(where.sets()) == 1
 
@@ -203,15 +217,6 @@ def test_a_stopped_sink_does_not_wait_for_its_target(target: Flaky) -> None:
     assert running.end() is None
 
 
-def test_once_gives_up_on_a_target_that_stays_away(target: Flaky, quick: None) -> None:
-    topic = Topic()
-    target.failing = True
-    topic.write(0, Kind.FINAL, (4, 4))
-    failure = Running(topic, target, once=True, retry_seconds=0.1).end(stop=False)
-    assert isinstance(failure, FatalError)
-    assert str(failure) == "the target is away; gave up after 0.1 s"
-
-
 def test_a_target_that_does_not_answer_at_the_start_is_an_error(
     target: Flaky, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,13 +232,6 @@ def test_a_target_that_does_not_answer_at_the_start_is_an_error(
 def test_a_missing_topic_is_an_error(target: Flaky) -> None:
     topic = Topic()
     topic.broker.topics().delete([NAMES.snapshots])
-    failure = Running(topic, target, once=True).end(stop=False)
-    assert isinstance(failure, MissingTopic)
-
-
-def test_many_sets_are_stored_in_parts(where: Place, target: Flaky) -> None:
-    topic = Topic()
-    sets = [topic.write(window, Kind.FINAL, (4, 4)) for window in range(5)]
-    assert Running(topic, target, once=True, batch_rows=12).end(stop=False) is None
-    assert target.calls == 3
-    assert stored(where, *sets)()
+    assert isinstance(Running(topic, target).end(stop=False), MissingTopic)
+    with pytest.raises(MissingTopic):
+        once(topic, target)
