@@ -12,17 +12,12 @@ from prometheus_client import CollectorRegistry
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker
-from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
-from calmstream.consumer.metrics.publisher import publisher_metrics
-from calmstream.consumer.metrics.registry import tally_metrics
 from calmstream.consumer.publish.config import PublisherConfig
-from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.runtime.config import TallyConfig
-from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.subscribe.subscribe import Snapshot, plan_names, subscribe
-from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
+from calmstream.service import Namespaces, Service
 from calmstream.topics import ensure_topics
 
 STOP_SECONDS = 20.0
@@ -46,6 +41,8 @@ class LocalService:
         self._plan = plan
         self._broker = broker
         self._namespace = namespace
+        self._config = load(TallyConfig, checkpoint_seconds=1.0, poll_seconds=0.1)
+        self._service = Service(plan, broker, CollectorRegistry(), Namespaces(namespace))
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -86,23 +83,8 @@ class LocalService:
             self._stop.set()
 
     def _tally(self, stop: threading.Event) -> None:
-        worker = TallyWorker(
-            self._plan,
-            self._broker,
-            self.names,
-            SystemClock(),
-            load(TallyConfig, checkpoint_seconds=1.0, poll_seconds=0.1),
-            tally_metrics(CollectorRegistry(), self._plan, self.names),
-        )
-        Alone(worker).run(stop)
+        self._service.tally(self._config).run(stop)
 
     def _publish(self, stop: threading.Event) -> None:
-        publisher = Publisher(
-            self._plan,
-            self._broker,
-            self.names,
-            clock=SystemClock(),
-            config=load(PublisherConfig, refresh_seconds=2.0, poll_seconds=0.1),
-            metrics=publisher_metrics(CollectorRegistry(), self._plan, self.names),
-        )
-        Alone(publisher).run(stop)
+        config = load(PublisherConfig, refresh_seconds=2.0, poll_seconds=0.1)
+        self._service.publisher(config, self._config).run(stop)

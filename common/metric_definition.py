@@ -1,4 +1,4 @@
-"""The type of a metric's definition, which the code registers and the documentation lists.
+"""Definitions of metrics, which the code registers and the documentation lists.
 
 Names start with ``calmstream_``; units are base units (seconds, records, reports). Label values:
 ``plan`` is the plan's name, a hyphen and the first 32 digits of its digest, as in topic names;
@@ -16,6 +16,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 PREFIX = "calmstream_"
 LABELS = frozenset({"plan", "against", "group", "reason", "role", "topic", "partition"})
+DURATIONS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+"""Buckets of durations in seconds: from a quick write to the longest time limit of a call."""
 
 Kind = Literal["counter", "gauge", "histogram"]
 
@@ -25,21 +27,19 @@ class MetricDefinition:
     """The definition of one metric.
 
     Attributes:
-        name: full name of the metric; the names of counters end in ``_total``.
         kind: counter, gauge or histogram.
-        unit: what the metric counts or measures; a column of the documentation's table.
-        labels: names of its labels, a subset of :data:`LABELS`.
+        name: full name of the metric; the names of counters end in ``_total``.
         help: the meaning of the metric, in one sentence.
         action: what an operator does about an unusual value.
+        labels: names of its labels, a subset of :data:`LABELS`.
         buckets: upper bounds of a histogram's buckets, ascending; empty for other kinds.
     """
 
-    name: str
     kind: Kind
-    unit: str
-    labels: tuple[str, ...]
+    name: str
     help: str
     action: str
+    labels: tuple[str, ...]
     buckets: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
@@ -49,8 +49,6 @@ class MetricDefinition:
             raise ValueError(f"metric {self.name}: counters, and only they, end in _total")
         if not LABELS.issuperset(self.labels):
             raise ValueError(f"metric {self.name}: labels come from {sorted(LABELS)}")
-        if (self.kind == "histogram") != bool(self.buckets):
-            raise ValueError(f"metric {self.name}: buckets go with a histogram, and only there")
 
     def register(self, registry: CollectorRegistry) -> Any:
         """Return a new collector of this metric."""
@@ -59,6 +57,46 @@ class MetricDefinition:
             return Histogram(self.name, self.help, self.labels, buckets=buckets, registry=registry)
         kind = Counter if self.kind == "counter" else Gauge
         return kind(self.name, self.help, self.labels, registry=registry)
+
+
+class MetricGroup(list[MetricDefinition]):
+    """The metrics of one part of the service, which its methods define.
+
+    Args:
+        labels: the labels that every metric of the group has.
+    """
+
+    def __init__(self, *labels: str) -> None:
+        super().__init__()
+        self._labels = labels
+
+    def counter(self, name: str, meaning: str, action: str, *labels: str) -> MetricDefinition:
+        """Define a counter with further labels."""
+        return self._add("counter", name, meaning, action, labels)
+
+    def gauge(self, name: str, meaning: str, action: str, *labels: str) -> MetricDefinition:
+        """Define a gauge with further labels."""
+        return self._add("gauge", name, meaning, action, labels)
+
+    def histogram(
+        self, name: str, meaning: str, action: str, *, buckets: tuple[float, ...] = DURATIONS
+    ) -> MetricDefinition:
+        """Define a histogram, by default of durations."""
+        return self._add("histogram", name, meaning, action, (), buckets)
+
+    def _add(
+        self,
+        kind: Kind,
+        name: str,
+        meaning: str,
+        action: str,
+        labels: tuple[str, ...],
+        buckets: tuple[float, ...] = (),
+    ) -> MetricDefinition:
+        self.append(
+            MetricDefinition(kind, name, meaning, action, (*self._labels, *labels), buckets)
+        )
+        return self[-1]
 
 
 Collectors = dict[MetricDefinition, Any]

@@ -31,7 +31,8 @@ from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition
 from calmstream.common.clock import SystemClock
-from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
+from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.estimators.plan import Plan
@@ -79,7 +80,7 @@ class Stage:
             self.names,
             clock=SystemClock(),
             config=PublisherConfig(test_changes=tests),
-            metrics=publisher_metrics(CollectorRegistry(), plan, self.names),
+            metrics=plan_metrics(CollectorRegistry(), plan, self.names, PUBLISHER_METRICS),
         )
 
     def close(self, window: int) -> None:

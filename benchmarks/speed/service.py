@@ -29,7 +29,8 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.records import Chunk
 from calmstream.broker.transport import Partition, TopicSpec
 from calmstream.common.clock import SystemClock
-from calmstream.consumer.metrics.registry import tally_metrics
+from calmstream.consumer.metrics.registry import plan_metrics
+from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.consumer.tally.folding.batch_ids import BatchIds, as_ids
@@ -141,7 +142,7 @@ def seconds_to_count(backlog: Backlog) -> float:
     names = backlog.names(f"out-{secrets.token_hex(4)}")
     output = [spec for spec in names.specs(0) if spec.name.startswith(names.output_prefix)]
     with existing(backlog.broker, output):
-        metrics = tally_metrics(CollectorRegistry(), backlog.plan, names)
+        metrics = plan_metrics(CollectorRegistry(), backlog.plan, names, TALLY_METRICS)
         config = TallyConfig(poll_records=POLL_RECORDS)
         worker = TallyWorker(backlog.plan, backlog.broker, names, SystemClock(), config, metrics)
         worker.start()

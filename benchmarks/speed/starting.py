@@ -77,7 +77,8 @@ def _hold() -> None:
     from calmstream.common.clock import SystemClock
     from calmstream.common.settings import load
     from calmstream.connect import kafka
-    from calmstream.consumer.metrics.registry import new_registry, tally_metrics
+    from calmstream.consumer.metrics.registry import new_registry, plan_metrics
+    from calmstream.consumer.metrics.tally import TALLY_METRICS
     from calmstream.consumer.runtime.config import TallyConfig
     from calmstream.consumer.runtime.service import configure_logging
     from calmstream.consumer.subscribe.subscribe import plan_names
@@ -88,7 +89,7 @@ def _hold() -> None:
     plan = load_plan(args.plan)
     names = plan_names(plan, args.namespace)
     broker = kafka(args.bootstrap, session_seconds=config.session_seconds)
-    metrics = tally_metrics(new_registry(), plan, names)
+    metrics = plan_metrics(new_registry(), plan, names, TALLY_METRICS)
     worker = TallyWorker(plan, broker, names, SystemClock(), config, metrics)
     worker.start()
     until = time.monotonic() + DEADLINE

@@ -15,8 +15,6 @@ from calmstream.common.clock import SystemClock
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import load
 from calmstream.connect import kafka
-from calmstream.consumer.metrics.publisher import publisher_metrics
-from calmstream.consumer.metrics.registry import tally_metrics
 from calmstream.consumer.operations.retire import (
     FinalsWaiter,
     delete_topics,
@@ -24,13 +22,11 @@ from calmstream.consumer.operations.retire import (
     stop_admission,
 )
 from calmstream.consumer.publish.config import PublisherConfig
-from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
-from calmstream.consumer.runtime.service import Role, configure_logging, run_service
-from calmstream.consumer.runtime.worker import Alone
+from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.consumer.subscribe.subscribe import plan_names
-from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
+from calmstream.service import Namespaces, Service
 from calmstream.terminal import Console
 
 # Maximum wait for the tests of change of the last windows, without which a final is complete.
@@ -106,23 +102,8 @@ def _publish_last(plan: Plan, broker: Broker, names: TopicNames, console: Consol
     left = max(0, plan.window_end(through) // 1000 + plan.grace - clock.now_ms() // 1000)
     console.print(f"window {through} closes in {left:,} s; waiting for its final")
     configure_logging(os.environ.get("CALMSTREAM_LOG_LEVEL", "warning"))
-    roles: list[Role] = [
-        Alone(
-            TallyWorker(
-                plan, broker, names, clock, load(TallyConfig), tally_metrics(registry, plan, names)
-            )
-        ),
-        Alone(
-            Publisher(
-                plan,
-                broker,
-                names,
-                clock=clock,
-                config=config,
-                metrics=publisher_metrics(registry, plan, names),
-            )
-        ),
-        awaited,
-    ]
+    service = Service(plan, broker, registry, Namespaces(names.namespace))
+    tally = load(TallyConfig)
+    roles = [service.tally(tally), service.publisher(config, tally), awaited]
     run_service(roles, registry, load(HttpConfig, http_port=-1))
     return awaited.found

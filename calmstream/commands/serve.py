@@ -20,7 +20,7 @@ from calmstream.consumer.serve.server import ResultsServer
 from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.planning import require_answers
-from calmstream.many_plans import read_folder
+from calmstream.service import read_folder
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
 

@@ -8,22 +8,17 @@ import sys
 from contextlib import closing
 
 from calmstream import arguments
-from calmstream.commands.consume import FETCH_WAIT_SECONDS
-from calmstream.common.clock import SystemClock
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 from calmstream.common.settings import load, variable
 from calmstream.connect import kafka
-from calmstream.consumer.metrics.plan import plan_metrics
 from calmstream.consumer.metrics.registry import new_registry, plan_label
 from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
 from calmstream.consumer.runtime.service import configure_logging, run_service
-from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.sink.addresses import target_of
-from calmstream.consumer.sink.metrics import sink_metrics
 from calmstream.consumer.sink.once import store_once
 from calmstream.consumer.sink.target import Target
-from calmstream.consumer.sink.worker import SinkWorker, WithTarget
 from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.service import Namespaces, Service, fetch_limits, listed_plans, served_plans
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -56,40 +51,18 @@ def run(args: argparse.Namespace) -> int:
     target = target_of(args.to)
     if args.once:
         return _once(args, target)
-    if args.plans is None:
-        _store_plan(args, target, http)
-    else:
-        _store_plans(args, target, http)
+    registry = new_registry()
+    plans = served_plans(args, registry, publishes=True)
+    with closing(kafka(args.bootstrap, **fetch_limits(args))) as broker:
+        where = Namespaces(args.namespace, args.output_namespace)
+        service = Service(plans, broker, registry, where)
+        roles = [*service.roles, service.sink(target, load(TallyConfig))]
+        run_service(roles, registry, http)
     return 0
-
-
-def _store_plan(args: argparse.Namespace, target: Target, http: HttpConfig) -> None:
-    plan = arguments.load_plan(args.plan)
-    target.check_plan(plan)
-    names = plan_names(plan, args.namespace, args.output_namespace)
-    clock, registry = SystemClock(), new_registry()
-    plan_metrics(registry, plan, names, clock.now_ms() / 1000)
-    with closing(kafka(args.bootstrap)) as broker:
-        worker = SinkWorker(plan, broker, names, target, clock, sink_metrics(registry, plan))
-        run_service([WithTarget(Alone(worker), target)], registry, http)
-
-
-def _store_plans(args: argparse.Namespace, target: Target, http: HttpConfig) -> None:
-    """Store the results of every plan of a folder until a signal comes."""
-    from calmstream.many_plans import ManyPlans, Namespaces, read_folder
-
-    clock, registry = SystemClock(), new_registry()
-    folder = read_folder(args, clock, registry, publishes=True)
-    where = Namespaces(args.namespace, args.output_namespace)
-    with closing(kafka(args.bootstrap, fetch_wait_seconds=FETCH_WAIT_SECONDS)) as broker:
-        many = ManyPlans(folder, broker, clock, registry, where)
-        run_service([folder, many.sink(target, load(TallyConfig))], registry, http)
 
 
 def _once(args: argparse.Namespace, target: Target) -> int:
     """Store what is published now, of one plan after another; a fault of one leaves the others."""
-    from calmstream.many_plans import listed_plans
-
     plans, failed = listed_plans(args)
     read = sets = rows = 0
     with closing(kafka(args.bootstrap)) as broker, closing(target):

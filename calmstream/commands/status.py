@@ -15,7 +15,7 @@ from calmstream.broker.shared.broker import SharedBroker
 from calmstream.common.clock import SystemClock
 from calmstream.connect import kafka
 from calmstream.consumer.operations.status import PlanStatus, statuses
-from calmstream.many_plans import Namespaces, listed_plans
+from calmstream.service import Namespaces, listed_plans
 from calmstream.terminal import Console, grid
 
 COLOURS = {"well": "green", "late": "yellow", "fault": "red"}

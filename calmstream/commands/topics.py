@@ -48,7 +48,7 @@ def _ensure(args: argparse.Namespace, plan: Plan, broker: Broker) -> str:
 
 def _ensure_all(args: argparse.Namespace) -> int:
     """Create and verify the topics of every plan of a folder."""
-    from calmstream.many_plans import listed_plans
+    from calmstream.service import listed_plans
 
     plans, failed = listed_plans(args)
     console, broker = Console(), kafka(args.bootstrap)

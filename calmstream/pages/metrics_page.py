@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import sys
 
-from calmstream.common.metric_definition import MetricDefinition
+from calmstream.common.metric_definition import MetricDefinition, MetricGroup
 from calmstream.consumer.central.metrics import CENTRAL_METRICS
-from calmstream.consumer.metrics.plan import PLAN_METRICS
-from calmstream.consumer.metrics.plans import PLANS_METRICS
+from calmstream.consumer.metrics.plan import FOLDER_METRICS, PLAN_METRICS
 from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
 from calmstream.consumer.metrics.role import ROLE_METRICS
 from calmstream.consumer.metrics.tally import TALLY_METRICS
@@ -19,7 +18,7 @@ from calmstream.consumer.sink.metrics import SINK_METRICS
 from calmstream.producer.gateway.http.metrics import GATEWAY_METRICS
 from calmstream.producer.gateway.metrics import PRODUCER_METRICS
 
-SECTIONS: tuple[tuple[str, str, tuple[MetricDefinition, ...]], ...] = (
+SECTIONS: tuple[tuple[str, str, MetricGroup], ...] = (
     ("Every role", "Exported by every service.", ROLE_METRICS),
     ("The plan", "Exported by every process of the service.", PLAN_METRICS),
     ("Tally workers", "`calmstream consume --role tally`, and `all`.", TALLY_METRICS),
@@ -30,8 +29,8 @@ SECTIONS: tuple[tuple[str, str, tuple[MetricDefinition, ...]], ...] = (
     ),
     (
         "Many plans",
-        "`calmstream consume --plans DIR`; the folder's by every such process, the others by role.",
-        PLANS_METRICS,
+        "`calmstream consume --plans DIR`, and every other process that serves a folder.",
+        FOLDER_METRICS,
     ),
     ("Sinks", "`calmstream sink`.", SINK_METRICS),
     ("Producers", "`calmstream produce --http-port PORT`, and gateways.", PRODUCER_METRICS),
@@ -67,10 +66,10 @@ def page() -> str:
 
 def _entry(definition: MetricDefinition) -> str:
     labels = ", ".join(f"`{label}`" for label in definition.labels)
-    by = f"; by {labels}" if labels else ""
+    by = f" by {labels}" if labels else ""
     return (
         f"### `{definition.name}`\n\n"
-        f"{definition.kind.capitalize()}, {definition.unit}{by}. {definition.help}\n\n"
+        f"{definition.kind.capitalize()}{by}. {definition.help}\n\n"
         f"*What to do:* {definition.action}\n"
     )
 

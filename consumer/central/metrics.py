@@ -9,49 +9,37 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry
 
 from calmstream.common.identity import plan_name
-from calmstream.common.metric_definition import MetricDefinition
+from calmstream.common.metric_definition import MetricGroup
 from calmstream.consumer.metrics.registry import Metrics
 from calmstream.estimators.central.ledger import Ledger
 from calmstream.estimators.central.plan import CentralPlan
 
-RELEASES = MetricDefinition(
-    name="calmstream_central_releases_total",
-    kind="counter",
-    unit="releases",
-    labels=("plan",),
-    help="Releases sent since the aggregator started.",
-    action="If it does not rise although windows end: look at the aggregator's log and at the "
-    "budget.",
+CENTRAL_METRICS = MetricGroup("plan")
+
+RELEASES = CENTRAL_METRICS.counter(
+    "calmstream_central_releases_total",
+    "Releases sent since the aggregator started.",
+    "If it does not rise although windows end: look at the aggregator's log and at the budget.",
 )
-REFUSED = MetricDefinition(
-    name="calmstream_central_refused_total",
-    kind="counter",
-    unit="releases",
-    labels=("plan",),
-    help="Releases refused because the privacy budget is spent.",
-    action="Above 0: the plan has used its whole budget, as planned. This is not a fault.",
+REFUSED = CENTRAL_METRICS.counter(
+    "calmstream_central_refused_total",
+    "Releases refused because the privacy budget is spent.",
+    "Above 0: the plan has used its whole budget, as planned. This is not a fault.",
 )
-SPENT = MetricDefinition(
-    name="calmstream_central_budget_spent_ratio",
-    kind="gauge",
-    unit="ratio",
-    labels=("plan",),
-    help="Spent part of the plan's privacy budget (rho); releases lost in crashes included.",
-    action="Larger than the share of windows that are over: releases were lost in crashes.",
+SPENT = CENTRAL_METRICS.gauge(
+    "calmstream_central_budget_spent_ratio",
+    "Spent part of the plan's privacy budget (rho); releases lost in crashes included.",
+    "Larger than the share of windows that are over: releases were lost in crashes.",
 )
-SKIPPED = MetricDefinition(
-    name="calmstream_central_skipped_total",
-    kind="counter",
-    unit="windows",
-    labels=("plan",),
-    help="Windows left out: claimed by another aggregator or by one that failed, or so old that "
+SKIPPED = CENTRAL_METRICS.counter(
+    "calmstream_central_skipped_total",
+    "Windows left out: claimed by another aggregator or by one that failed, or so old that "
     "their raw records are deleted.",
-    action="Above 0: a second aggregator runs, or this one failed or was suspended for some time; "
+    "Above 0: a second aggregator runs, or this one failed or was suspended for some time; "
     "see its log.",
 )
 
 
-CENTRAL_METRICS = (RELEASES, REFUSED, SPENT, SKIPPED)
 """All metrics of the aggregator."""
 
 

@@ -5,110 +5,78 @@ Every process of the service exports them, whatever its roles are.
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry
-
-from calmstream.broker.names import TopicNames
-from calmstream.common.metric_definition import MetricDefinition
-from calmstream.consumer.metrics.registry import Metrics, known_labels
+from calmstream.common.metric_definition import MetricGroup
+from calmstream.consumer.metrics.registry import Metrics
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.loss import loss_plan
 
 # What to do about a metric that never changes.
 _NEVER = "Constant."
 
-STARTED = MetricDefinition(
+PLAN_METRICS = MetricGroup("plan")
+FOLDER_METRICS = MetricGroup()
+
+STARTED = PLAN_METRICS.gauge(
     "calmstream_process_started_timestamp_seconds",
-    "gauge",
-    "seconds since the epoch",
-    ("plan",),
     "When this process of the service started.",
     "Changes often: the process fails and is restarted; read the last lines of its log.",
 )
-PLAN_STARTS = MetricDefinition(
+PLAN_STARTS = PLAN_METRICS.gauge(
     "calmstream_plan_start_timestamp_seconds",
-    "gauge",
-    "seconds since the epoch",
-    ("plan",),
     "Start of the plan's first window.",
     _NEVER,
 )
-PLAN_EXPIRES = MetricDefinition(
+PLAN_EXPIRES = PLAN_METRICS.gauge(
     "calmstream_plan_expiry_timestamp_seconds",
-    "gauge",
-    "seconds since the epoch",
-    ("plan",),
     "End of the plan's last window.",
     "Near: decide whether a plan of the same lineage follows; devices need it before.",
 )
-PLAN_WINDOW = MetricDefinition(
+PLAN_WINDOW = PLAN_METRICS.gauge(
     "calmstream_plan_window_seconds",
-    "gauge",
-    "seconds",
-    ("plan",),
     "Length of a window.",
     _NEVER,
 )
-PLAN_GRACE = MetricDefinition(
+PLAN_GRACE = PLAN_METRICS.gauge(
     "calmstream_plan_grace_seconds",
-    "gauge",
-    "seconds",
-    ("plan",),
     "How long a window waits for late reports.",
     _NEVER,
 )
-PLAN_REPORTS = MetricDefinition(
+PLAN_REPORTS = PLAN_METRICS.gauge(
     "calmstream_plan_window_reports",
-    "gauge",
-    "reports",
-    ("plan",),
     "Reports expected in each window; the plan's expected errors are for this number.",
     _NEVER,
 )
-PLAN_PARTITIONS = MetricDefinition(
+PLAN_PARTITIONS = PLAN_METRICS.gauge(
     "calmstream_plan_input_partitions",
-    "gauge",
-    "partitions",
-    ("plan",),
     "Partitions of all reports topics together.",
     "Compare the sum of the assigned partitions with it.",
 )
-PLAN_EPSILON = MetricDefinition(
+PLAN_EPSILON = PLAN_METRICS.gauge(
     "calmstream_plan_report_epsilon",
-    "gauge",
-    "nats",
-    ("plan",),
     "Privacy loss of one report, for all of its attributes together.",
     _NEVER,
 )
-PLAN_LOSS = MetricDefinition(
+PLAN_LOSS = PLAN_METRICS.gauge(
     "calmstream_plan_device_epsilon",
-    "gauge",
-    "nats",
-    ("plan",),
     "Maximum privacy loss of one device over the whole plan.",
     "Constant. Under w-event it grows with the plan's life: make that life short.",
 )
-
-PLAN_METRICS: tuple[MetricDefinition, ...] = (
-    STARTED,
-    PLAN_STARTS,
-    PLAN_EXPIRES,
-    PLAN_WINDOW,
-    PLAN_GRACE,
-    PLAN_REPORTS,
-    PLAN_PARTITIONS,
-    PLAN_EPSILON,
-    PLAN_LOSS,
+PLANS_SERVED = FOLDER_METRICS.gauge(
+    "calmstream_plans_served",
+    "Plans of the folder that can be served.",
+    "Compare with the number of files.",
 )
-
-
-def plan_metrics(
-    registry: CollectorRegistry, plan: Plan, names: TopicNames, started: float
-) -> Metrics:
-    """Register the plan's numbers and set them; called once in each process."""
-    metrics = Metrics(registry, PLAN_METRICS, known_labels(plan, names))
-    set_plan_numbers(metrics, plan, started)
-    return metrics
+FILES_REFUSED = FOLDER_METRICS.gauge(
+    "calmstream_plan_files_refused",
+    "Files of the folder that are not served: not a plan, not signed by a trusted root, another "
+    "plan under a name in use, or too many.",
+    "Above 0: each has a log line with the reason; repair or remove the file.",
+)
+FOLDER_UNREADABLE = FOLDER_METRICS.gauge(
+    "calmstream_plan_folder_unreadable",
+    "Whether the folder of plans could not be read the last time; the plans stay as they were.",
+    "1: look at the mount and its permissions.",
+)
 
 
 def set_plan_numbers(metrics: Metrics, plan: Plan, started: float) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import product
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from prometheus_client import (
@@ -21,7 +22,6 @@ from calmstream.broker.names import TopicNames
 from calmstream.common.errors import Reason
 from calmstream.common.identity import plan_name
 from calmstream.common.metric_definition import MetricDefinition
-from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.estimators.plan import Plan
 
 Collector = Counter | Gauge | Histogram
@@ -90,6 +90,13 @@ class Metrics:
         assert isinstance(child, Gauge)
         child.set(value)
 
+    def set_all(self, value: float, *definitions: MetricDefinition) -> None:
+        """Set every series of these gauges."""
+        for definition in definitions:
+            collector: Any = self._collectors[definition.name]
+            for values in (values for one, values in self._series if one is collector):
+                collector.labels(*values).set(value)
+
     def observe(self, definition: MetricDefinition, value: float, **labels: str) -> None:
         """Add an observation to a histogram; the label ``plan`` is filled in."""
         child = self._child(definition, labels)
@@ -119,6 +126,11 @@ def new_registry() -> CollectorRegistry:
     return CollectorRegistry()
 
 
-def tally_metrics(registry: CollectorRegistry, plan: Plan, names: TopicNames) -> Metrics:
-    """Return the metrics of a tally worker, registered."""
-    return Metrics(registry, TALLY_METRICS, known_labels(plan, names))
+def plan_metrics(
+    registry: CollectorRegistry,
+    plan: Plan,
+    names: TopicNames,
+    definitions: Iterable[MetricDefinition],
+) -> Metrics:
+    """Return metrics of a plan, registered."""
+    return Metrics(registry, definitions, known_labels(plan, names))

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from calmstream.common.metric_definition import MetricDefinition
+from calmstream.common.metric_definition import MetricGroup
 
-READY = MetricDefinition(
+ROLE_METRICS = MetricGroup("role")
+
+READY = ROLE_METRICS.gauge(
     "calmstream_ready",
-    "gauge",
-    "1 or 0",
-    ("role",),
     "Whether the role does its work, as /readyz says.",
     "0: /readyz and the log name the cause and the remedy.",
 )
-BROKER_SILENT = MetricDefinition(
+BROKER_SILENT = ROLE_METRICS.gauge(
     "calmstream_broker_silent_seconds",
-    "gauge",
-    "seconds",
-    ("role",),
     "Age of the last answer from a broker while requests fail; 0 while they are answered.",
     "Above 30: look at the brokers and at the network between. The role ends after its retry time.",
 )
-ROLE_METRICS: tuple[MetricDefinition, ...] = (READY, BROKER_SILENT)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import structlog
 
 from calmstream.broker.shared.broker import PlanBroker, SharedBroker
+from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.errors import BrokerUnreachable, FatalError, RecoverableError
 from calmstream.common.metric_definition import MetricDefinition
@@ -62,7 +63,7 @@ class WorkerKind:
     """
 
     role: str
-    make: Callable[[Plan, PlanBroker, Metrics], PlanWorker]
+    make: Callable[[Plan, Broker, Metrics], PlanWorker]
     metrics: Callable[[Plan], Metrics]
     quarantined: MetricDefinition
     faults: MetricDefinition

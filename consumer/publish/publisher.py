@@ -10,7 +10,7 @@ from calmstream.broker.topic_watch import TopicWatch, plan_judge
 from calmstream.broker.transport import Broker, Partition, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.metrics.publisher import ACTIVE, FAILURES, retire
+from calmstream.consumer.metrics.publisher import ACTIVE, FAILURES, not_active
 from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.estimate_job import EstimateRunner
@@ -74,6 +74,7 @@ class Publisher:
         self._session: PublishingSession | None = None
         self._busy = False
         self._retries = RetryBudget(clock, config.retry_seconds)
+        not_active(metrics, plan)
 
     @property
     def active(self) -> bool:
@@ -181,6 +182,6 @@ class Publisher:
 
     def _end_session(self) -> None:
         session, self._session, self._busy = self._session, None, False
-        retire(self._metrics, self._plan)
+        not_active(self._metrics, self._plan)
         if session is not None:
             session.close(_CLOSE_SECONDS)

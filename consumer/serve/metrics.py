@@ -6,60 +6,45 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry
 
-from calmstream.common.metric_definition import MetricDefinition, register_all
+from calmstream.common.metric_definition import MetricGroup, register_all
 from calmstream.consumer.serve.problems import Problem
 
-REQUESTS = MetricDefinition(
+SERVE_METRICS = MetricGroup()
+
+REQUESTS = SERVE_METRICS.counter(
     "calmstream_serve_requests_total",
-    "counter",
-    "requests",
-    (),
     "Requests received, of any kind.",
     "Flat while people look at the page: look at the proxy in front.",
 )
-PROBLEMS = MetricDefinition(
+PROBLEMS = SERVE_METRICS.counter(
     "calmstream_serve_problems_total",
-    "counter",
-    "requests",
-    ("reason",),
     "Requests answered with a problem document, by its reason.",
     "`busy`, `slow`: questions about many ranges of windows; start more servers. `unavailable`: "
     "the brokers. `unreadable`: the log says why. `host`: `--allow-host` lacks a name of this "
     "server. `internal`: a defect, please report it. Others: clients are wrong.",
+    "reason",
 )
-CONNECTIONS = MetricDefinition(
+CONNECTIONS = SERVE_METRICS.gauge(
     "calmstream_serve_connections",
-    "gauge",
-    "connections",
-    (),
     "Open connections.",
     "At its limit new ones are closed: raise CALMSTREAM_MAX_CONNECTIONS or start more servers.",
 )
-STREAMS = MetricDefinition(
+STREAMS = SERVE_METRICS.gauge(
     "calmstream_serve_streams",
-    "gauge",
-    "streams",
-    (),
     "Open streams of events, one for each open page.",
     "At its limit new ones get 503: raise CALMSTREAM_MAX_STREAMS or start more servers.",
 )
-FAILING = MetricDefinition(
+FAILING = SERVE_METRICS.gauge(
     "calmstream_serve_plans_failing",
-    "gauge",
-    "plans",
-    (),
     "Plans whose results cannot be read now.",
     "Above 0 for minutes: the log names the plan and the reason.",
 )
-FINALS = MetricDefinition(
+FINALS = SERVE_METRICS.gauge(
     "calmstream_serve_windows_final",
-    "gauge",
-    "windows",
-    ("plan",),
     "Windows up to the newest final that this server shows.",
     "Below calmstream_windows_final for minutes: no broker answers, or a record is refused.",
+    "plan",
 )
-SERVE_METRICS = (REQUESTS, PROBLEMS, CONNECTIONS, STREAMS, FAILING, FINALS)
 
 
 class ServeMetrics:

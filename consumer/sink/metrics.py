@@ -6,55 +6,52 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry
 
-from calmstream.common.metric_definition import MetricDefinition
+from calmstream.common.metric_definition import MetricGroup
 from calmstream.consumer.metrics.registry import Metrics, plan_label
 from calmstream.consumer.sink.stored import StoredSet
 from calmstream.consumer.sink.target import Stored
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 
-SETS = MetricDefinition(
+SINK_METRICS = MetricGroup("plan")
+
+SETS = SINK_METRICS.counter(
     "calmstream_sink_sets_stored_total",
-    "counter",
-    "sets",
-    ("plan",),
     "Sets that this process stored in its target; those that were already there do not count.",
     "Flat while snapshots are published: look at the failures and at the log.",
 )
-ROWS = MetricDefinition(
+ROWS = SINK_METRICS.counter(
     "calmstream_sink_rows_stored_total",
-    "counter",
-    "rows",
-    ("plan",),
     "Cells of the stored sets, one row each.",
     "Rises with the stored sets, by the number of published cells.",
 )
-FAILURES = MetricDefinition(
+FAILURES = SINK_METRICS.counter(
     "calmstream_sink_failures_total",
-    "counter",
-    "failures",
-    ("plan",),
     "Attempts to store sets that failed and are repeated.",
     "Rising: the target does not answer, its disk is full, or another process has it open.",
 )
-WAITING = MetricDefinition(
+WAITING = SINK_METRICS.gauge(
     "calmstream_sink_waiting_sets",
-    "gauge",
-    "sets",
-    ("plan",),
     "Sets that were read and are not stored yet.",
     "Above 0 for minutes: the target does not answer; nothing is lost meanwhile.",
 )
-FINALS = MetricDefinition(
+FINALS = SINK_METRICS.gauge(
     "calmstream_sink_windows_final",
-    "gauge",
-    "windows",
-    ("plan",),
     "Windows up to the newest final that is in the target; 0 until this process has looked.",
     "Below calmstream_windows_final for minutes: the target or the brokers do not answer.",
 )
+QUARANTINED = SINK_METRICS.gauge(
+    "calmstream_sink_quarantined",
+    "Whether this sink has stopped storing the results of the plan because of a fault; 0 or 1.",
+    "As for calmstream_tally_quarantined. The snapshots topic keeps the results meanwhile.",
+)
+FAULTS = SINK_METRICS.counter(
+    "calmstream_sink_faults_total",
+    "Faults that stopped the storing of one plan's results, attempts that failed again included.",
+    "Rising: the plan's fault is still there.",
+)
 
-SINK_METRICS = (SETS, ROWS, FAILURES, WAITING, FINALS)
+
 """All metrics of a sink."""
 
 

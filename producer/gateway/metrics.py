@@ -3,55 +3,42 @@
 from __future__ import annotations
 
 from calmstream.common.identity import plan_name
-from calmstream.common.metric_definition import Collectors, MetricDefinition
+from calmstream.common.metric_definition import Collectors, MetricGroup
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.totals import Failure, GatewayTotals
 
-SENT = MetricDefinition(
+PRODUCER_METRICS = MetricGroup("plan")
+
+SENT = PRODUCER_METRICS.counter(
     "calmstream_reports_sent_total",
-    "counter",
-    "reports",
-    ("plan", "group"),
     "Reports acknowledged by the broker.",
     "Flat while devices report: look at the batches in flight and at the broker.",
+    "group",
 )
-RETRIED = MetricDefinition(
+RETRIED = PRODUCER_METRICS.counter(
     "calmstream_batches_retried_total",
-    "counter",
-    "records",
-    ("plan",),
     "Batches sent again; counting workers recognise them.",
     "Steady: the brokers fail or are slow.",
 )
-FAILED = MetricDefinition(
+FAILED = PRODUCER_METRICS.counter(
     "calmstream_reports_failed_total",
-    "counter",
-    "reports",
-    ("plan", "reason"),
     "Reports given up by this producer: the broker did not take `undelivered` ones; the window of "
     "`expired` ones ended before the broker had them; `unencodable` ones met a "
     "defect; the disk of the spool has changed `damaged` ones.",
     "Any: these devices' reports are lost; see the producer's last line. Please report defects.",
+    "reason",
 )
-SMALL = MetricDefinition(
+SMALL = PRODUCER_METRICS.counter(
     "calmstream_reports_small_total",
-    "counter",
-    "reports",
-    ("plan",),
     "Reports that left in batches below the least size, because their window ended.",
     "Much of the traffic: so few devices report in a window that one of them stands nearly alone. "
     "Make windows longer or groups fewer.",
 )
-IN_FLIGHT = MetricDefinition(
+IN_FLIGHT = PRODUCER_METRICS.gauge(
     "calmstream_batches_in_flight",
-    "gauge",
-    "records",
-    ("plan",),
     "Batches sent and not acknowledged.",
     "At its limit the producer waits: the brokers do not take writes fast enough.",
 )
-
-PRODUCER_METRICS: tuple[MetricDefinition, ...] = (SENT, RETRIED, FAILED, SMALL, IN_FLIGHT)
 
 
 class ProducerMetrics(GatewayTotals):

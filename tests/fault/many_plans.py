@@ -23,7 +23,7 @@ from calmstream.consumer.runtime.ending import all_windows_closed_at
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
-from calmstream.many_plans import ManyPlans, Namespaces
+from calmstream.service import Namespaces, Service
 from tests.fault.setting import PUBLISH, TALLY, WINDOWS, Operation, plan
 from tests.fault.simulator import Scenario, broker_of
 from tests.fault.virtual import Crash, Process, VirtualClock
@@ -89,23 +89,23 @@ class Folder:
         self.plans = dict(plans)
 
 
-class Service:
+class Served:
     """A process that serves plans in both roles."""
 
     def __init__(self, scenario: ManyScenario) -> None:
         self.process = Process(scenario.broker, scenario.clock)
         self.folder = Folder(scenario.wanted)
-        many = ManyPlans(
+        service = Service(
             self.folder,  # type: ignore[arg-type]
             self.process,
-            scenario.clock,
             CollectorRegistry(),
             Namespaces("test"),
+            clock=scenario.clock,
             lanes=Inline,
             estimates=AtOnce(),
         )
-        self.tally: Any = many.tally(TALLY)
-        self.publisher: Any = many.publisher(PUBLISH, TALLY)
+        self.tally: Any = service.tally(TALLY)
+        self.publisher: Any = service.publisher(PUBLISH, TALLY)
         assert isinstance(self.tally, PlansRole)
         for role in (self.tally, self.publisher):
             role._log = Quiet()
@@ -174,8 +174,8 @@ class ManyScenario:
         self.clock = VirtualClock(START * 1000 + 500)
         self.broker = broker_of(self.clock)
         self.parts = [PlanPart.__new__(PlanPart) for _ in NAMES]
-        self.services: list[Service] = []
-        self.zombies: list[Service] = []
+        self.services: list[Served] = []
+        self.zombies: list[Served] = []
         self.quarantines = 0
         for part, name in zip(self.parts, NAMES, strict=True):
             part.__init__(name, self)  # type: ignore[misc]
@@ -200,14 +200,14 @@ class ManyScenario:
     # Processes
 
     def _add(self) -> None:
-        self.services.append(Service(self))
+        self.services.append(Served(self))
 
-    def _pick(self, dice: random.Random) -> Service:
+    def _pick(self, dice: random.Random) -> Served:
         if not self.services:
             self._add()
         return dice.choice(self.services)
 
-    def _guarded(self, service: Service, step: Callable[[], None]) -> None:
+    def _guarded(self, service: Served, step: Callable[[], None]) -> None:
         try:
             step()
         except (Crash, FatalError, RecoverableError):
@@ -215,7 +215,7 @@ class ManyScenario:
         if service.process.dead:  # the role's next turn would have noticed
             self._bury(service)
 
-    def _bury(self, service: Service) -> None:
+    def _bury(self, service: Served) -> None:
         service.process.dead = True
         service.process.expire()
         self.services = [each for each in self.services if each is not service]

@@ -20,7 +20,8 @@ from prometheus_client import CollectorRegistry
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.transport import Partition
 from calmstream.common.clock import ManualClock
-from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
+from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.subscribe.subscribe import plan_names
@@ -119,7 +120,9 @@ class Results:
                 self._names,
                 clock=self._clock,
                 config=PublisherConfig(poll_seconds=0, send_seconds=5),
-                metrics=publisher_metrics(CollectorRegistry(), self.plan, self._names),
+                metrics=plan_metrics(
+                    CollectorRegistry(), self.plan, self._names, PUBLISHER_METRICS
+                ),
             )
         deadline = time.monotonic() + MAX_SECONDS
         final, idle = manifest_key(self.windows, Kind.FINAL), False

@@ -18,7 +18,8 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition
 from calmstream.common.clock import ManualClock
 from calmstream.common.errors import Reason
-from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
+from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.estimate_job import EstimateRunner
 from calmstream.consumer.publish.publisher import Publisher
@@ -276,7 +277,7 @@ class Bench:
         return PublishingSession(self.plan, broker or self.broker, self.names, **self._given())
 
     def _given(self) -> dict[str, object]:
-        metrics = publisher_metrics(CollectorRegistry(), self.plan, self.names)
+        metrics = plan_metrics(CollectorRegistry(), self.plan, self.names, PUBLISHER_METRICS)
         return {
             "clock": self.clock,
             "config": self.config,

@@ -22,8 +22,9 @@ from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.clock import ManualClock
 from calmstream.common.settings import load
-from calmstream.consumer.metrics.publisher import publisher_metrics
-from calmstream.consumer.metrics.registry import tally_metrics
+from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
+from calmstream.consumer.metrics.registry import plan_metrics
+from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.estimate_job import EstimateRunner
 from calmstream.consumer.publish.publisher import Publisher
@@ -62,7 +63,7 @@ def worker_context(plan: Plan, clock: ManualClock, **settings: object) -> Worker
         names,
         clock,
         load(TallyConfig, **settings),
-        tally_metrics(CollectorRegistry(), plan, names),
+        plan_metrics(CollectorRegistry(), plan, names, TALLY_METRICS),
         RoleHealth("tally", clock),
         structlog.get_logger("calmstream.tally"),
     )
@@ -101,7 +102,7 @@ class Stage:
             self.names,
             clock or self.clock,
             load(TallyConfig, **(given | self.settings | settings)),
-            tally_metrics(registry, self.plan, self.names),
+            plan_metrics(registry, self.plan, self.names, TALLY_METRICS),
         )
         worker.registry = registry
         worker.start()
@@ -115,7 +116,7 @@ class Stage:
             self.names,
             clock=self.clock,
             config=PublisherConfig(poll_seconds=0, refresh_seconds=1, test_changes=False),
-            metrics=publisher_metrics(CollectorRegistry(), self.plan, self.names),
+            metrics=plan_metrics(CollectorRegistry(), self.plan, self.names, PUBLISHER_METRICS),
             estimates=EstimateRunner(wait_seconds=AWAIT_SECONDS),
         )
 

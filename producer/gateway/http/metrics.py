@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from calmstream.common.errors import Reason
 from calmstream.common.identity import plan_name
-from calmstream.common.metric_definition import MetricDefinition, register_all
+from calmstream.common.metric_definition import MetricGroup, register_all
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
 from calmstream.producer.gateway.durable.spool import Spool
@@ -16,139 +16,87 @@ from calmstream.producer.gateway.http.plans import Offered
 from calmstream.producer.gateway.http.problems import GatewayProblem
 from calmstream.producer.gateway.metrics import PRODUCER_METRICS, ProducerMetrics
 
-REQUESTS = MetricDefinition(
+GATEWAY_METRICS = MetricGroup()
+
+REQUESTS = GATEWAY_METRICS.counter(
     "calmstream_gateway_requests_total",
-    "counter",
-    "requests",
-    (),
     "Requests answered, of any kind.",
     "Flat while devices report: look at the proxy in front.",
 )
-PROBLEMS = MetricDefinition(
+PROBLEMS = GATEWAY_METRICS.counter(
     "calmstream_gateway_problems_total",
-    "counter",
-    "requests",
-    ("reason",),
     "Requests answered with a problem document, by its reason.",
     "`busy`: start more gateways. `unavailable`: look at the spool's disk. `internal`: a defect, "
     "please report it. `unauthorized`: an application lacks its key. Others: clients are wrong.",
+    "reason",
 )
-CUT = MetricDefinition(
+CUT = GATEWAY_METRICS.counter(
     "calmstream_gateway_connections_cut_total",
-    "counter",
-    "connections",
-    (),
     "Connections closed by a limit of time, size or number, or because they did not speak HTTP.",
     "Steady: clients are slow or hostile; let the proxy in front hold slow ones.",
 )
-CONNECTIONS = MetricDefinition(
+CONNECTIONS = GATEWAY_METRICS.gauge(
     "calmstream_gateway_connections",
-    "gauge",
-    "connections",
-    (),
     "Open connections.",
     "At its limit new ones are closed: raise CALMSTREAM_MAX_CONNECTIONS or start more gateways.",
 )
-REPORTS = MetricDefinition(
+REPORTS = GATEWAY_METRICS.counter(
     "calmstream_gateway_reports_total",
-    "counter",
-    "reports",
-    ("plan", "reason"),
     "Reports checked: `accepted`, `duplicate`, or the reason of the refusal.",
     "`late`, `early`: clocks of devices, or a gateway whose clock is wrong. `unavailable`: the "
     "spool's disk. `quota`: an application sends more than it may. Others: a faulty client.",
+    "plan",
+    "reason",
 )
-COMMIT_DURATION = MetricDefinition(
+COMMIT_DURATION = GATEWAY_METRICS.histogram(
     "calmstream_gateway_commit_duration_seconds",
-    "histogram",
-    "seconds",
-    (),
     "Time to make a group of reports durable.",
     "Tenths of a second: the spool's disk is slow; every acknowledgement waits for it.",
-    (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
+    buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
 )
-WAITING = MetricDefinition(
+WAITING = GATEWAY_METRICS.gauge(
     "calmstream_gateway_reports_waiting",
-    "gauge",
-    "reports",
-    ("plan",),
     "Reports acknowledged to devices and neither appended by the broker nor lost.",
     "Fewer than the least size of a batch per group wait for others, or for their window's end. "
     "More, and growing: the broker is away; reports whose window ends meanwhile are lost.",
+    "plan",
 )
-BATCHES_WAITING = MetricDefinition(
+BATCHES_WAITING = GATEWAY_METRICS.gauge(
     "calmstream_gateway_batches_waiting",
-    "gauge",
-    "records",
-    (),
     "Sealed batches that the broker has not acknowledged.",
     "Above 0 for minutes: the broker is away, or refuses a plan's topics; the log says why.",
 )
-SPOOL_BYTES = MetricDefinition(
+SPOOL_BYTES = GATEWAY_METRICS.gauge(
     "calmstream_gateway_spool_bytes",
-    "gauge",
-    "bytes",
-    (),
     "Most bytes of the spool's files; a window's file is deleted when the window is over.",
     "Compare with the disk: when it is full, reports are refused with 503 and none is lost.",
 )
-SPOOL_FULL = MetricDefinition(
+SPOOL_FULL = GATEWAY_METRICS.gauge(
     "calmstream_gateway_spool_full",
-    "gauge",
-    "gateways",
-    (),
     "1 while the disk of the spool takes no reports, else 0.",
     "Free the disk or give the spool a larger one; devices try again meanwhile.",
 )
-CLOCK_BEHIND = MetricDefinition(
+CLOCK_BEHIND = GATEWAY_METRICS.gauge(
     "calmstream_gateway_clock_behind_seconds",
-    "gauge",
-    "seconds",
-    (),
     "By how much the machine's clock is behind the latest time that this gateway has seen.",
     "Above 1: the clock was set back; until it has caught up the gateway keeps the later time.",
 )
-PLANS_OFFERED = MetricDefinition(
+PLANS_OFFERED = GATEWAY_METRICS.gauge(
     "calmstream_gateway_plans",
-    "gauge",
-    "plans",
-    (),
     "Plans that are offered.",
     "Fewer than files: see the plans refused.",
 )
-PLANS_REFUSED = MetricDefinition(
+PLANS_REFUSED = GATEWAY_METRICS.gauge(
     "calmstream_gateway_plan_files_refused",
-    "gauge",
-    "plans",
-    (),
     "Files of the plans' directory that are not offered; the log says why.",
     "Above 0: a file is damaged, its root is not trusted, or it is not signed.",
 )
-KEYS_REFUSED = MetricDefinition(
+KEYS_REFUSED = GATEWAY_METRICS.gauge(
     "calmstream_gateway_app_keys_refused",
-    "gauge",
-    "files",
-    (),
     "1 while the file of application keys cannot be read and the former keys stay in force.",
     "Above 0: correct the file; the log names the place.",
 )
 
-GATEWAY_METRICS: tuple[MetricDefinition, ...] = (
-    REQUESTS,
-    PROBLEMS,
-    CUT,
-    CONNECTIONS,
-    REPORTS,
-    COMMIT_DURATION,
-    WAITING,
-    BATCHES_WAITING,
-    SPOOL_BYTES,
-    SPOOL_FULL,
-    CLOCK_BEHIND,
-    PLANS_OFFERED,
-    PLANS_REFUSED,
-    KEYS_REFUSED,
-)
 
 RESULTS: tuple[Result, ...] = (
     *SpoolOutcome,

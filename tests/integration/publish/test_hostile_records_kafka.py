@@ -11,7 +11,8 @@ from prometheus_client import CollectorRegistry
 from calmstream.broker.kafka import connect
 from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
-from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
+from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.read.history import History
@@ -41,7 +42,7 @@ def test_publisher_subscriber_and_history_go_on(kafka_bootstrap: str) -> None:
             names,
             clock=SystemClock(),
             config=load(PublisherConfig),
-            metrics=publisher_metrics(CollectorRegistry(), plan, names),
+            metrics=plan_metrics(CollectorRegistry(), plan, names, PUBLISHER_METRICS),
         )
         deadline = time.monotonic() + 120
         while not session.follower.completeness.both(0):

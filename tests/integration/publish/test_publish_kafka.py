@@ -11,7 +11,8 @@ from prometheus_client import CollectorRegistry
 
 from calmstream.broker.kafka import connect
 from calmstream.common.clock import SystemClock
-from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
+from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.publish.publisher import Publisher, PublisherConfig
 from calmstream.consumer.read.history import History
 from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
@@ -47,7 +48,7 @@ def test_a_take_over_loses_and_repeats_nothing(kafka_bootstrap: str) -> None:
                 names,
                 clock=SystemClock(),
                 config=PublisherConfig(poll_seconds=0.05, refresh_seconds=0.2),
-                metrics=publisher_metrics(CollectorRegistry(), plan, names),
+                metrics=plan_metrics(CollectorRegistry(), plan, names, PUBLISHER_METRICS),
             )
 
         def seen() -> list[tuple[int, Kind]]:

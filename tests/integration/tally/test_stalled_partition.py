@@ -14,7 +14,8 @@ from prometheus_client import CollectorRegistry
 
 from calmstream.broker.transport import Delivery, Partition
 from calmstream.common.clock import SystemClock
-from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
+from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.runtime.worker import Alone
@@ -122,7 +123,7 @@ class Scene:
             names,
             clock=SystemClock(),
             config=PublisherConfig(refresh_seconds=1.0),
-            metrics=publisher_metrics(self.registry, self.stage.plan, names),
+            metrics=plan_metrics(self.registry, self.stage.plan, names, PUBLISHER_METRICS),
         )
         publishing = Alone(self.publisher)
         self.thread = threading.Thread(target=publishing.run, args=(self.stop,), daemon=True)

@@ -20,7 +20,8 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
-from calmstream.consumer.metrics.registry import tally_metrics
+from calmstream.consumer.metrics.registry import plan_metrics
+from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.tally.folding.fold import PartitionFold
@@ -72,7 +73,7 @@ def run(plan: Plan, broker: KafkaBroker, names: TopicNames) -> Running:
         load(
             TallyConfig, checkpoint_seconds=0.5, poll_seconds=0.1, session_seconds=SESSION_SECONDS
         ),
-        tally_metrics(CollectorRegistry(), plan, names),
+        plan_metrics(CollectorRegistry(), plan, names, TALLY_METRICS),
     )
     stop, failures = threading.Event(), []
 

@@ -20,7 +20,8 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition
 from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
-from calmstream.consumer.metrics.registry import tally_metrics
+from calmstream.consumer.metrics.registry import plan_metrics
+from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.tally.worker import TallyWorker
@@ -120,7 +121,7 @@ class Stage:
             self.names,
             clock or SystemClock(),
             load(TallyConfig, **(given | settings)),
-            tally_metrics(registry, self.plan, self.names),
+            plan_metrics(registry, self.plan, self.names, TALLY_METRICS),
         )
         stop, failures = threading.Event(), []
 

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from calmstream.cli import parse
-from calmstream.many_plans import plans_in
+from calmstream.service import plans_in
 from tests.support.deploy import (
     CHART,
     LOCAL,

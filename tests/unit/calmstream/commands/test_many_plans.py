@@ -14,7 +14,7 @@ from calmstream.commands.status import document, show
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.operations.status import PlanStatus
 from calmstream.consumer.subscribe.subscribe import plan_names
-from calmstream.many_plans import plans_in
+from calmstream.service import plans_in
 from tests.support.producer import make_plan
 from tests.support.signed import Operator
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from calmstream.broker.names import TopicNames
 from calmstream.consumer.central.metrics import CentralMetrics
-from calmstream.consumer.metrics.plan import plan_metrics
-from calmstream.consumer.metrics.plans import PLANS_METRICS
-from calmstream.consumer.metrics.publisher import publisher_metrics
-from calmstream.consumer.metrics.registry import Metrics, known_labels, new_registry, tally_metrics
+from calmstream.consumer.metrics.plan import FOLDER_METRICS, PLAN_METRICS, set_plan_numbers
+from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
+from calmstream.consumer.metrics.registry import new_registry, plan_metrics
 from calmstream.consumer.metrics.role import ROLE_METRICS
+from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.sink.metrics import sink_metrics
 from calmstream.estimators.central.plan import CentralPlan
@@ -41,10 +41,8 @@ def exported() -> dict[str, set[str]]:
     The label ``le`` of histograms, the bound of a bucket, is left out.
     """
     registry, names = new_registry(), names_of(PLAN)
-    tally_metrics(registry, PLAN, names)
-    publisher_metrics(registry, PLAN, names)
-    plan_metrics(registry, PLAN, names, 1.0)
-    Metrics(registry, PLANS_METRICS, known_labels(PLAN, names))
+    for group in (TALLY_METRICS, PUBLISHER_METRICS, PLAN_METRICS, FOLDER_METRICS):
+        plan_metrics(registry, PLAN, names, group)
     GatewayMetrics(registry).of_plan(PLAN)
     CentralMetrics(registry, CENTRAL)
     ServeMetrics(registry).turned(0, 0, 0, {"plan": 0})
@@ -80,7 +78,7 @@ def test_no_name_is_declared_twice() -> None:
 def test_plan_metrics_have_the_values_of_the_plan() -> None:
     registry = new_registry()
     names: TopicNames = names_of(PLAN)
-    plan_metrics(registry, PLAN, names, 123.5)
+    set_plan_numbers(plan_metrics(registry, PLAN, names, PLAN_METRICS), PLAN, 123.5)
     values = {s.name: s.value for family in registry.collect() for s in family.samples}
     assert values == {
         "calmstream_process_started_timestamp_seconds": 123.5,

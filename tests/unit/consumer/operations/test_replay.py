@@ -15,7 +15,8 @@ from structlog.testing import capture_logs
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, InvalidInput, Reason
-from calmstream.consumer.metrics.publisher import publisher_metrics
+from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
+from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.operations.replay import replay
 from calmstream.consumer.publish import changes as publish_changes
 from calmstream.consumer.publish.config import PublisherConfig
@@ -53,7 +54,7 @@ def filled(partitions: int = 2) -> tuple[Stage, object]:
 
 
 def publish(stage: Stage, steps: int = 60) -> None:
-    metrics = publisher_metrics(CollectorRegistry(), stage.plan, stage.names)
+    metrics = plan_metrics(CollectorRegistry(), stage.plan, stage.names, PUBLISHER_METRICS)
     work = PublishingSession(
         stage.plan,
         stage.broker,

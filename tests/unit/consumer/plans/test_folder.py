@@ -15,7 +15,7 @@ from calmstream.common import watched_folder
 from calmstream.common.clock import SystemClock
 from calmstream.consumer.plans.folder import PlanFolder
 from calmstream.estimators.plan import Plan
-from calmstream.many_plans import plans_in
+from calmstream.service import plans_in
 from tests.support.producer import make_plan
 
 ONE, TWO = make_plan(name="one"), make_plan(name="two")

@@ -13,8 +13,8 @@ from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.shared.broker import PlanBroker, SharedBroker
 from calmstream.broker.transport import Chunk, TopicSpec
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.metrics import plans as m
-from calmstream.consumer.metrics.registry import Metrics, known_labels, plan_label
+from calmstream.consumer.metrics import tally as m
+from calmstream.consumer.metrics.registry import Metrics, plan_label, plan_metrics
 from calmstream.consumer.plans.lanes import Inline
 from calmstream.consumer.plans.role import PlansRole, WorkerKind
 from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, PlanState
@@ -83,7 +83,7 @@ class Setting:
         self.plans = {ONE.digest: ONE, TWO.digest: TWO}
         self.made: list[Worker] = []
         self.first_fault: BaseException | None = None
-        kind = WorkerKind("tally", self._make, self._metrics, m.TALLY_QUARANTINED, m.TALLY_FAULTS)
+        kind = WorkerKind("tally", self._make, self._metrics, m.QUARANTINED, m.FAULTS)
         self.shared = SharedBroker(Process(self.broker, self.clock), "g", self.clock)
         self.role = PlansRole(kind, lambda: self.plans, self.shared, self.clock, Inline())
 
@@ -94,7 +94,7 @@ class Setting:
         return worker
 
     def _metrics(self, plan: Plan) -> Metrics:
-        return Metrics(self.registry, m.TALLY_PLAN_METRICS, known_labels(plan, names_of(plan)))
+        return plan_metrics(self.registry, plan, names_of(plan), m.TALLY_METRICS)
 
     def turns(self, number: int = 5, seconds: float = 0.5) -> None:
         for _ in range(number):

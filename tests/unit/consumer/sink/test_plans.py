@@ -15,7 +15,6 @@ from prometheus_client import CollectorRegistry
 
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.topic_watch import TopicWatch
-from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.common.settings import load
 from calmstream.consumer.metrics.registry import plan_label
@@ -31,7 +30,7 @@ from calmstream.consumer.subscribe import snapshot_topic
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
-from calmstream.many_plans import ManyPlans, Namespaces
+from calmstream.service import Namespaces, Service
 from tests.support.publisher import DAY_MS, count_of, published_plan
 from tests.support.service.processes import until
 from tests.support.sink.targets import Place, Row, expected_results, place
@@ -110,10 +109,9 @@ class Running:
         self.registry = CollectorRegistry()
         self.folder = Folder({})
         self.folder.show(*plans)
-        many = ManyPlans(
+        many = Service(
             self.folder,  # type: ignore[arg-type]
             topics.broker,
-            SystemClock(),
             self.registry,
             WHERE,
         )

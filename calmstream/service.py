@@ -1,54 +1,58 @@
-"""Puts together a process that serves every plan of a folder."""
+"""Puts together a process that serves one plan, or every plan of a folder.
+
+A fault of the only plan ends the process. Of many plans it stops only the one that it concerns.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from prometheus_client import CollectorRegistry
 
 from calmstream import arguments
 from calmstream.broker.names import TopicNames, shared_group
-from calmstream.broker.shared.broker import PlanBroker, SharedBroker
+from calmstream.broker.shared.broker import SharedBroker
 from calmstream.broker.transport import Broker
-from calmstream.common.clock import Clock
+from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.common.watched_folder import Identity, WatchedFolder
-from calmstream.consumer.metrics import plans as m
 from calmstream.consumer.metrics.plan import PLAN_METRICS, set_plan_numbers
-from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS, set_planned_shares
 from calmstream.consumer.metrics.registry import Metrics, known_labels
-from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.plans.folder import PlanFolder
 from calmstream.consumer.plans.lanes import Lanes, ThreadLanes
 from calmstream.consumer.plans.role import PlansRole, WorkerKind
-from calmstream.consumer.publish.config import PublisherConfig
-from calmstream.consumer.publish.estimate_job import EstimateRunner
-from calmstream.consumer.publish.estimate_pool import EstimatePool, Estimates
-from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.retry import retry_call
 from calmstream.consumer.runtime.service import Role
-from calmstream.consumer.sink.metrics import SINK_METRICS, SinkMetrics
-from calmstream.consumer.sink.target import Target
-from calmstream.consumer.sink.worker import PLAN_ROWS, SinkWorker, WithTarget
+from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, plan_names
-from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.planning import require_answers
 from calmstream.producer.device.read_plan import read_any_plan
 from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 from calmstream.topics import ensure_topics
 
+if TYPE_CHECKING:
+    # A process loads only the roles that it plays: a worker needs no methods, nobody a database.
+    from calmstream.consumer.publish.config import PublisherConfig
+    from calmstream.consumer.publish.estimate_pool import Estimates
+    from calmstream.consumer.publish.publisher import Publisher
+    from calmstream.consumer.sink.target import Target
+    from calmstream.consumer.sink.worker import SinkWorker
+    from calmstream.consumer.tally.worker import TallyWorker
+
+_FETCH_WAIT_SECONDS = 1.0
+"""Longest wait of a fetch with many plans: they have many partitions, most of which are idle."""
+
 _CREATE_SECONDS = 20.0
 """Maximum time for creating the topics of a plan, before the plan is put into quarantine."""
 
-C = TypeVar("C", TallyConfig, PublisherConfig)
+C = TypeVar("C", bound="TallyConfig | PublisherConfig")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ def plans_in(
     def read(document: bytes) -> Plan:
         plan = read_any_plan(document, roots, allow_unsigned=allow_unsigned).plan
         if publishes:
-            require_answers(plan)
+            _require_answers(plan)
         return plan
 
     return WatchedFolder(
@@ -101,6 +105,12 @@ def _folder_of(args: argparse.Namespace, *, publishes: bool) -> WatchedFolder[Pl
         allow_unsigned=args.allow_unsigned,
         publishes=publishes,
     )
+
+
+def _require_answers(plan: Plan) -> None:
+    from calmstream.estimators.planning import require_answers
+
+    require_answers(plan)
 
 
 def listed_plans(args: argparse.Namespace) -> tuple[list[Plan], dict[str, str]]:
@@ -128,57 +138,88 @@ def read_folder(
     return PlanFolder(_folder_of(args, publishes=publishes), clock, registry)
 
 
-class ManyPlans:
-    """Makes the roles of a process with many plans.
+def served_plans(
+    args: argparse.Namespace, registry: CollectorRegistry, *, publishes: bool
+) -> Plan | PlanFolder:
+    """Return the plan of ``--plan``, or the folder of ``--plans``."""
+    if args.plans is not None:
+        return read_folder(args, SystemClock(), registry, publishes=publishes)
+    plan = arguments.load_plan(args.plan)
+    if publishes:
+        _require_answers(plan)
+    return plan
+
+
+def fetch_limits(args: argparse.Namespace) -> dict[str, float]:
+    """Return the limits of the connection for ``--plans``."""
+    return {} if args.plans is None else {"fetch_wait_seconds": _FETCH_WAIT_SECONDS}
+
+
+class Service:
+    """Makes the roles of a process.
 
     Args:
+        plans: the only plan, or a folder of plans.
         create_topics: whether the missing topics of a plan are created when it is taken up.
     """
 
     def __init__(
         self,
-        folder: PlanFolder,
+        plans: Plan | PlanFolder,
         broker: Broker,
-        clock: Clock,
         registry: CollectorRegistry,
         where: Namespaces,
         *,
+        clock: Clock | None = None,
         create_topics: bool = False,
         lanes: Callable[[], Lanes] | None = None,
         estimates: Estimates | None = None,
     ) -> None:
-        self._folder = folder
+        self._only = plans if isinstance(plans, Plan) else None
+        self._folder = None if isinstance(plans, Plan) else plans
         self._broker = broker
-        self._clock = clock
+        self._clock = clock = clock or SystemClock()
         self._registry = registry
         self._where = where
         self._create_topics = create_topics
         self._lanes = lanes or partial(ThreadLanes, clock)
-        self._estimates = estimates or EstimatePool(clock, max(2, os.cpu_count() or 2))
+        self._estimates = estimates
         self._started = clock.now_ms() / 1000
-        self._numbers: tuple[MetricDefinition, ...] = PLAN_METRICS
+        self._numbers: Sequence[MetricDefinition] = PLAN_METRICS
+
+    @property
+    def roles(self) -> list[Role]:
+        """The roles that serve no plan: the folder's, if there is one."""
+        return [] if self._folder is None else [self._folder]
 
     def tally(self, config: TallyConfig) -> Role:
-        """Return the role that counts all plans."""
-        where, clock = self._where, self._clock
+        """Return the role that counts."""
+        from calmstream.consumer.metrics import tally as m
+        from calmstream.consumer.tally.worker import TallyWorker
 
-        def make(plan: Plan, broker: PlanBroker, metrics: Metrics) -> TallyWorker:
-            names = where.names(plan)
-            self._prepare(plan, broker, names)
-            return TallyWorker(plan, broker, names, clock, self._scaled(config), metrics)
+        def make(plan: Plan, broker: Broker, metrics: Metrics) -> TallyWorker:
+            names = self._prepared(plan, broker)
+            return TallyWorker(plan, broker, names, self._clock, self._scaled(config), metrics)
 
-        metrics = self._metrics((*TALLY_METRICS, *m.TALLY_PLAN_METRICS))
-        kind = WorkerKind("tally", make, metrics, m.TALLY_QUARANTINED, m.TALLY_FAULTS)
+        metrics = self._metrics(m.TALLY_METRICS)
+        kind = WorkerKind("tally", make, metrics, m.QUARANTINED, m.FAULTS)
         return self._role(kind, config, member=config.member or None)
 
     def publisher(self, config: PublisherConfig, tally: TallyConfig) -> Role:
-        """Return the role that publishes all plans."""
-        where, clock = self._where, self._clock
-        pool = self._estimates
+        """Return the role that publishes."""
+        from calmstream.consumer.metrics import publisher as m
+        from calmstream.consumer.publish.estimate_job import EstimateRunner
+        from calmstream.consumer.publish.estimate_pool import EstimatePool
+        from calmstream.consumer.publish.publisher import Publisher
 
-        def make(plan: Plan, broker: PlanBroker, metrics: Metrics) -> Publisher:
-            names = where.names(plan)
-            self._prepare(plan, broker, names)
+        pool = self._estimates or EstimatePool(self._clock, max(2, os.cpu_count() or 2))
+
+        def make(plan: Plan, broker: Broker, metrics: Metrics) -> Publisher:
+            names = self._prepared(plan, broker)
+            if self._folder is None:
+                return Publisher(
+                    plan, broker, names, clock=self._clock, config=config, metrics=metrics
+                )
             estimates = EstimateRunner(
                 partial(pool.start, plan.digest),
                 wait_seconds=0.0,
@@ -188,60 +229,54 @@ class ManyPlans:
                 plan,
                 broker,
                 names,
-                clock=clock,
+                clock=self._clock,
                 config=replace(self._scaled(config), poll_seconds=0.0),
                 metrics=metrics,
                 estimates=estimates,
             )
 
-        register = self._metrics((*PUBLISHER_METRICS, *m.PUBLISHER_PLAN_METRICS))
-
-        def metrics(plan: Plan) -> Metrics:
-            registered = register(plan)
-            set_planned_shares(registered, plan)
-            return registered
-
-        kind = WorkerKind(
-            "publisher",
-            make,
-            metrics,
-            m.PUBLISHER_QUARANTINED,
-            m.PUBLISHER_FAULTS,
-            reads=True,
-        )
+        metrics = self._metrics(m.PUBLISHER_METRICS)
+        kind = WorkerKind("publisher", make, metrics, m.QUARANTINED, m.FAULTS, reads=True)
         role = self._role(kind, tally, member=None)
-        pool.done = role.wake
+        if isinstance(role, PlansRole):
+            pool.done = role.wake
         return role
 
     def sink(self, target: Target, config: TallyConfig) -> Role:
-        """Return the role that stores the results of all plans in one target."""
+        """Return the role that stores results."""
+        from calmstream.consumer.sink import metrics as m
+        from calmstream.consumer.sink.batch import BATCH_ROWS
+        from calmstream.consumer.sink.worker import PLAN_ROWS, SinkWorker, WithTarget
 
-        def make(plan: Plan, broker: PlanBroker, metrics: Metrics) -> SinkWorker:
+        many = self._folder is not None
+
+        def make(plan: Plan, broker: Broker, metrics: Metrics) -> SinkWorker:
             return SinkWorker(
                 plan,
                 broker,
                 self._where.names(plan),
                 target,
                 self._clock,
-                SinkMetrics(metrics),
-                poll_seconds=0.0,
-                batch_rows=PLAN_ROWS,
+                m.SinkMetrics(metrics),
                 check_seconds=self._scaled(config).topic_check_seconds,
                 retry_seconds=config.retry_seconds,
+                poll_seconds=0.0 if many else 0.5,
+                batch_rows=PLAN_ROWS if many else BATCH_ROWS,
             )
 
-        metrics = self._metrics((*SINK_METRICS, *m.SINK_PLAN_METRICS))
-        kind = WorkerKind("sink", make, metrics, m.SINK_QUARANTINED, m.SINK_FAULTS, reads=True)
+        metrics = self._metrics(m.SINK_METRICS)
+        kind = WorkerKind("sink", make, metrics, m.QUARANTINED, m.FAULTS, reads=True)
         return WithTarget(self._role(kind, config, member=None), target)
 
-    def _role(self, kind: WorkerKind, config: TallyConfig, *, member: str | None) -> PlansRole:
-        shared = SharedBroker(
-            self._broker, self._where.group(kind.role), self._clock, member=member
-        )
+    def _role(self, kind: WorkerKind, config: TallyConfig, *, member: str | None) -> Role:
+        if self._folder is None:
+            assert self._only is not None
+            return Alone(kind.make(self._only, self._broker, kind.metrics(self._only)))
+        folder, group = self._folder, self._where.group(kind.role)
         return PlansRole(
             kind,
-            lambda: self._folder.plans,
-            shared,
+            lambda: folder.plans,
+            SharedBroker(self._broker, group, self._clock, member=member),
             self._clock,
             self._lanes(),
             session_seconds=config.session_seconds,
@@ -251,7 +286,8 @@ class ManyPlans:
 
     def _scaled(self, config: C) -> C:
         """Return the settings for a worker among others: all together look at one plan a second."""
-        seconds = max(config.topic_check_seconds, float(min(len(self._folder.plans), 3600)))
+        plans: Mapping[str, Plan] = {} if self._folder is None else self._folder.plans
+        seconds = max(config.topic_check_seconds, float(min(len(plans), 3600)))
         return replace(config, topic_check_seconds=seconds)
 
     def _metrics(self, definitions: Sequence[MetricDefinition]) -> Callable[[Plan], Metrics]:
@@ -267,7 +303,9 @@ class ManyPlans:
 
         return register
 
-    def _prepare(self, plan: Plan, broker: PlanBroker, names: TopicNames) -> None:
+    def _prepared(self, plan: Plan, broker: Broker) -> TopicNames:
+        """Return the names of a plan's topics, which exist if they are to be created."""
+        names = self._where.names(plan)
         if self._create_topics:
             retry_call(
                 "the broker",
@@ -277,3 +315,4 @@ class ManyPlans:
                 pause_seconds=1.0,
                 failed=lambda _error: None,
             )
+        return names
