@@ -245,13 +245,12 @@ class Service:
     def sink(self, target: Target, config: TallyConfig) -> Role:
         """Return the role that stores results."""
         from calmstream.consumer.sink import metrics as m
-        from calmstream.consumer.sink.batch import BATCH_ROWS
-        from calmstream.consumer.sink.worker import PLAN_ROWS, SinkWorker, WithTarget
+        from calmstream.consumer.sink import worker as w
 
         many = self._folder is not None
 
         def make(plan: Plan, broker: Broker, metrics: Metrics) -> SinkWorker:
-            return SinkWorker(
+            return w.SinkWorker(
                 plan,
                 broker,
                 self._where.names(plan),
@@ -261,12 +260,12 @@ class Service:
                 check_seconds=self._scaled(config).topic_check_seconds,
                 retry_seconds=config.retry_seconds,
                 poll_seconds=0.0 if many else 0.5,
-                batch_rows=PLAN_ROWS if many else BATCH_ROWS,
+                batch_rows=w.PLAN_ROWS if many else w.BATCH_ROWS,
             )
 
         metrics = self._metrics(m.SINK_METRICS)
         kind = WorkerKind("sink", make, metrics, m.QUARANTINED, m.FAULTS, reads=True)
-        return WithTarget(self._role(kind, config, member=None), target)
+        return w.WithTarget(self._role(kind, config, member=None), target)
 
     def _role(self, kind: WorkerKind, config: TallyConfig, *, member: str | None) -> Role:
         if self._folder is None:
