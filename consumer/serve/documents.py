@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from calmstream.consumer.serve.plan_service import PlanService
-from calmstream.consumer.serve.results import WindowSummary
+from calmstream.consumer.serve.results import suspicious
 from calmstream.estimators.domain import Attribute
 from calmstream.estimators.kinds import Choice, Number, Ordered
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.loss import Loss
+from calmstream.estimators.wire.snapshot import Manifest
 
 
 def short_plan(service: PlanService) -> dict[str, Any]:
@@ -124,14 +125,14 @@ def windows(service: PlanService, limit: int) -> dict[str, Any]:
     }
 
 
-def _window(final: WindowSummary) -> dict[str, Any]:
+def _window(final: Manifest) -> dict[str, Any]:
     return {
         "window": final.window,
         "start": final.start,
         "end": final.end,
         "reports": final.reports,
         "rejected": dict(final.rejected),
-        "suspicious": final.suspicious,
+        "suspicious": suspicious(final),
         "withheld": final.withheld,
         "revision": list(final.revision),
     }

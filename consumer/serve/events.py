@@ -11,7 +11,7 @@ import orjson
 from calmstream.common.http.shares import Share
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused
-from calmstream.consumer.serve.results import Event
+from calmstream.estimators.wire.snapshot import Manifest
 
 MAX_BEHIND = 1000
 """A client that is so many events behind is disconnected; it reads the windows when it is back."""
@@ -25,7 +25,7 @@ class Streams:
     def __init__(self, most: int, heartbeat_seconds: float) -> None:
         self._share = Share(most)
         self._heartbeat = heartbeat_seconds
-        self._queues: set[asyncio.Queue[Event | None]] = set()
+        self._queues: set[asyncio.Queue[Manifest | None]] = set()
         self._closed = False
 
     def __len__(self) -> int:
@@ -41,16 +41,16 @@ class Streams:
         """Return the stream of a plan's events."""
         if self._closed or not self._share.take(peer):
             raise Refused(Problem.BUSY, "too many streams of events are open")
-        queue: asyncio.Queue[Event | None] = asyncio.Queue(MAX_BEHIND)
+        queue: asyncio.Queue[Manifest | None] = asyncio.Queue(MAX_BEHIND)
         self._queues.add(queue)
         return self._stream(service, queue, peer)
 
     async def _stream(
-        self, service: PlanService, queue: asyncio.Queue[Event | None], peer: str
+        self, service: PlanService, queue: asyncio.Queue[Manifest | None], peer: str
     ) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
 
-        def listener(event: Event) -> None:
+        def listener(event: Manifest) -> None:
             try:
                 loop.call_soon_threadsafe(_put, queue, event)
             except RuntimeError:  # the server has stopped
@@ -74,7 +74,7 @@ class Streams:
             self._share.give_back(peer)
 
 
-def _put(queue: asyncio.Queue[Event | None], event: Event | None) -> None:
+def _put(queue: asyncio.Queue[Manifest | None], event: Manifest | None) -> None:
     """Add an event; a client that is too far behind is disconnected instead."""
     if event is _CLOSED or queue.full():
         while not queue.empty():
@@ -83,7 +83,7 @@ def _put(queue: asyncio.Queue[Event | None], event: Event | None) -> None:
     queue.put_nowait(event)
 
 
-def _document(event: Event) -> dict[str, Any]:
+def _document(event: Manifest) -> dict[str, Any]:
     return {
         "window": event.window,
         "kind": event.kind.value,
@@ -92,7 +92,7 @@ def _document(event: Event) -> dict[str, Any]:
     }
 
 
-def _id(event: Event) -> str:
+def _id(event: Manifest) -> str:
     return f"{event.window}-{event.kind.value}-{sum(event.revision)}"
 
 

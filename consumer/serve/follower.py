@@ -12,11 +12,11 @@ from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, MissingTopic, RecoverableError
 from calmstream.consumer.serve.problems import Problem
-from calmstream.consumer.serve.results import Event, Results
+from calmstream.consumer.serve.results import Results
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire.snapshot import Kind
+from calmstream.estimators.wire.snapshot import Kind, Manifest
 
 CHECK_SECONDS = 3.0
 """Time between two requests for the end of the topic, which show whether the broker answers."""
@@ -57,7 +57,7 @@ class Follower:
         results: Results,
         clock: Clock,
         *,
-        announce: Callable[[Event], None],
+        announce: Callable[[Manifest], None],
         before_final: Callable[[], None],
         retry_seconds: float,
     ) -> None:
@@ -123,9 +123,9 @@ class Follower:
     def _take(self, snapshot: Snapshot) -> None:
         if snapshot.kind is Kind.FINAL and self.caught_up:
             self._before_final()
-        event = self._results.take(snapshot)
+        self._results.take(snapshot)
         if self.caught_up:
-            self._announce(event)
+            self._announce(snapshot.manifest)
 
     def _check_end(self, topic: SnapshotTopic) -> None:
         if topic.at_end() and not self.caught_up:

@@ -15,17 +15,18 @@ from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import LATEST, TOTAL
 from calmstream.consumer.serve.follower import Follower, Trouble
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
-from calmstream.consumer.serve.results import Event, Results
+from calmstream.consumer.serve.results import Results
 from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.consumer.serve.turns import Queue, QueueFull
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Manifest
 
 T = TypeVar("T")
 PREPARE_SECONDS = 60
 """Models of the newest results are fitted before anybody asks if windows are at least so long."""
 
-Listener = Callable[[Event], None]
+Listener = Callable[[Manifest], None]
 
 _STARTING = Trouble(Problem.STARTING, "the plan's results are still being read")
 
@@ -155,7 +156,7 @@ class PlanService:
         except CalmstreamError as error:
             raise refusal(error) from None
 
-    def _announce(self, event: Event) -> None:
+    def _announce(self, event: Manifest) -> None:
         for listener in tuple(self._listeners):
             listener(event)
 

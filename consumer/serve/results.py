@@ -4,57 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.estimators.wire.snapshot import Kind, Revision
+from calmstream.estimators.wire.snapshot import Kind, Manifest, Revision
 
 MAX_ATTRIBUTES = 2
 """Published tables of more attributes are not kept for series."""
-
-
-@dataclass(frozen=True, slots=True)
-class WindowSummary:
-    """A final window, without its tables.
-
-    Attributes:
-        window: its number.
-        start, end: its first second and the second after it, since the epoch.
-        reports: accepted reports.
-        rejected: rejected records by reason.
-        suspicious: whether the raw counts look forged.
-        withheld: whether its tables are therefore kept back.
-        revision: one offset per input partition.
-    """
-
-    window: int
-    start: int
-    end: int
-    reports: int
-    rejected: Mapping[str, int]
-    suspicious: bool
-    withheld: bool
-    revision: Revision
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something was published.
-
-    Attributes:
-        kind: early, final or total.
-        window: number of the window.
-        reports: accepted reports behind it.
-        revision: one offset per input partition.
-    """
-
-    kind: Kind
-    window: int
-    reports: int
-    revision: Revision
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,8 +42,8 @@ class Results:
 
     def __init__(self, table_bytes: int) -> None:
         self._lock = threading.Lock()
-        self._finals: dict[int, WindowSummary] = {}
-        self._early: Event | None = None
+        self._finals: dict[int, Manifest] = {}
+        self._early: Manifest | None = None
         self._tables: dict[int, Tables] = {}
         self._room = table_bytes
         self._newest: int | None = None
@@ -95,12 +54,12 @@ class Results:
         return self._newest
 
     @property
-    def early(self) -> Event | None:
+    def early(self) -> Manifest | None:
         """The newest counts of a window that is not final; None if there are none."""
         return self._early
 
-    def final(self, window: int) -> WindowSummary | None:
-        """Return a final window."""
+    def final(self, window: int) -> Manifest | None:
+        """Return the manifest of a final window, without its long parts."""
         return self._finals.get(window)
 
     def revision(self, window: int) -> Revision:
@@ -108,7 +67,7 @@ class Results:
         final = self.final(window)
         return () if final is None else final.revision
 
-    def last(self, most: int) -> list[WindowSummary]:
+    def last(self, most: int) -> list[Manifest]:
         """Return the newest finals, ascending by window."""
         with self._lock:
             chosen = sorted(self._finals)[-most:]
@@ -118,17 +77,14 @@ class Results:
         """Return the published tables of a final window, as far as they are kept."""
         return self._tables.get(window)
 
-    def take(self, snapshot: Snapshot) -> Event:
+    def take(self, snapshot: Snapshot) -> None:
         """Note a complete set."""
-        manifest = snapshot.manifest
-        event = Event(snapshot.kind, snapshot.window, manifest.reports, snapshot.revision)
         with self._lock:
             if snapshot.kind is Kind.EARLY:
                 if self._newest is None or snapshot.window > self._newest:
-                    self._early = event
+                    self._early = snapshot.manifest
             elif snapshot.kind is Kind.FINAL:
                 self._take_final(snapshot)
-        return event
 
     def clear(self) -> None:
         """Forget everything: the topic is read again from its start."""
@@ -139,16 +95,8 @@ class Results:
             self._early = self._newest = None
 
     def _take_final(self, snapshot: Snapshot) -> None:
-        manifest = snapshot.manifest
-        self._finals[snapshot.window] = WindowSummary(
-            window=snapshot.window,
-            start=manifest.start,
-            end=manifest.end,
-            reports=manifest.reports,
-            rejected=dict(manifest.rejected),
-            suspicious=bool(manifest.poisoning.get("suspicious")),
-            withheld=manifest.withheld,
-            revision=manifest.revision,
+        self._finals[snapshot.window] = replace(
+            snapshot.manifest, marginals=(), processing=(), analysis={}, leverage={}
         )
         if self._newest is None or snapshot.window > self._newest:
             self._newest = snapshot.window
@@ -159,6 +107,11 @@ class Results:
             self._room -= _size(tables)
         while self._room < 0 and self._tables:
             self._room += _size(self._tables.pop(min(self._tables)))
+
+
+def suspicious(manifest: Manifest) -> bool:
+    """Return whether the raw counts of a window look forged."""
+    return bool(manifest.poisoning.get("suspicious"))
 
 
 def _tables(snapshot: Snapshot) -> Tables:

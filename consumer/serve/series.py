@@ -17,9 +17,10 @@ from calmstream.consumer.serve.parameters import Parameters
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
 from calmstream.consumer.serve.questions import table
-from calmstream.consumer.serve.results import WindowSummary
+from calmstream.consumer.serve.results import suspicious
 from calmstream.estimators.analysis.grouping import parse
 from calmstream.estimators.marginal import Floats
+from calmstream.estimators.wire.snapshot import Manifest
 
 PARAMETERS = ("attributes", "windows", "group", "given")
 MAX_WINDOWS = 1000
@@ -87,7 +88,7 @@ def _axes(wanted: _Series) -> tuple[list[str], list[list[str]]]:
     return names, labels
 
 
-def _published(wanted: _Series, final: WindowSummary) -> dict[str, Any] | None:
+def _published(wanted: _Series, final: Manifest) -> dict[str, Any] | None:
     """Return the entry of a window that needs no computation; None if it needs one."""
     if not final.reports or final.withheld:
         return _entry(final, final.reports)
@@ -110,7 +111,7 @@ def _published(wanted: _Series, final: WindowSummary) -> dict[str, Any] | None:
 
 
 async def _computed(
-    context: Context, wanted: _Series, final: WindowSummary, seconds: float, peer: str
+    context: Context, wanted: _Series, final: Manifest, seconds: float, peer: str
 ) -> dict[str, Any] | None:
     """Return the entry of a window, computed or kept; None if that takes longer."""
     window = Windows(final.window, final.window)
@@ -133,13 +134,13 @@ async def _computed(
 
 
 def _entry(
-    final: WindowSummary,
+    final: Manifest,
     reports: int,
     flags: Sequence[str] = (),
     table: list[float] | None = None,
     stderr: list[float] | None = None,
 ) -> dict[str, Any]:
-    more = ["suspicious"] if final.suspicious and "suspicious" not in flags else []
+    more = ["suspicious"] if suspicious(final) and "suspicious" not in flags else []
     return {
         "window": final.window,
         "start": final.start,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import orjson
 import pytest
 
 from calmstream.consumer.read.history import History
-from calmstream.consumer.read.summary import summary
+from calmstream.consumer.read.summary import document, summary
 from calmstream.estimators.domain import Domain
-from calmstream.pages.summary import as_json
 from tests.support.publisher import Bench, published_plan
 from tests.support.serving import Serving, filled, serving_bench
 
@@ -60,7 +60,7 @@ def test_they_are_those_of_the_history(
         )
     found = serving.get("/summaries", params=question)
     assert found.status_code == 200, found.text
-    assert found.content + b"\n" == as_json(bench.plan, expected)
+    assert found.content == orjson.dumps(document(bench.plan, expected))
     again = serving.get(
         "/summaries", params=question, headers={"if-none-match": found.headers["etag"]}
     )
