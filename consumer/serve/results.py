@@ -95,8 +95,13 @@ class Results:
             self._early = self._newest = None
 
     def _take_final(self, snapshot: Snapshot) -> None:
+        manifest = snapshot.manifest
         self._finals[snapshot.window] = replace(
-            snapshot.manifest, marginals=(), processing=(), analysis={}, leverage={}
+            manifest,
+            marginals=manifest.marginals[:1],  # whether there are tables
+            processing=(),
+            analysis={},
+            leverage={},
         )
         if self._newest is None or snapshot.window > self._newest:
             self._newest = snapshot.window
