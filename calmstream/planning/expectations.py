@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.table import Table as Grid
 
-from calmstream.estimators.analysis.leverage import FORGED_SHARE, leverages
 from calmstream.estimators.methods.notes import EXACT, PRODUCT
 from calmstream.estimators.numerics.expected_error import MAX_MARGINAL_CELLS, SAMPLED
 from calmstream.estimators.numerics.subsets import even_sample
@@ -50,35 +49,16 @@ _REMEDY = (
 
 
 def errors(plan: Plan, design: Design) -> Grid:
-    """Return a table of the expected errors, one row per size of marginal.
-
-    Its last column shows how far forged reports can change a cell.
-    """
-    reach = reach_by_size(plan)
-    grid = Grid(
-        "marginals of",
-        "published",
-        "expected squared error",
-        f"change of a cell by {100 * FORGED_SHARE:g} % forged reports",
-    )
-    for size in sorted(design.expected_sse.keys() | reach.keys()):
+    """Return a table of the expected errors, one row per size of marginal."""
+    grid = Grid("marginals of", "published", "expected squared error")
+    sizes = {len(marginal) for marginal in plan.marginals}
+    for size in sorted(design.expected_sse.keys() | sizes):
         published = sum(len(marginal) == size for marginal in plan.marginals)
         expected = design.expected_sse.get(size)
         grid.add_row(
-            _attributes(size),
-            str(published),
-            "" if expected is None else f"{expected:.2g}",
-            f"up to {reach[size]:.2g}" if size in reach else "",
+            _attributes(size), str(published), "" if expected is None else f"{expected:.2g}"
         )
     return grid
-
-
-def reach_by_size(plan: Plan) -> dict[int, float]:
-    """Return the largest change of a cell by forged reports, by size of published marginal."""
-    reach: dict[int, float] = {}
-    for marginal, leverage in zip(plan.marginals, leverages(plan), strict=True):
-        reach[len(marginal)] = max(reach.get(len(marginal), 0.0), leverage.reach)
-    return reach
 
 
 def meaning(plan: Plan) -> str:

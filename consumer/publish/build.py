@@ -18,7 +18,6 @@ from calmstream.common.errors import FatalError
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.estimators import methods
 from calmstream.estimators.analysis import analyse
-from calmstream.estimators.analysis.leverage import FORGED_SHARE, leverages
 from calmstream.estimators.analysis.poisoning import examine
 from calmstream.estimators.analysis.published_summaries import published_summaries
 from calmstream.estimators.domain import Attributes
@@ -169,18 +168,7 @@ def _manifest(
         marginals=tuple(record.key.decode() for record in tables),
         processing=steps,
         software=software(),
-        leverage=_leverage(plan) if tables else {},
     )
-
-
-def _leverage(plan: Plan) -> dict[str, Any]:
-    """Return the effect that forged reports can have on each table, rounded to three digits."""
-    effects = leverages(plan)
-    return {
-        "forged": FORGED_SHARE,
-        "reach": [float(f"{effect.reach:.3g}") for effect in effects],
-        "approximate": any(effect.approximate for effect in effects),
-    }
 
 
 def processing(model: Model, tables: tuple[MarginalRecord, ...]) -> tuple[str, ...]:

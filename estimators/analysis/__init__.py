@@ -1,8 +1,7 @@
 """Analysis of published marginals: association, tests of independence, trees, forged reports.
 
 All functions take tables, counts or plans and return numbers; none changes what is published.
-`poisoning` detects forged reports in counts, `leverage` computes how far they can change a table
-(docs/methods/poisoning.md). docs/concepts.md explains the terms.
+`poisoning` detects forged reports in counts (docs/methods/poisoning.md).
 """
 
 from calmstream.estimators.analysis.association import conditional, mutual_information

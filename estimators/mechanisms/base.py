@@ -15,7 +15,6 @@ declaration alone, so a mechanism has no wire code.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -303,19 +302,6 @@ class Mechanism(ABC):
         arguments are as for :meth:`table_covariance`.
         """
         return 0.0
-
-    def influence(self, weights: Floats, times: Floats) -> float:  # noqa: ARG002
-        """Return the maximum that one report can add to a weighted sum of the estimates, times n.
-
-        An estimate is the mean over reports y of a(y), the estimate from y alone. The result is the
-        largest ``sum_j times_j · weights_j · a_j(y)`` over all possible reports, or an upper bound
-        of it if the mechanism says so. Here infinity: no bound is known.
-
-        Args:
-            weights: shape (m,), the different weights of cells.
-            times: shape (m,), number of cells that have each weight; they sum to L.
-        """
-        return math.inf
 
     @property
     def drawn_cells(self) -> int:

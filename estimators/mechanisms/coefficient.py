@@ -25,7 +25,7 @@ from calmstream.estimators.mechanisms.base import (
 )
 from calmstream.estimators.mechanisms.bits import row_bytes
 from calmstream.estimators.mechanisms.covariance import one_cell_covariance
-from calmstream.estimators.mechanisms.support import OTHER, SupportOracle, one_cell_influence
+from calmstream.estimators.mechanisms.support import OTHER, SupportOracle
 from calmstream.estimators.randomness import Randomness
 
 
@@ -78,9 +78,6 @@ class HadamardCoefficient(SupportOracle):
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
         return one_cell_covariance(float(self.p - self.q), float(self.q), n, frequencies)
-
-    def influence(self, weights: Floats, times: Floats) -> float:
-        return one_cell_influence(weights, times, *self._rates)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw from the exact distribution in O(1): two binomials."""

@@ -26,7 +26,7 @@ from calmstream.estimators.mechanisms.base import (
     require_enumerable,
 )
 from calmstream.estimators.mechanisms.covariance import one_cell_covariance
-from calmstream.estimators.mechanisms.support import OTHER, SupportOracle, one_cell_influence
+from calmstream.estimators.mechanisms.support import OTHER, SupportOracle
 from calmstream.estimators.randomness import Randomness
 
 
@@ -74,9 +74,6 @@ class GRR(SupportOracle):
     def rarest(self, expected: Floats, _shape: Sequence[int], _axes: Sequence[int], /) -> float:
         rate = expected * float(self.p - self.q) + float(self.q) * (self.cells / len(expected))
         return max(float(np.minimum(rate, 1.0 - rate).min()), 0.0)
-
-    def influence(self, weights: Floats, times: Floats) -> float:
-        return one_cell_influence(weights, times, *self._rates)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw from the exact distribution in O(L); also for rows of histograms.

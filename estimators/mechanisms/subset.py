@@ -202,12 +202,6 @@ class SubsetSelection(SupportOracle):
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
         return one_set_covariance(self._rates, self._pairs, n, np.asarray(frequencies))
 
-    def influence(self, weights: Floats, times: Floats) -> float:
-        other, gap = self._rates
-        order = np.argsort(-weights)
-        taken = np.diff(np.minimum(np.cumsum(times[order]), self.size), prepend=0.0)
-        return float(weights[order] @ taken - other * (times @ weights)) / gap
-
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw from the exact distribution in O(L w), see :func:`.subset_draws.draw_sets`."""
         certain, anything = self._surplus

@@ -81,16 +81,6 @@ class SupportOracle(Mechanism):
         """The floats q and p - q, kept because their exact computation is slow."""
         return float(self.q), float(self.p - self.q)
 
-    def influence(self, weights: Floats, times: Floats) -> float:
-        """Return an upper bound of what one report adds to a weighted sum of estimates.
-
-        A supported cell adds (1 - q) / (p - q) to its estimate, any other cell -q / (p - q). The
-        bound is exact if a report can support any set of cells.
-        """
-        other, gap = self._rates
-        best = np.maximum(weights * (1.0 - other), -weights * other)
-        return float(times @ best) / gap
-
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
         f = np.full(self.cells, 1 / self.cells) if frequencies is None else frequencies
         p, q = self.p, self.q
@@ -103,16 +93,6 @@ class SupportOracle(Mechanism):
         q, gap = self._rates
         rate = q + gap * spread_evenly(expected, shape, axes)
         return max(float(np.minimum(rate, 1.0 - rate).min()), 0.0)
-
-
-def one_cell_influence(weights: Floats, times: Floats, q: float, gap: float) -> float:
-    """Return :meth:`Mechanism.influence` of a mechanism whose reports support exactly one cell.
-
-    Args:
-        weights: shape (m,), the different weights of cells.
-        times: shape (m,), number of cells that have each weight.
-    """
-    return float(weights[times > 0].max() - q * (times @ weights)) / gap
 
 
 def require_integer(what: str, value: object, low: int, high: int) -> None:

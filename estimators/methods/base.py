@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,16 +102,6 @@ class GroupedAnswers(Model, Protocol):
         """
 
 
-Answers = Literal["interactions", "tables", "coefficients", "blocks", "fitted"]
-"""How a method's unbiased answers follow from the views' estimates.
-
-``interactions``: each interaction of attributes is averaged over the views that contain it, then
-the table is made non-negative. ``tables``: the average of the views that contain the whole table.
-``coefficients``: an inverse transform. ``blocks``: the inverse of randomised response, block by
-block. ``fitted``: a fit that is not linear in the views' estimates.
-"""
-
-
 class Method(Protocol):
     """A way to collect marginals and to recover them."""
 
@@ -120,9 +110,6 @@ class Method(Protocol):
 
     baseline: ClassVar[bool]
     """Whether the method is for evaluation only, so that no plan may collect reports for it."""
-
-    answers: ClassVar[Answers]
-    """How unbiased tables follow from the views' estimates; the values are in :data:`Answers`."""
 
     def design(self, request: Request) -> Design:
         """Choose views, mechanisms and shares.

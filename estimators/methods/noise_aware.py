@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import PRIOR, Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views
@@ -53,7 +53,6 @@ class NoiseAware:
         expected=PRIOR,
     )
     baseline: ClassVar[bool] = False
-    answers: ClassVar[Answers] = "interactions"
     teachers: ClassVar[tuple[str, ...]] = ("noise-aware", "calm", "am", "marg-ps", "marg-rr")
     """Methods whose counts are tables of known noise."""
 

@@ -9,7 +9,7 @@ from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Marginal, uniform
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.registry import spec
-from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.plan import Group, Plan
@@ -30,7 +30,6 @@ class Uniform:
         expected="",
     )
     baseline: ClassVar[bool] = True
-    answers: ClassVar[Answers] = "tables"
 
     def design(self, request: Request) -> Design:
         only_parameters(self.name, request.parameters)

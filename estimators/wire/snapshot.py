@@ -108,9 +108,6 @@ class Manifest:
             empty where there was no report.
         analysis: association of the published pairs, as `analyse` writes
             it, where the plan asks for it; else empty.
-        leverage: what forged reports can do: ``forged``, a share of all reports, and ``reach``,
-            per marginal the most that they can move a cell by; ``approximate`` where the tables are
-            more than linear estimates. Empty without tables.
         central: what readers of snapshots learn about one device from this final, as
             `plan.central_statement` states it: ``epsilon``, ``delta``, ``n`` and
             the list ``assumes``. Empty where there is no statement; then the record lacks it.
@@ -138,7 +135,6 @@ class Manifest:
     software: str
     poisoning: Mapping[str, Any] = field(default_factory=dict)
     analysis: Mapping[str, Any] = field(default_factory=dict)
-    leverage: Mapping[str, Any] = field(default_factory=dict)
     counts: bool = False
     central: Mapping[str, Any] = field(default_factory=dict)
 
@@ -292,9 +288,6 @@ _MANIFEST_FIELDS = _OF_BOTH | {
             ),
             "tree": fields.each(fields.fields(_PAIR)),
         }
-    ),
-    "leverage": fields.empty_or(
-        {"forged": fields.number, "reach": fields.each(_NUMBER), "approximate": fields.flag}
     ),
     "counts": fields.flag,
 }

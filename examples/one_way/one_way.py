@@ -15,7 +15,7 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import Marginal
 from calmstream.estimators.mechanisms.registry import spec, standard
-from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.base import Design
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
@@ -27,7 +27,6 @@ class OneWay:
 
     name: ClassVar[str] = "one-way"
     baseline: ClassVar[bool] = False
-    answers: ClassVar[Answers] = "fitted"
 
     def design(self, request: Request) -> Design:
         """Make a group of each attribute, all of the same share."""

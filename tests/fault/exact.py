@@ -70,9 +70,6 @@ class Exact:
     def rarest(self, expected: Any, _shape: Any, _axes: Any) -> float:
         return float(np.minimum(expected, 1 - np.asarray(expected)).min())
 
-    def influence(self, weights: Any, _times: Any) -> float:
-        return float(np.max(weights))
-
     def worst_ratio(self) -> Fraction:
         raise AssertionError("it has no bound: whoever asks would put it to use")
 

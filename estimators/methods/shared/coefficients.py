@@ -16,7 +16,7 @@ conjecture for categorical attributes). Formulas: docs/methods/linear-methods.md
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations
@@ -229,17 +229,6 @@ class Recovery:
             turns = structure.phase(part.key, attributes)
             operator += part.share * _wave(turns, part.harmonic, inputs)
         return operator
-
-    def operators(self, attributes: Attributes) -> Iterator[tuple[int, Floats]]:
-        """Yield each view that serves a table, with the weight of its inputs in every cell.
-
-        Yields:
-            Weights of shape (cells, m). The table is ``scale`` plus the sum of their products with
-            the views' estimates.
-        """
-        scale = self._structure.scale(attributes)
-        for view, parts in self._shares(attributes)[0].items():
-            yield view, scale * self._operator(view, parts, attributes)
 
     def table(self, attributes: Attributes) -> tuple[Floats, Floats, int]:
         """Return the unbiased table, the variance of its cells and the reports used.

@@ -15,7 +15,7 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.base import Covariance
-from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import TOGETHER, Note
 from calmstream.estimators.methods.shared.options import number_parameter, only_parameters
 from calmstream.estimators.methods.shared.packing import Assigned, pack
@@ -65,7 +65,6 @@ class Calm:
         expected=TOGETHER,
     )
     baseline: ClassVar[bool] = False
-    answers: ClassVar[Answers] = "interactions"
 
     def design(self, request: Request) -> Design:
         """Choose views by Algorithm 1, and one group per view while the plan has enough groups.

@@ -14,7 +14,7 @@ import numpy as np
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.methods.base import Answers, Design, Model
+from calmstream.estimators.methods.base import Design, Model
 from calmstream.estimators.methods.notes import PRODUCT, Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.numerics.dependence import cluster, cramers_v
@@ -57,7 +57,6 @@ class RRClusters:
         raw=True,
     )
     baseline: ClassVar[bool] = False
-    answers: ClassVar[Answers] = "blocks"
     pilot: ClassVar[str] = "rr-ind-joint"
     """Registry name of the pilot's method."""
 

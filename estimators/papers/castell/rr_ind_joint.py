@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import EXACT, JOINT, Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.papers.castell.design import (
@@ -58,7 +58,6 @@ class RRIndJoint:
         raw=True,
     )
     baseline: ClassVar[bool] = False
-    answers: ClassVar[Answers] = "blocks"
     scheme: ClassVar[str] = "joint"
 
     def design(self, request: Request) -> Design:

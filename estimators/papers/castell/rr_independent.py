@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import PRODUCT, Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.papers.castell.design import expected_errors, loss_reason, product_group
@@ -29,7 +29,6 @@ class RRIndependent:
         raw=True,
     )
     baseline: ClassVar[bool] = False
-    answers: ClassVar[Answers] = "fitted"
 
     def design(self, request: Request) -> Design:
         only_parameters(self.name, request.parameters)

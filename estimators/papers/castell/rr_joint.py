@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import EXACT, Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.papers.castell.design import (
@@ -39,7 +39,6 @@ class RRJoint:
         raw=True,
     )
     baseline: ClassVar[bool] = False
-    answers: ClassVar[Answers] = "blocks"
 
     def design(self, request: Request) -> Design:
         only_parameters(self.name, request.parameters, "tables")

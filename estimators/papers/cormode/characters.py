@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.adaptive import best_oracle
-from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.shared.coefficient_model import (
     CoefficientFamily,
@@ -90,7 +90,6 @@ class Characters:
         "this project, after a conjecture in Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
     baseline: ClassVar[bool] = False
-    answers: ClassVar[Answers] = "coefficients"
 
     def design(self, request: Request) -> Design:
         only_parameters(self.name, request.parameters, "weighting")

@@ -24,7 +24,7 @@ from calmstream.estimators.linear import (
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.base import Counts, Mechanism
 from calmstream.estimators.mechanisms.registry import spec, standard
-from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import COLLISIONS, Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import statistic
@@ -47,7 +47,6 @@ class FullDomain:
     name: ClassVar[str]
     kind: ClassVar[str]
     baseline: ClassVar[bool] = False
-    answers: ClassVar[Answers] = "tables"
     limit: ClassVar[int] = MAX_CELLS
 
     def oracle(self, epsilon: str, cells: int) -> Mechanism:

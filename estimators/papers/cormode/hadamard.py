@@ -15,7 +15,7 @@ from typing import ClassVar
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.registry import standard
-from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.shared.coefficient_model import (
     CoefficientFamily,
@@ -103,7 +103,6 @@ class InpHT:
         "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
     baseline: ClassVar[bool] = False
-    answers: ClassVar[Answers] = "coefficients"
 
     def design(self, request: Request) -> Design:
         only_parameters(self.name, request.parameters, "weighting")

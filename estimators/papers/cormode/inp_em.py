@@ -11,7 +11,7 @@ from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.linear import CLIPPED_STDERRS, Floats
 from calmstream.estimators.marginal import Marginal, is_noise, uniform
-from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import statistic
@@ -62,7 +62,6 @@ class InpEM:
         "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
     baseline: ClassVar[bool] = False
-    answers: ClassVar[Answers] = "fitted"
 
     def design(self, request: Request) -> Design:
         only_parameters(self.name, request.parameters, "stop", "tables")

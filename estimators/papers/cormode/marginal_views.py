@@ -30,7 +30,7 @@ from calmstream.estimators.linear import (
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.base import Counts, Covariance, Mechanism
 from calmstream.estimators.mechanisms.registry import standard
-from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic
@@ -56,7 +56,6 @@ class MarginalViews:
     name: ClassVar[str]
     kind: ClassVar[str]
     baseline: ClassVar[bool] = False
-    answers: ClassVar[Answers] = "tables"
 
     def oracle(self, epsilon: str, cells: int) -> Mechanism:
         return standard(self.kind, epsilon, cells)

@@ -19,7 +19,7 @@ from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Floats, Marginal, is_noise, uniform
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.mechanisms.registry import spec
-from calmstream.estimators.methods.base import Answers, Design
+from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import LASSO, Note
 from calmstream.estimators.methods.shared.options import number_parameter, only_parameters
 from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
@@ -54,7 +54,6 @@ class LoPub:
         expected=LASSO,
     )
     baseline: ClassVar[bool] = False
-    answers: ClassVar[Answers] = "fitted"
 
     def design(self, request: Request) -> Design:
         options = request.parameters
@@ -168,7 +167,6 @@ class LoPubEM(LoPub):
         expected=LASSO,
     )
     baseline: ClassVar[bool] = True
-    answers: ClassVar[Answers] = "fitted"
 
     def fit_reports(self, plan: Plan, reports: Reports) -> LoPubModel:
         """Return the Lasso's model, which refines its tables by EM on the reports."""

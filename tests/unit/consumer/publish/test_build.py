@@ -137,8 +137,6 @@ def test_a_model_without_words_of_its_own_is_described_by_its_flags(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Plain:
-        answers = "interactions"
-
         def fit(self, *_: object) -> Plain:
             return self
 
@@ -231,15 +229,3 @@ def test_tables_are_withheld_from_one_report_on(reports: int, withheld: bool) ->
     assert not dataclasses.replace(manifest, reports=reports).withheld
     without = dataclasses.replace(manifest, reports=reports, marginals=())
     assert without.withheld is withheld
-
-
-def test_the_manifest_states_how_much_forged_reports_can_change() -> None:
-    plan = published_plan()
-    built = build_set(plan, merged())
-    stated = built.manifest.leverage
-    assert stated["forged"] == 0.01
-    assert len(stated["reach"]) == len(built.marginals)
-    assert all(0 < reach <= 1 for reach in stated["reach"])
-    assert stated["approximate"] is True
-    empty = MergedWindow(1, Kind.FINAL, (0, 0, 0, 0), (count_of([]), count_of([])))
-    assert build_set(plan, empty).manifest.leverage == {}

@@ -7,12 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calmstream.estimators.analysis.leverage import _Interactions, _Views, leverages
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import Ordered
 from calmstream.estimators.methods.noise_aware import NoiseAware
 from calmstream.estimators.noise_aware.design import coarse_views
-from calmstream.estimators.noise_aware.design.allocation import oracle
 from calmstream.estimators.noise_aware.input.ordered import Levels, OrderedMargins, levels_of
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.pilots import PooledPilots
@@ -162,26 +160,3 @@ def test_a_plan_with_signs_teaches_the_next_one(plan: Plan) -> None:
     parameters = NoiseAware().follow(plan, tallies_of(plan, codes, 1))
     design = NoiseAware().design(Request(plan.domain, "0.5", 20_000, 2, parameters))
     assert any(v.kind == "parity" for group in design.groups for v in group.views)
-
-
-def test_a_forged_sign_moves_a_cell_as_in_the_pooled_estimate() -> None:
-    """Against least squares over all cells, from tables with even noise and from signs."""
-    plan = plan_for(Domain((number(64),)), "1", 1000, 1)
-    views = _Views.of(plan, 0.01)
-    codes, precision, rows = np.arange(64), np.zeros((64, 64)), []
-    for view, share, mechanism in zip(views.views, views.share, views.mechanisms, strict=True):
-        mask = view.factors[0] if view.factors else 0
-        row = 1.0 - 2.0 * (np.bitwise_count(codes & mask) & 1)
-        one = share * oracle("1", mechanism.cells)[1]
-        rows.append(one * row)
-        precision += 64 * one * np.eye(64) if view.kind == "cell" else one * np.outer(row, row)
-    parts = {p.view: p.weights for p in _Interactions(plan, views).parts((0,))}
-    signs = [v for v, view in enumerate(views.views) if view.kind == "parity"]
-    assert signs
-    for v in signs:
-        moved = np.abs(np.linalg.solve(precision, rows[v]))
-        np.testing.assert_allclose(moved, moved[0], rtol=1e-9)
-        assert parts[v] == pytest.approx([moved[0], -moved[0]], rel=0.02)
-    reach = leverages(plan, 0.01)[0].reach
-    own = max(views.reach(p) for p in _Interactions(plan, views).parts((0,)))
-    assert reach == pytest.approx(min(1.0, own))

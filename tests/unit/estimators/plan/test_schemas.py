@@ -242,7 +242,7 @@ def test_broken_manifests_are_refused(change: Callable[[dict[str, Any]], None]) 
     assert not SNAPSHOT.is_valid(document)
 
 
-ADDED_SINCE = {"poisoning", "analysis", "leverage", "counts"}
+ADDED_SINCE = {"poisoning", "analysis", "counts"}
 """Fields of later minors, which older snapshots lack."""
 
 
