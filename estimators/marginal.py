@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,15 @@ from numpy.typing import NDArray
 from calmstream.estimators.domain import Attributes
 
 Floats = NDArray[np.float64]
+
+MAX_QUERY_CELLS = 1 << 22
+"""Maximum number of cells of a table that is answered; it limits time and memory."""
+
+MAX_COVARIANCE_CELLS = 1 << 12
+"""Maximum number of cells of a table whose full covariance is computed (128 MiB)."""
+
+CLIPPED_STDERRS = 0.5
+"""A cell counts as clipped if its correction is larger than this number of standard errors."""
 
 Z95 = 1.96
 """Half the width of a 95 % interval, in standard errors."""
@@ -65,6 +75,20 @@ def is_noise(table: Floats, stderr: Floats) -> bool:
     floor = float(np.square(stderr).sum())
     even = 1.0 / table.size
     return floor > min(float(np.square(table - even).sum()), (1.0 - even) / 8.0)
+
+
+def flagged(
+    attributes: Attributes,
+    table: Floats,
+    stderr: Floats,
+    reports: int,
+    flags: Sequence[str],
+    *,
+    clipped: bool,
+) -> Marginal:
+    """Return a marginal with these flags, and with ``clipped`` and ``noise`` where they apply."""
+    more = ["clipped"] * clipped + ["noise"] * is_noise(table, stderr)
+    return Marginal(attributes, table, stderr, reports, (*flags, *more))
 
 
 def uniform(attributes: Attributes, cells: int) -> Marginal:

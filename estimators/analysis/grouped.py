@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.analysis.grouping import Grouping, ungrouped
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.linear import CLIPPED_STDERRS
-from calmstream.estimators.marginal import Marginal, is_noise
+from calmstream.estimators.marginal import (
+    CLIPPED_STDERRS,
+    MAX_COVARIANCE_CELLS,
+    Marginal,
+    is_noise,
+)
 from calmstream.estimators.methods.base import GroupedAnswers, LinearAnswers, Model
 from calmstream.estimators.numerics.contraction import contract, contract_both
 from calmstream.estimators.numerics.simplex import project
 
 Floats = NDArray[np.float64]
-
-MAX_COVARIANCE_CELLS = 1 << 12
-"""Largest table of groups whose covariance is formed."""
 
 APPROXIMATE = "approximate"
 """Flag: the covariances between cells are not known; errors take the cells as independent."""

@@ -19,9 +19,9 @@ from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import TOGETHER, Note
 from calmstream.estimators.methods.shared.options import number_parameter, only_parameters
 from calmstream.estimators.methods.shared.packing import Assigned, pack
-from calmstream.estimators.methods.shared.pooled_variance import Pooled
 from calmstream.estimators.numerics.expected_error import mean_error
 from calmstream.estimators.papers.calm.overlapping import OverlappingTables, observe
+from calmstream.estimators.papers.calm.pooled_variance import Pooled
 from calmstream.estimators.papers.calm.size import Size, algorithm_1
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.request import Request

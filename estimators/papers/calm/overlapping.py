@@ -18,20 +18,23 @@ from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.linear import MAX_COVARIANCE_CELLS
-from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.marginal import (
+    CLIPPED_STDERRS,
+    MAX_COVARIANCE_CELLS,
+    MAX_QUERY_CELLS,
+    Marginal,
+    flagged,
+    uniform,
+)
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.methods.shared.pooled_variance import Pooled
 from calmstream.estimators.numerics import consistency
 from calmstream.estimators.numerics.maximum_entropy import maximum_entropy
 from calmstream.estimators.papers.calm import unmodelled
+from calmstream.estimators.papers.calm.pooled_variance import Pooled
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 
 Floats = NDArray[np.float64]
-
-MAX_QUERY_CELLS = 1 << 22
-"""Maximum number of cells of a table that a query may ask for; it limits time and memory."""
 
 NEGLIGIBLE = 1e-3
 """A view is left out if its precision is below this share of the largest precision: it contributes
@@ -39,9 +42,6 @@ nearly nothing, but its noisy table would have to be made consistent with all ot
 
 MOST_PAIRS = 4096
 """Maximum number of pairs from which the size of interactions is estimated."""
-
-MOVED = 0.5
-"""A cell counts as clipped if its correction is larger than this number of standard errors."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,12 +150,9 @@ class OverlappingTables:
             table, moved = self._reconstruct(attributes)
             if not wanted <= frozenset().union(*(self._members[v] for v in meeting)):
                 flags.append("uniform")
-        if (moved > MOVED * stderr).any():
-            flags.append("clipped")
-        if is_noise(table, stderr):
-            flags.append("noise")
         reports = sum(self._observations[v].n for v in meeting)
-        return Marginal(attributes, table, stderr, reports, tuple(flags))
+        clipped = bool((moved > CLIPPED_STDERRS * stderr).any())
+        return flagged(attributes, table, stderr, reports, flags, clipped=clipped)
 
     @cached_property
     def _pair_size(self) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.marginal import MAX_QUERY_CELLS, Marginal, flagged, uniform
 from calmstream.estimators.numerics.block_inverse import AxisChannel, channels
 from calmstream.estimators.papers.castell import schemes
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
@@ -20,9 +20,6 @@ from calmstream.estimators.papers.castell.schemes import Floats, SchemeEstimate
 from calmstream.estimators.tally import Counts
 
 Scheme = Callable[[Floats, Sequence[AxisChannel], int], SchemeEstimate]
-
-MAX_QUERY_CELLS = 1 << 22
-"""Maximum number of cells of a table that is answered."""
 
 SCHEMES: Mapping[str, Scheme] = {
     "joint": schemes.joint,
@@ -73,18 +70,9 @@ class ProductModel:
             return uniform(attributes, cells)
         estimate = self._estimate(attributes)
         flags = ["covered" if estimate.joint else "maxent", "raw"]
-        if estimate.clipped:
-            flags.append("clipped")
-        stderr = np.sqrt(estimate.variance)
-        if is_noise(estimate.table, stderr):
-            flags.append("noise")
-        return Marginal(
-            attributes,
-            estimate.table.reshape(-1),
-            stderr.reshape(-1),
-            self._n,
-            tuple(flags),
-        )
+        stderr = np.sqrt(estimate.variance).reshape(-1)
+        table = estimate.table.reshape(-1)
+        return flagged(attributes, table, stderr, self._n, flags, clipped=estimate.clipped)
 
     def _estimate(self, attributes: Attributes) -> SchemeEstimate:
         if self._scheme == "independent":

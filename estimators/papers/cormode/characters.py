@@ -9,7 +9,6 @@ at once; for a prime r these are r - 1 coefficients. In this module a view is su
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations, product
 from math import gcd, lcm
 from typing import ClassVar
@@ -18,20 +17,13 @@ from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.adaptive import best_oracle
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.methods.shared.coefficient_model import (
-    CoefficientFamily,
-    CoefficientModel,
-    expected_errors,
-    weights,
-)
-from calmstream.estimators.methods.shared.coefficients import harmonics
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic
 from calmstream.estimators.numerics.subsets import elementary
+from calmstream.estimators.papers.cormode.coefficient_model import CoefficientMethod
+from calmstream.estimators.papers.cormode.coefficients import harmonics
 from calmstream.estimators.papers.cormode.hadamard import design_restricted
-from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
-from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 
 MAX_MODULUS = 12
@@ -74,8 +66,8 @@ def generators(domain: Domain, k: int) -> list[View]:
     return chosen
 
 
-class Characters:
-    """The method ``characters``; its parameter ``weighting`` is that of `InpHT`.
+class Characters(CoefficientMethod):
+    """The method ``characters``.
 
     If all attributes have r values, the group is Z_r. Otherwise it is Z_m, where m is the least
     common multiple of the numbers of values, if m is at most 12. If m is larger, the method uses
@@ -89,10 +81,9 @@ class Characters:
         "as inp-ht, for attributes that all have the same number of values, three or more",
         "this project, after a conjecture in Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
-    baseline: ClassVar[bool] = False
 
     def design(self, request: Request) -> Design:
-        only_parameters(self.name, request.parameters, "weighting")
+        only_parameters(self.name, request.parameters)
         domain, k = request.domain, request.k
         modulus = lcm(*domain.cardinalities)
         if len(set(domain.cardinalities)) > 1 and modulus > MAX_MODULUS:
@@ -100,14 +91,13 @@ class Characters:
                 f"cardinalities have the least common multiple {modulus:,}, above {MAX_MODULUS}: "
                 f"Hadamard coefficients of the binary encoding that touch at most {k} attributes"
             )
-            return expected_errors(self, request, design_restricted(self.name, request, reason))
+            return self.with_errors(request, design_restricted(self.name, request, reason))
         count = sum(elementary([r - 1 for r in domain.cardinalities], k)[1:])
         require_views(self.name, count, f"coefficients that touch at most {k} attributes")
         views = generators(domain, k)
-        shares = weights(request, [len(v.attributes) for v in views])
         moduli = {v.modulus for v in views}
         oracles = {m: best_oracle(request.epsilon, m) for m in moduli}
-        assigned = [Assigned(v, oracles[v.modulus], s) for v, s in zip(views, shares, strict=True)]
+        assigned = [Assigned(v, oracles[v.modulus]) for v in views]
         groups = pack(assigned, request.max_groups, separate=False)
         listed = ", ".join(f"{oracles[m].name.upper()} on Z_{m}" for m in sorted(oracles))
         reasons = (
@@ -118,11 +108,4 @@ class Characters:
             f"{listed}; {request.users / len(views):,.0f} reports each on average",
             statistic(groups, request.epsilon),
         )
-        return expected_errors(self, request, Design(groups, {}, reasons, {}))
-
-    def family(self, domain: Domain, k: int, views: Sequence[View]) -> CoefficientFamily:
-        del domain
-        return CoefficientFamily(self.name, k, tuple(views))
-
-    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
-        return CoefficientModel.of(plan, tallies, self.family)
+        return self.with_errors(request, Design(groups, {}, reasons, {}))

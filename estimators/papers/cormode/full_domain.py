@@ -8,19 +8,14 @@ domains with few cells.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.linear import (
-    MAX_COVARIANCE_CELLS,
-    Estimate,
-    Floats,
-    LinearModel,
-    dense,
-)
+from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.base import Counts, Mechanism
 from calmstream.estimators.mechanisms.registry import spec, standard
@@ -29,6 +24,7 @@ from calmstream.estimators.methods.notes import COLLISIONS, Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import statistic
 from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
+from calmstream.estimators.papers.cormode.linear import Estimate, Floats, LinearModel, dense, likely
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
@@ -42,17 +38,19 @@ MAX_REPORT_CELLS = 1 << 16
 
 
 class FullDomain:
-    """The common part of the five methods; a subclass names its oracle."""
+    """The common part of the five methods, which differ in the oracle over all values."""
 
     name: ClassVar[str]
-    kind: ClassVar[str]
     baseline: ClassVar[bool] = False
     limit: ClassVar[int] = MAX_CELLS
-
-    def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        return standard(self.kind, epsilon, cells)
+    oracle: ClassVar[staticmethod[[str, int], Mechanism]]
 
     def design(self, request: Request) -> Design:
+        """Choose one view of all attributes.
+
+        Raises:
+            PlanError: the domain is too large; the message states its size.
+        """
         only_parameters(self.name, request.parameters)
         domain = request.domain
         cells = domain.size()
@@ -62,18 +60,17 @@ class FullDomain:
                 f"{self.limit:,} are collected: use fewer attributes, or a method of small views"
             )
         mechanism = self.oracle(request.epsilon, cells)
-        everything = tuple(range(len(domain)))
-        groups = (Group(spec(mechanism), (View(everything),), (1,)),)
+        groups = (Group(spec(mechanism), (View(tuple(range(len(domain)))),), (1,)),)
         model = FullTable(domain, mechanism, None, request.users)
         error = by_cardinalities(domain, lambda a: float(model.variance(a).sum()))
-        expected = mean_error(domain, request.k, error)
         reason = (
             f"{mechanism.name.upper()} on all {cells:,} values of a record; a marginal sums cells",
             statistic(groups, request.epsilon),
         )
-        return Design(groups, {}, reason, expected)
+        return Design(groups, {}, reason, mean_error(domain, request.k, error))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> FullTable:
+        """Estimate every cell once."""
         tally, n = tallies[0], int(tallies[0].n[0])
         return FullTable(plan.domain, plan.mechanisms[0], tally.counts[0], n)
 
@@ -89,9 +86,7 @@ class FC(FullDomain):
         "baseline of Zhang et al., CALM, CCS 2018",
     )
     limit: ClassVar[int] = MAX_REPORT_CELLS
-
-    def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        return adaptive(epsilon, cells)
+    oracle = staticmethod(adaptive)
 
 
 class InpRR(FullDomain):
@@ -105,7 +100,7 @@ class InpRR(FullDomain):
         "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
     limit: ClassVar[int] = MAX_REPORT_CELLS
-    kind: ClassVar[str] = "sue"
+    oracle = staticmethod(partial(standard, "sue"))
 
 
 class InpPS(FullDomain):
@@ -118,7 +113,7 @@ class InpPS(FullDomain):
         "to reproduce the paper; records of a handful of values only",
         "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
-    kind: ClassVar[str] = "grr"
+    oracle = staticmethod(partial(standard, "grr"))
 
 
 class InpOLH(FullDomain):
@@ -132,7 +127,7 @@ class InpOLH(FullDomain):
         "Wang et al., USENIX Security 2017, in Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
     limit: ClassVar[int] = MAX_REPORT_CELLS
-    kind: ClassVar[str] = "olh"
+    oracle = staticmethod(partial(standard, "olh"))
 
 
 class InpHTCMS(FullDomain):
@@ -146,34 +141,29 @@ class InpHTCMS(FullDomain):
         "Apple, 2017, in Cormode, Kulkarni, Srivastava, SIGMOD 2018",
         expected=COLLISIONS,
     )
-    kind: ClassVar[str] = "hadamard-sketch"
+    oracle = staticmethod(partial(standard, "hadamard-sketch"))
 
 
 class FullTable(LinearModel):
     """A model that answers with sums of cells of one table.
 
     All devices report on this table, so there is no sampling error.
+
+    Args:
+        counts: shape (width,), counts of n reports; None if only variances on uniform data are
+            needed.
     """
 
     everyone: ClassVar[bool] = True
 
     def __init__(self, domain: Domain, mechanism: Mechanism, counts: Counts | None, n: int) -> None:
-        """Estimate the whole table.
-
-        Args:
-            counts: counts of n reports; None if only variances on uniform data are needed.
-        """
         super().__init__(domain)
-        self._mechanism = mechanism
-        self._n = n
-        even = np.full(mechanism.cells, 1.0 / mechanism.cells)
+        self._mechanism, self._n = mechanism, n
         if counts is None or n == 0:
-            self._table = self._likely = even
-            return
-        self._table = mechanism.estimate(counts, n)
-        # Variances are functions of frequencies, which are not negative; estimates can be.
-        positive = np.maximum(self._table, 0.0)
-        self._likely = positive / positive.sum() if positive.sum() > 0.0 else even
+            self._table = self._likely = np.full(mechanism.cells, 1.0 / mechanism.cells)
+        else:
+            self._table = mechanism.estimate(counts, n)
+            self._likely = likely(self._table)
 
     def estimate(self, attributes: Attributes) -> Estimate:
         cells = self._domain.size(attributes)
@@ -183,6 +173,7 @@ class FullTable(LinearModel):
         return Estimate(table, self.variance(attributes), self._n)
 
     def variance(self, attributes: Attributes) -> Floats:
+        """Return the variance of every cell given the devices' records: shape (cells,)."""
         whole = self._mechanism.covariance(self._n, self._likely)
         diagonal = self._project(whole.diagonal, attributes)
         factors = self._fold(whole.factors, attributes)
@@ -192,15 +183,13 @@ class FullTable(LinearModel):
         return variance
 
     def covariance(self, attributes: Attributes) -> Floats:
+        """Return the covariance of cells given the devices' records: shape (cells, cells)."""
         self._check(attributes, MAX_COVARIANCE_CELLS)
-        whole = self._mechanism.covariance(max(self._n, 1), self._likely)
-        full = dense(
-            self._project(whole.diagonal, attributes), self._fold(whole.factors, attributes)
-        )
+        n = max(self._n, 1)
+        whole = self._mechanism.covariance(n, self._likely)
+        diagonal = self._project(whole.diagonal, attributes)
         f = self._project(self._likely, attributes)
-        sampling = dense(f, f[:, None]) / max(self._n, 1)
-        noise: Floats = full - sampling
-        return noise
+        return dense(diagonal, self._fold(whole.factors, attributes)) - dense(f, f[:, None]) / n
 
     def _project(self, values: Floats, attributes: Attributes) -> Floats:
         return self._fold(values[:, None], attributes)[:, 0]

@@ -7,7 +7,7 @@ differ in the coefficients that devices choose from, and in the tables that a re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations, product
 from math import comb
 from typing import ClassVar
@@ -17,18 +17,11 @@ from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.methods.shared.coefficient_model import (
-    CoefficientFamily,
-    CoefficientModel,
-    expected_errors,
-    weights,
-)
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic
 from calmstream.estimators.numerics.subsets import elementary
-from calmstream.estimators.plan import Plan
+from calmstream.estimators.papers.cormode.coefficient_model import CoefficientMethod
 from calmstream.estimators.plan.request import Request
-from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 
 
@@ -37,37 +30,28 @@ def bits(domain: Domain) -> tuple[int, ...]:
     return tuple((r - 1).bit_length() for r in domain.cardinalities)
 
 
-def parities(domain: Domain, attributes: Attributes) -> Iterator[View]:
-    """Yield every coefficient that depends on exactly these attributes."""
-    masks = [range(1, 1 << (r - 1).bit_length()) for r in domain.shape(attributes)]
-    for factors in product(*masks):
-        yield View(attributes, "parity", factors)
-
-
-def restricted(domain: Domain, k: int) -> list[View]:
-    """Return every coefficient that depends on 1 to k attributes."""
+def parities(domain: Domain, attributes: Sequence[int], k: int) -> list[View]:
+    """Return every coefficient that depends on 1 to k of these attributes and no other one."""
+    masks = [range(1, 1 << width) for width in bits(domain)]
     return [
-        view
+        View(chosen, "parity", factors)
         for size in range(1, k + 1)
-        for attributes in combinations(range(len(domain)), size)
-        for view in parities(domain, attributes)
+        for chosen in combinations(attributes, size)
+        for factors in product(*(masks[i] for i in chosen))
     ]
 
 
-def restricted_count(domain: Domain, k: int) -> int:
-    """Return the number of coefficients that depend on 1 to k attributes."""
-    masks = [(1 << b) - 1 for b in bits(domain)]
-    return sum(elementary(masks, k)[1:])
-
-
 def design_restricted(method: str, request: Request, reason: str) -> Design:
-    """Return the design of InpHT, which ``characters`` uses for some domains too."""
+    """Return the design of InpHT, which ``characters`` uses for some domains too.
+
+    Raises:
+        PlanError: there are too many coefficients; the message states their number.
+    """
     domain, k = request.domain, request.k
-    count = restricted_count(domain, k)
+    count = sum(elementary([(1 << b) - 1 for b in bits(domain)], k)[1:])
     require_views(method, count, f"coefficients that touch at most {k} attributes")
-    views = restricted(domain, k)
-    shares = weights(request, [len(v.attributes) for v in views])
-    return _design(request, views, shares, reason)
+    views = parities(domain, range(len(domain)), k)
+    return _design(request, views, [1] * count, reason.format(count=f"{count:,}"))
 
 
 def _design(request: Request, views: Sequence[View], shares: Sequence[int], reason: str) -> Design:
@@ -76,24 +60,15 @@ def _design(request: Request, views: Sequence[View], shares: Sequence[int], reas
     assigned = [Assigned(v, mechanism, s) for v, s in zip(views, shares, strict=True)]
     groups = pack(assigned, request.max_groups, separate=False)
     each = request.users / len(views)
-    return Design(
-        groups,
-        {},
-        (
-            f"{reason}; one sign by randomised response; {each:,.0f} reports each on average",
-            statistic(groups, request.epsilon),
-        ),
-        {},
+    lines = (
+        f"{reason}; one sign by randomised response; {each:,.0f} reports each on average",
+        statistic(groups, request.epsilon),
     )
+    return Design(groups, {}, lines, {})
 
 
-class InpHT:
-    """InpHT (``inp-ht``): coefficients that depend on at most k attributes.
-
-    The parameter ``weighting`` is ``even`` (default) or ``coverage``. With ``coverage`` the
-    probability of a coefficient is proportional to the square root of the number of k-way
-    marginals that contain it.
-    """
+class InpHT(CoefficientMethod):
+    """InpHT (``inp-ht``): coefficients that depend on at most k attributes."""
 
     name: ClassVar[str] = "inp-ht"
     note: ClassVar[Note] = Note(
@@ -102,23 +77,14 @@ class InpHT:
         "binary attributes, and unbiased tables with exact variances, as for statistical tests",
         "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
-    baseline: ClassVar[bool] = False
 
     def design(self, request: Request) -> Design:
-        only_parameters(self.name, request.parameters, "weighting")
-        count = restricted_count(request.domain, request.k)
-        reason = f"the {count:,} Hadamard coefficients that touch at most {request.k} attributes"
-        return expected_errors(self, request, design_restricted(self.name, request, reason))
-
-    def family(self, domain: Domain, k: int, views: Sequence[View]) -> CoefficientFamily:
-        del domain
-        return CoefficientFamily(self.name, k, tuple(views))
-
-    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
-        return CoefficientModel.of(plan, tallies, self.family)
+        only_parameters(self.name, request.parameters)
+        reason = f"the {{count}} Hadamard coefficients that touch at most {request.k} attributes"
+        return self.with_errors(request, design_restricted(self.name, request, reason))
 
 
-class FT(InpHT):
+class FT(CoefficientMethod):
     """FT (``ft``): the Fourier method as CALM's paper describes it.
 
     The record is a string of bits. Devices choose among all parities of up to m bits, where m is
@@ -154,14 +120,14 @@ class FT(InpHT):
         reason = f"all {count:,} Hadamard {what}"
         if useful < count:
             reason += f" ({useful:,} of them touch at most {request.k} attributes)"
-        design = _design(request, views, [1] * count, reason)
-        return expected_errors(self, request, design)
+        return self.with_errors(request, _design(request, views, [1] * count, reason))
 
 
-class MargHT(InpHT):
+class MargHT(CoefficientMethod):
     """MargHT (``marg-ht``): a device draws a k-way marginal, then one coefficient of it.
 
-    A report serves only this marginal and the marginals of its subsets.
+    A report serves only this marginal and the marginals of its subsets. All marginals have the same
+    share of the devices.
     """
 
     name: ClassVar[str] = "marg-ht"
@@ -173,10 +139,6 @@ class MargHT(InpHT):
     )
 
     def design(self, request: Request) -> Design:
-        """Choose all pairs of a k-way marginal and one of its coefficients.
-
-        All marginals have the same share of the devices.
-        """
         only_parameters(self.name, request.parameters)
         domain, d, k = request.domain, len(request.domain), request.k
         widths = bits(domain)
@@ -187,8 +149,7 @@ class MargHT(InpHT):
             )
         count = elementary([1 << b for b in widths], k)[k] - comb(d, k)
         require_views(self.name, count, f"pairs of a {k}-way table and a coefficient of it")
-        marginals = list(combinations(range(d), k))
-        parts = [owned(domain, m) for m in marginals]
+        parts = [parities(domain, m, k) for m in combinations(range(d), k)]
         views = [view for part in parts for view in part]
         # All marginals have the same total share, whatever the number of their coefficients.
         # Shares are whole numbers; 2^16 keeps their relative rounding error below 2^-17.
@@ -196,27 +157,18 @@ class MargHT(InpHT):
         shares = [round((1 << 16) * longest / len(part)) for part in parts for _ in part]
         if len(set(shares)) == 1:
             shares = [1] * count
-        tables = f"one of {len(marginals):,} tables of {k} attributes"
+        tables = f"one of {len(parts):,} tables of {k} attributes"
         reason = f"{tables} and one of its coefficients: {count:,} pairs"
-        return expected_errors(self, request, _design(request, views, shares, reason))
+        return self.with_errors(request, _design(request, views, shares, reason))
 
-    def family(self, domain: Domain, k: int, views: Sequence[View]) -> CoefficientFamily:
-        """Return the family in which a report serves its own marginal only.
+    def owners(self, domain: Domain, k: int, views: Sequence[View]) -> Sequence[Attributes]:
+        """Return the marginal of each view; the order of the views states it.
 
-        The order of the views states the marginal of each.
+        Raises:
+            PlanError: the views are not those of this method's design.
         """
-        pairs = [(m, v) for m in combinations(range(len(domain)), k) for v in owned(domain, m)]
-        owners = [marginal for marginal, _ in pairs]
+        marginals = combinations(range(len(domain)), k)
+        pairs = [(m, view) for m in marginals for view in parities(domain, m, k)]
         if [view for _, view in pairs] != list(views):
             raise PlanError("method marg-ht: the plan's views are not those of its marginals")
-        return CoefficientFamily(self.name, k, tuple(views), tuple(owners))
-
-
-def owned(domain: Domain, marginal: Attributes) -> list[View]:
-    """Return the coefficients of a table, without the constant one."""
-    return [
-        view
-        for size in range(1, len(marginal) + 1)
-        for attributes in combinations(marginal, size)
-        for view in parities(domain, attributes)
-    ]
+        return [marginal for marginal, _ in pairs]

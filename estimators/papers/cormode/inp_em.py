@@ -9,8 +9,7 @@ import numpy as np
 
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.linear import CLIPPED_STDERRS, Floats
-from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.marginal import CLIPPED_STDERRS, Floats, Marginal, flagged, uniform
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.shared.options import only_parameters
@@ -50,8 +49,8 @@ class InpEM:
 
     The parameter ``stop`` is ``discrepancy`` (default), ``likelihood`` (the most likely table,
     which fits the noise too) or ``change`` (the paper's rule, which for small epsilon returns the
-    uniform table). The parameter ``tables`` names tables to keep, see `choose_tables`. The paper's
-    attributes are binary; for others the method uses generalised randomised response.
+    uniform table); ``tables`` names tables to keep, see `choose_tables`. The paper's attributes are
+    binary; for others the method uses generalised randomised response.
     """
 
     name: ClassVar[str] = "inp-em"
@@ -110,13 +109,9 @@ class LikelihoodModel:
         factors = channels(self._mechanism, attributes)
         table = self.fitted(attributes).table.ravel()
         variance = noise(observed, factors, self._n).ravel()
-        flags = ["covered"]
-        if (table < CLIPPED_STDERRS * np.sqrt(variance)).any():
-            flags.append("clipped")
         stderr = np.sqrt(variance)
-        if is_noise(table, stderr):
-            flags.append("noise")
-        return Marginal(attributes, table, stderr, self._n, tuple(flags))
+        clipped = bool((table < CLIPPED_STDERRS * stderr).any())
+        return flagged(attributes, table, stderr, self._n, ("covered",), clipped=clipped)
 
     def fitted(self, attributes: Attributes) -> LikelihoodFit:
         """Return the table, fitted until the plan's rule stops, and the number of steps."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, partial
 from itertools import combinations
 from math import comb
 from typing import ClassVar
@@ -18,15 +18,7 @@ import numpy as np
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.linear import (
-    MAX_COVARIANCE_CELLS,
-    Estimate,
-    Floats,
-    LinearModel,
-    collapse,
-    dense,
-    require_at_most,
-)
+from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.base import Counts, Covariance, Mechanism
 from calmstream.estimators.mechanisms.registry import standard
@@ -38,6 +30,15 @@ from calmstream.estimators.numerics import consistency
 from calmstream.estimators.numerics.consistency import Indices
 from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
 from calmstream.estimators.numerics.subsets import elementary
+from calmstream.estimators.papers.cormode.linear import (
+    Estimate,
+    Floats,
+    LinearModel,
+    collapse,
+    dense,
+    likely,
+    require_at_most,
+)
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
@@ -51,14 +52,11 @@ MAX_TOTAL_CELLS = 1 << 24
 
 
 class MarginalViews:
-    """The common part of the three methods; a subclass names its oracle."""
+    """The common part of the three methods, which differ in the oracle over a table."""
 
     name: ClassVar[str]
-    kind: ClassVar[str]
     baseline: ClassVar[bool] = False
-
-    def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        return standard(self.kind, epsilon, cells)
+    oracle: ClassVar[staticmethod[[str, int], Mechanism]]
 
     def design(self, request: Request) -> Design:
         only_parameters(self.name, request.parameters)
@@ -73,7 +71,7 @@ class MarginalViews:
                 f"{MAX_VIEW_CELLS:,} are planned: lower k or drop attributes"
             )
         sets = list(combinations(range(d), k))
-        oracle = lru_cache(maxsize=None)(self.oracle)
+        oracle = cache(self.oracle)
         mechanisms = [oracle(request.epsilon, domain.size(s)) for s in sets]
         assigned = [Assigned(View(s), m) for s, m in zip(sets, mechanisms, strict=True)]
         groups = pack(assigned, request.max_groups, separate=True)
@@ -108,9 +106,7 @@ class AM(MarginalViews):
         "few attributes, and unbiased tables of exactly k of them are needed",
         "baseline of Zhang et al., CALM, CCS 2018",
     )
-
-    def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        return adaptive(epsilon, cells)
+    oracle = staticmethod(adaptive)
 
 
 class MargRR(MarginalViews):
@@ -123,7 +119,7 @@ class MargRR(MarginalViews):
         "to reproduce the paper; am has smaller errors",
         "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
-    kind: ClassVar[str] = "sue"
+    oracle = staticmethod(partial(standard, "sue"))
 
 
 class MargPS(MarginalViews):
@@ -136,7 +132,7 @@ class MargPS(MarginalViews):
         "to reproduce the paper; small tables or a large epsilon",
         "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
-    kind: ClassVar[str] = "grr"
+    oracle = staticmethod(partial(standard, "grr"))
 
 
 class MarginalTables(LinearModel):
@@ -226,10 +222,8 @@ class MarginalTables(LinearModel):
         """Return the estimate of a table, and its covariance."""
         if number not in self._cache:
             mechanism, n = self._mechanisms[number], self._reports[number]
-            table = likely = np.full(mechanism.cells, 1.0 / mechanism.cells)
+            table = np.full(mechanism.cells, 1.0 / mechanism.cells)
             if self._counts is not None:
                 table = mechanism.estimate(self._counts[number], n)
-                positive = np.maximum(table, 0.0)
-                likely = positive / positive.sum() if positive.sum() > 0.0 else likely
-            self._cache[number] = table, mechanism.covariance(n, likely)
+            self._cache[number] = table, mechanism.covariance(n, likely(table))
         return self._cache[number]

@@ -16,7 +16,7 @@ import numpy as np
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.marginal import Floats, Marginal, is_noise, uniform
+from calmstream.estimators.marginal import Floats, Marginal, flagged, uniform
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.mechanisms.registry import spec
 from calmstream.estimators.methods.base import Design
@@ -144,11 +144,9 @@ class LoPubModel:
         table = nonnegative_lasso(scores, grams, 0.0, candidates)
         total = float(table.sum())
         table = table / total if total > 0.0 else np.full(shape, 1.0 / prod(shape))
-        stderr = np.sqrt(mechanism.noise(table, attributes, n))
-        flags = ["covered"] + ([] if candidates.all() else ["clipped"])
-        if is_noise(table, stderr):
-            flags.append("noise")
-        return Marginal(attributes, table.reshape(-1), stderr.reshape(-1), n, tuple(flags))
+        stderr = np.sqrt(mechanism.noise(table, attributes, n)).reshape(-1)
+        clipped = not candidates.all()
+        return flagged(attributes, table.reshape(-1), stderr, n, ("covered",), clipped=clipped)
 
 
 class LoPubEM(LoPub):

@@ -179,7 +179,7 @@ def test_answers_of_a_character_model_agree_with_brute_force() -> None:
     joint = np.random.default_rng(2).dirichlet(np.ones(24))
     codes = np.array(list(product(range(3), range(2), range(4))), np.uint16)
     from calmstream.estimators.mechanisms.base import Covariance
-    from calmstream.estimators.methods.shared.coefficients import Recovery, Structure, ViewEvidence
+    from calmstream.estimators.papers.cormode.coefficients import Recovery, ViewEvidence
 
     views = [view for group in plan.groups for view in group.views]
 
@@ -189,7 +189,7 @@ def test_answers_of_a_character_model_agree_with_brute_force() -> None:
         return ViewEvidence(table, Covariance(np.zeros(len(table)), np.zeros((len(table), 1))))
 
     ones = np.ones(len(views), np.int64)
-    recovery = Recovery(Structure(domain, views), ones, np.ones(len(views)), read)
+    recovery = Recovery(domain, views, None, ones, np.ones(len(views)), read)
     for attributes in [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]:
         others = tuple(i for i in range(3) if i not in attributes)
         truth = joint.reshape(3, 2, 4).sum(axis=others).ravel()

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from calmstream.estimators.mechanisms.registry import build
-from calmstream.estimators.methods.shared.pooled_variance import Pooled
 from calmstream.estimators.numerics.consistency import harmonise, projection, structure
+from calmstream.estimators.papers.calm.pooled_variance import Pooled
 
 Floats = NDArray[np.float64]
 

@@ -7,7 +7,6 @@ the distribution nearest to the raw table; its standard errors are those of the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,19 +15,16 @@ from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.marginal import (
+    CLIPPED_STDERRS,
+    MAX_QUERY_CELLS,
+    Marginal,
+    flagged,
+    uniform,
+)
 from calmstream.estimators.numerics.simplex import project
 
 Floats = NDArray[np.float64]
-
-MAX_QUERY_CELLS = 1 << 22
-"""Maximum number of cells of a table that is answered; it limits time and memory."""
-
-MAX_COVARIANCE_CELLS = 1 << 12
-"""Maximum number of cells of a table whose full covariance is computed (128 MiB)."""
-
-CLIPPED_STDERRS = 0.5
-"""A cell counts as clipped if its correction is larger than this number of standard errors."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,12 +89,8 @@ class LinearModel(ABC):
             return uniform(attributes, cells)
         stderr = np.sqrt(raw.variance)
         table = project(raw.table[None])[0]
-        flags = ["covered"]
-        if (np.abs(table - raw.table) > CLIPPED_STDERRS * stderr).any():
-            flags.append("clipped")
-        if is_noise(table, stderr):
-            flags.append("noise")
-        return Marginal(attributes, table, stderr, raw.reports, tuple(flags))
+        clipped = bool((np.abs(table - raw.table) > CLIPPED_STDERRS * stderr).any())
+        return flagged(attributes, table, stderr, raw.reports, ("covered",), clipped=clipped)
 
     def unclipped(self, attributes: Attributes) -> Floats:
         """Return the raw table: shape (cells,), unbiased, may be negative.
@@ -144,13 +136,8 @@ def dense(diagonal: Floats, factors: Floats) -> Floats:
     return full
 
 
-def even_counts(users: int, shares: Sequence[int]) -> NDArray[np.int64]:
-    """Return the number of reports expected per view, at least 1: shape (views,), int64.
-
-    Args:
-        users: expected number of reports of all views.
-        shares: weight of each view.
-    """
-    weights = np.asarray(shares, np.float64)
-    counts: NDArray[np.int64] = np.rint(users * weights / weights.sum()).astype(np.int64)
-    return np.maximum(counts, 1)
+def likely(table: Floats) -> Floats:
+    """Return frequencies for a variance: the positive part of an estimate, or the uniform table."""
+    positive = np.maximum(table, 0.0)
+    total = positive.sum()
+    return positive / total if total > 0.0 else np.full(len(table), 1.0 / len(table))

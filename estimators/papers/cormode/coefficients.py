@@ -16,9 +16,9 @@ conjecture for categorical attributes). Formulas: docs/methods/linear-methods.md
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, lru_cache
 from itertools import combinations
 from math import prod
 
@@ -35,17 +35,11 @@ Floats = NDArray[np.float64]
 Key = tuple[Attributes, tuple[int, ...]]
 """A coefficient: the attributes it touches and its non-zero factors."""
 
+Way = tuple[int, int]
+"""A way to a coefficient: the number of a view, and the harmonic of its distribution."""
 
 KEPT_CELLS = 256
 """Maximum number of cells of a table whose angles are cached for tables of the same shape."""
-
-
-@dataclass(frozen=True, slots=True)
-class CoefficientEntry:
-    """One way to a coefficient: it is the harmonic ``harmonic`` of the view number ``view``."""
-
-    view: int
-    harmonic: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +48,7 @@ class ViewEvidence:
 
     Attributes:
         table: shape (m,), unbiased frequencies of the view's inputs; zeros without reports.
+        covariance: covariance of the table.
     """
 
     table: Floats
@@ -101,68 +96,6 @@ def _wave(turns: Floats, harmonic: int, inputs: int) -> Floats:
     return np.cos(2.0 * np.pi * (wave - turns[:, None]))
 
 
-class Structure:
-    """The coefficients that the views of a plan determine; it does not depend on data.
-
-    Args:
-        owners: for each view the only marginal for which it may be used, and for its subsets; None
-            if views may be used for all marginals.
-    """
-
-    def __init__(
-        self, domain: Domain, views: Sequence[View], owners: Sequence[Attributes] | None = None
-    ) -> None:
-        self.domain = domain
-        self.views = views
-        self.owners = None if owners is None else [frozenset(o) for o in owners]
-        entries: dict[Key, list[CoefficientEntry]] = defaultdict(list)
-        for number, view in enumerate(views):
-            for harmonic, key in harmonics(view, domain):
-                entries[key].append(CoefficientEntry(number, harmonic))
-        self.entries = dict(entries)
-
-    @cached_property
-    def _touching(self) -> dict[Attributes, list[Key]]:
-        touching: dict[Attributes, list[Key]] = defaultdict(list)
-        for key in self.entries:
-            touching[key[0]].append(key)
-        return touching
-
-    @property
-    def binary(self) -> bool:
-        """Whether tables are recovered over bit patterns."""
-        return bool(self.views) and self.views[0].kind == "parity"
-
-    def keys(self, attributes: Attributes) -> Iterable[Key]:
-        """Return the coefficients of a table over ``attributes``, apart from the constant."""
-        for size in range(1, len(attributes) + 1):
-            for subset in combinations(attributes, size):
-                yield from self._touching.get(subset, ())
-
-    def scale(self, attributes: Attributes) -> float:
-        """Return 1 divided by the number of cells or, for parities, of bit patterns."""
-        cardinalities = self.domain.shape(attributes)
-        if self.binary:
-            return 1.0 / prod(power_of_two(r) for r in cardinalities)
-        return 1.0 / prod(cardinalities)
-
-    def phase(self, key: Key, attributes: Attributes) -> Floats:
-        """Return the character's angle at every cell, in turns: shape (cells,)."""
-        axes = tuple(attributes.index(i) for i in key[0])
-        shape = self.domain.shape(attributes)
-        # Small tables are alike by the thousand; the angles of large ones are not worth keeping.
-        turns = _turns if prod(shape) <= KEPT_CELLS else _turns.__wrapped__
-        return turns(shape, axes, key[1], self.binary)
-
-    def allowed(self, key: Key, attributes: Attributes) -> list[CoefficientEntry]:
-        """Return the ways to a coefficient that may serve a table over ``attributes``."""
-        entries = self.entries[key]
-        if self.owners is None:
-            return entries
-        wanted = frozenset(attributes)
-        return [e for e in entries if wanted <= self.owners[e.view]]
-
-
 @dataclass(frozen=True, slots=True)
 class _Share:
     """A harmonic's weight among all ways to its coefficient."""
@@ -176,57 +109,82 @@ class Recovery:
     """Tables and variances from the views' evidence.
 
     Args:
+        owners: for each view the only marginal for which it may be used, and for its subsets; None
+            if views may be used for all marginals.
         reports: shape (views,), number of reports per view.
         precision: shape (views,), inverse variance of a coefficient from one report. If several
             views determine a coefficient, the weight of each is this times its reports.
+        read: returns the estimate of a view by its number; called once for each view that is used.
     """
 
     def __init__(
         self,
-        structure: Structure,
+        domain: Domain,
+        views: Sequence[View],
+        owners: Sequence[Attributes] | None,
         reports: NDArray[np.int64],
         precision: Floats,
         read: Callable[[int], ViewEvidence],
     ) -> None:
-        self._structure = structure
-        self._reports = reports
-        self._weight = reports * precision
-        self._read = read
-        self._cache: dict[int, ViewEvidence] = {}
+        self._domain, self._views = domain, views
+        self._owners = None if owners is None else [frozenset(o) for o in owners]
+        # Tables of parities are recovered over bit patterns.
+        self._binary = bool(views) and views[0].kind == "parity"
+        self._reports, self._weight = reports, reports * precision
+        self._evidence = cache(read)
+        self._ways: dict[Attributes, dict[Key, list[Way]]] = defaultdict(dict)
+        for number, view in enumerate(views):
+            for harmonic, key in harmonics(view, domain):
+                self._ways[key[0]].setdefault(key, []).append((number, harmonic))
 
     @property
     def reports(self) -> int:
+        """Number of reports of all views."""
         return int(self._reports.sum())
 
-    def evidence(self, view: int) -> ViewEvidence:
-        """Return the estimate of a view, computed once."""
-        if view not in self._cache:
-            self._cache[view] = self._read(view)
-        return self._cache[view]
+    def _scale(self, attributes: Attributes) -> float:
+        """Return 1 divided by the number of cells or, for parities, of bit patterns."""
+        shape = self._domain.shape(attributes)
+        return 1.0 / prod(power_of_two(r) if self._binary else r for r in shape)
+
+    def _phase(self, key: Key, attributes: Attributes) -> Floats:
+        """Return the character's angle at every cell, in turns: shape (cells,)."""
+        axes = tuple(attributes.index(i) for i in key[0])
+        shape = self._domain.shape(attributes)
+        # Small tables are alike by the thousand; the angles of large ones are not worth keeping.
+        turns = _turns if prod(shape) <= KEPT_CELLS else _turns.__wrapped__
+        return turns(shape, axes, key[1], self._binary)
+
+    def _allowed(self, attributes: Attributes) -> Iterator[tuple[Key, list[Way]]]:
+        """Yield the coefficients of a table, except the constant, and the ways that may serve."""
+        wanted = frozenset(attributes)
+        for size in range(1, len(attributes) + 1):
+            for subset in combinations(attributes, size):
+                for key, ways in self._ways.get(subset, {}).items():
+                    owners = self._owners
+                    yield key, [w for w in ways if owners is None or wanted <= owners[w[0]]]
 
     def _shares(self, attributes: Attributes) -> tuple[dict[int, list[_Share]], list[Key]]:
         """Return each view's weighted harmonics for a table, and coefficients without reports."""
         shares: dict[int, list[_Share]] = defaultdict(list)
         unknown = []
-        for key in self._structure.keys(attributes):
-            entries = self._structure.allowed(key, attributes)
-            total = sum(float(self._weight[e.view]) for e in entries)
+        for key, ways in self._allowed(attributes):
+            total = sum(float(self._weight[view]) for view, _ in ways)
             if total == 0.0:
                 unknown.append(key)
                 continue
-            for e in entries:
-                if self._weight[e.view] > 0.0:
-                    share = float(self._weight[e.view]) / total
-                    shares[e.view].append(_Share(key, e.harmonic, share))
+            for view, harmonic in ways:
+                if self._weight[view] > 0.0:
+                    share = float(self._weight[view]) / total
+                    shares[view].append(_Share(key, harmonic, share))
         return shares, unknown
 
     def _operator(self, view: int, parts: Sequence[_Share], attributes: Attributes) -> Floats:
         """Return the matrix from a view's table to the cells, without scale: shape (cells, m)."""
-        structure = self._structure
-        inputs = structure.views[view].cells(structure.domain)
-        operator = np.zeros((structure.domain.size(attributes), inputs))
+        inputs = self._views[view].cells(self._domain)
+        operator = np.zeros((self._domain.size(attributes), inputs))
         for part in parts:
-            turns = structure.phase(part.key, attributes)
+            turns = self._phase(part.key, attributes)
             operator += part.share * _wave(turns, part.harmonic, inputs)
         return operator
 
@@ -239,13 +197,13 @@ class Recovery:
         Cost: O(ways to its coefficients · cells); of parities O(ways + cells · bits).
         """
         shares, unknown = self._shares(attributes)
-        if self._structure.binary:
+        if self._binary:
             return self._parity_table(attributes, shares, len(unknown))
-        scale = self._structure.scale(attributes)
-        cells = self._structure.domain.size(attributes)
+        scale = self._scale(attributes)
+        cells = self._domain.size(attributes)
         total, spread = np.ones(cells), np.full(cells, float(len(unknown)))
         for view, parts in shares.items():
-            own = self.evidence(view)
+            own = self._evidence(view)
             operator = self._operator(view, parts, attributes)
             total += operator @ own.table
             spread += np.square(operator) @ own.covariance.diagonal
@@ -260,14 +218,14 @@ class Recovery:
 
         Every cell is a sum of the same coefficients with other signs.
         """
-        shape = self._structure.domain.shape(attributes)
+        shape = self._domain.shape(attributes)
         widths = tuple(power_of_two(r) for r in shape)
         step = {i: prod(widths[a + 1 :]) for a, i in enumerate(attributes)}
         spectrum = np.zeros(prod(widths))
         spectrum[0] = 1.0
         spread = float(unknown)
         for view, parts in shares.items():
-            own = self.evidence(view)
+            own = self._evidence(view)
             difference = float(own.table[0] - own.table[1])
             known = own.covariance.factors[0] - own.covariance.factors[1]
             variance = float(own.covariance.diagonal.sum() - known @ known)
@@ -277,23 +235,21 @@ class Recovery:
                 spread += part.share**2 * variance
         patterns = transform(spectrum).reshape(widths)
         table = patterns[tuple(slice(r) for r in shape)].reshape(-1)
-        scale = self._structure.scale(attributes)
+        scale = self._scale(attributes)
         reports = int(sum(self._reports[view] for view in shares))
         return scale * table, np.full(table.size, scale**2 * max(spread, 0.0)), reports
 
-    def variance(self, attributes: Attributes) -> Floats:
-        return self.table(attributes)[1]
-
     def covariance(self, attributes: Attributes) -> Floats:
+        """Return the covariance of the cells: shape (cells, cells)."""
         shares, unknown = self._shares(attributes)
-        cells = self._structure.domain.size(attributes)
+        cells = self._domain.size(attributes)
         total = np.zeros((cells, cells))
         for view, parts in shares.items():
-            own = self.evidence(view).covariance
+            own = self._evidence(view).covariance
             operator = self._operator(view, parts, attributes)
             known = operator @ own.factors
             total += (operator * own.diagonal) @ operator.T - known @ known.T
         for key in unknown:
-            turns = self._structure.phase(key, attributes)
+            turns = self._phase(key, attributes)
             total += np.cos(2.0 * np.pi * (turns[:, None] - turns))
-        return self._structure.scale(attributes) ** 2 * total
+        return self._scale(attributes) ** 2 * total
