@@ -101,7 +101,6 @@ class Results:
             marginals=manifest.marginals[:1],  # whether there are tables
             processing=(),
             analysis={},
-            leverage={},
         )
         if self._newest is None or snapshot.window > self._newest:
             self._newest = snapshot.window

@@ -1,0 +1,268 @@
+"""Shows snapshots to people: tables with error bars, live on a terminal.
+
+A snapshot is the set of published tables of one window, or of all windows so far (total), with a
+manifest that describes it (docs/reading-a-snapshot.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import product
+
+from rich.console import Console as RichConsole
+from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
+from rich.live import Live
+from rich.table import Table as Grid
+from rich.text import Text
+
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.marginal import Z95
+from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord
+from calmstream.pages.statistics import statistics_lines
+from calmstream.terminal import Console, grid
+
+MAX_ROWS = 40
+"""Maximum number of cells of one table that are shown, the largest ones."""
+
+EMPTY = 0.00005
+"""A cell below this share, which prints as 0.00 %, is left out of a table of more than ten."""
+
+_FEW = 10
+_BAR_CELLS = 24
+_FRAME_ROWS = 7
+"""Number of lines of a table beside its cells: headings and notes."""
+
+KINDS = {
+    Kind.EARLY: "early: still receives reports",
+    Kind.FINAL: "final",
+    Kind.TOTAL: "total of all windows so far",
+}
+FLAGS = {
+    "covered": "some devices reported on all of these attributes together",
+    "maxent": "reconstructed from smaller tables: its error may exceed the bars",
+    "modelled": "estimated by a model from all reports; the bars include the error of the model",
+    "clipped": "negative cells were corrected: bars near zero are too wide, not too narrow",
+    "suspicious": "the raw counts look forged: do not rely on it, see the manifest",
+    "noise": "the noise is too large: do not draw conclusions from this table",
+    "uniform": "no report was about some of the attributes: that part is a guess",
+    "raw": "cells may be negative and need not add up to 100 %",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One cell of a table: its labels, its share, and half the width of its 95 % interval."""
+
+    labels: tuple[str, ...]
+    value: float
+    margin: float
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval, not below 0."""
+        return max(self.value - self.margin, 0.0)
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval, not above 1."""
+        return min(self.value + self.margin, 1.0)
+
+
+def rows(record: MarginalRecord) -> list[Row]:
+    """Return the cells to show, in table order; see `shown_cells`."""
+    labels = list(product(*record.labels))
+    return [
+        Row(labels[i], record.table[i], Z95 * record.stderr[i]) for i in shown_cells(record.table)
+    ]
+
+
+def shown_cells(table: Sequence[float]) -> list[int]:
+    """Return the numbers of the cells to show: of a large table the largest that are not empty."""
+    cells = range(len(table))
+    if len(table) > _FEW:
+        cells = [i for i in cells if abs(table[i]) >= EMPTY]  # type: ignore[assignment]
+    return sorted(sorted(cells, key=lambda i: -abs(table[i]))[:MAX_ROWS])
+
+
+def left_out(table: Sequence[float], shown: int) -> list[str]:
+    """Return a line about the cells that are not shown, and about what they hold together."""
+    if shown == len(table):
+        return []
+    kept = set(shown_cells(table))
+    share = sum(value for i, value in enumerate(table) if i not in kept)
+    return [f"{len(table) - shown:,} of {len(table):,} cells left out: {100 * share:.2f} % in all"]
+
+
+def bar(row: Row, scale: float) -> str:
+    """Return a bar for the interval of a cell: solid to its lower end, with a mark at its value."""
+    low, value, high = (
+        min(round(x / scale * _BAR_CELLS), _BAR_CELLS) for x in (row.low, row.value, row.high)
+    )
+    drawn = list("█" * low + "▒" * (high - low))
+    if drawn:
+        drawn[min(max(value - 1, 0), len(drawn) - 1)] = "┃"
+    return "".join(drawn).ljust(_BAR_CELLS)
+
+
+def render(snapshot: Snapshot, marginal: Sequence[str]) -> RenderableType:
+    """Return one table of a snapshot with its error bars and notes."""
+    heading = Text(header(snapshot.manifest), style="bold")
+    facts = Text(truth(snapshot.manifest), style="dim")
+    if not snapshot.marginals:
+        return Group(heading, facts, Text(f"no tables: {snapshot.why_empty()}"))
+    record = snapshot.record(*marginal)
+    above = map(Text, statistics_lines(record))
+    below = notes(record)
+    return Group(heading, facts, *above, _grid(record), *(Text(n, style="dim") for n in below))
+
+
+def header(manifest: Manifest) -> str:
+    """Return plan, window, time, kind and revision in one line."""
+    window = f"window {manifest.window}"
+    if manifest.kind is Kind.TOTAL:
+        window = f"windows 0 to {manifest.window}"
+    start, end = (datetime.fromtimestamp(t, UTC) for t in (manifest.start, manifest.end))
+    until = f"{end:%H:%M:%S}" if start.date() == end.date() else f"{end:%Y-%m-%d %H:%M:%S}"
+    return (
+        f"{manifest.name} · {window} · {start:%Y-%m-%d %H:%M:%S} to {until} UTC · "
+        f"{KINDS[manifest.kind]} · revision {sum(manifest.revision):,}"
+    )
+
+
+def truth(manifest: Manifest) -> str:
+    """Return number of reports, method and privacy loss in one line."""
+    rejected = sum(manifest.rejected.values())
+    guarantee = str(manifest.guarantee["kind"])
+    if guarantee == "w-event":
+        guarantee = f"one report in every {manifest.guarantee['windows']} windows"
+    return (
+        f"{manifest.reports:,} reports (not people), {rejected:,} records rejected · "
+        f"{manifest.method} · epsilon {manifest.epsilon} a report, "
+        f"at most {manifest.loss_plan} over the plan ({guarantee})"
+    )
+
+
+def notes(record: MarginalRecord) -> list[str]:
+    """Return the notes that a reader of one table needs."""
+    noise = " of the noise alone" if "maxent" in record.flags else ""
+    return [
+        f"{record.reports:,} reports are about it; ± and bars are 95 % intervals{noise}",
+        *left_out(record.table, len(shown_cells(record.table))),
+        *(f"{flag}: {FLAGS.get(flag, 'not known here')}" for flag in record.flags),
+    ]
+
+
+def _grid(record: MarginalRecord) -> Grid:
+    shown = rows(record)
+    scale = max((row.high for row in shown), default=1.0) or 1.0
+    table = grid(*record.attributes, right=("%", "± 95 %"))
+    table.add_column(f"0 to {100 * scale:.3g} %", no_wrap=True)
+    for row in shown:
+        drawn = Text(bar(row, scale), style="red" if row.margin > row.value else "green")
+        table.add_row(*row.labels, f"{100 * row.value:.2f}", f"{100 * row.margin:.2f}", drawn)
+    return table
+
+
+class Dashboard:
+    """A live view of the newest window and the newest running total.
+
+    Args:
+        marginal: table to show; None for as many published tables as fit on the screen.
+    """
+
+    def __init__(self, marginal: Sequence[str] | None = None) -> None:
+        self._marginal = marginal
+        self._shown: dict[bool, Snapshot] = {}
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Show a snapshot, unless a newer window is shown already."""
+        if self._marginal is not None and snapshot.marginals:
+            snapshot.record(*self._marginal)
+        total = snapshot.kind is Kind.TOTAL
+        if total not in self._shown or snapshot.window >= self._shown[total].window:
+            self._shown[total] = snapshot
+
+    def tables(self, height: int) -> Iterator[tuple[Snapshot, Sequence[str]]]:
+        """Yield the tables to show on ``height`` lines, at least one of each snapshot."""
+        for _, snapshot in sorted(self._shown.items()):
+            for marginal in _fitting(snapshot, self._marginal, height // len(self._shown)):
+                yield snapshot, marginal
+
+    def __rich_console__(self, console: RichConsole, options: ConsoleOptions) -> RenderResult:
+        if not self._shown:
+            yield Text("waiting for the first snapshot")
+        for snapshot, marginal in self.tables(options.height or console.height):
+            yield render(snapshot, marginal)
+
+
+def _fitting(
+    snapshot: Snapshot, marginal: Sequence[str] | None, room: int
+) -> Iterator[Sequence[str]]:
+    """Yield the requested marginal, or published ones in order while they fit, at least one."""
+    if marginal is not None or not snapshot.marginals:
+        yield marginal or ()
+        return
+    for place, (attributes, record) in enumerate(snapshot.marginals.items()):
+        room -= min(len(record.table), MAX_ROWS) + _FRAME_ROWS + len(statistics_lines(record))
+        if place and room < 0:
+            return
+        yield attributes
+
+
+def watch(
+    snapshots: Iterable[Snapshot],
+    marginal: Sequence[str] | None = None,
+    *,
+    console: Console | None = None,
+) -> int:
+    """Show snapshots until they end; return how many there were.
+
+    On a terminal as a live dashboard, elsewhere as one block for each table. Consecutive windows
+    without reports are one line, when they end.
+    """
+    console = Console() if console is None else console
+    shown = 0
+    if console.is_terminal:
+        dashboard = Dashboard(marginal)
+        with Live(dashboard, console=console, refresh_per_second=4, vertical_overflow="crop"):
+            for shown, snapshot in enumerate(snapshots, 1):  # noqa: B007 - their number is the result
+                dashboard.show(snapshot)
+        return shown
+    empty = Empty()
+    for shown, snapshot in enumerate(snapshots, 1):  # noqa: B007 - as above
+        if empty.add(snapshot):
+            continue
+        empty.end(console)
+        for one in [marginal] if marginal is not None else snapshot.marginals:
+            console.print(render(snapshot, one), "")
+    empty.end(console)
+    return shown
+
+
+class Empty:
+    """The windows without reports since the last table, which are shown as one line."""
+
+    def __init__(self) -> None:
+        self._windows: set[int] = set()
+        self._counted = 0
+
+    def add(self, snapshot: Snapshot) -> bool:
+        """Return whether a snapshot says nothing new: no tables, or a total without new reports."""
+        manifest = snapshot.manifest
+        total = manifest.kind is Kind.TOTAL
+        new = bool(snapshot.marginals) and not (total and manifest.reports <= self._counted)
+        if new and total:
+            self._counted = manifest.reports
+        if not new:
+            self._windows.add(manifest.window)
+        return not new
+
+    def end(self, console: Console) -> None:
+        """Print the line, if there is one."""
+        if self._windows:
+            first, last = min(self._windows), max(self._windows)
+            windows = f"window {first}" if first == last else f"windows {first} to {last}"
+            console.print(f"{windows}: no reports\n")
+        self._windows.clear()
