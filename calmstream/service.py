@@ -40,7 +40,7 @@ from calmstream.topics import ensure_topics
 if TYPE_CHECKING:
     # A process loads only the roles that it plays: a worker needs no methods, nobody a database.
     from calmstream.consumer.publish.config import PublisherConfig
-    from calmstream.consumer.publish.estimate_pool import Estimates
+    from calmstream.consumer.publish.job import EstimateRunner
     from calmstream.consumer.publish.publisher import Publisher
     from calmstream.consumer.sink.target import Target
     from calmstream.consumer.sink.worker import SinkWorker
@@ -173,7 +173,7 @@ class Service:
         clock: Clock | None = None,
         create_topics: bool = False,
         lanes: Callable[[], Lanes] | None = None,
-        estimates: Estimates | None = None,
+        estimates: EstimateRunner | None = None,
     ) -> None:
         self._only = plans if isinstance(plans, Plan) else None
         self._folder = None if isinstance(plans, Plan) else plans
@@ -208,11 +208,20 @@ class Service:
     def publisher(self, config: PublisherConfig, tally: TallyConfig) -> Role:
         """Return the role that publishes."""
         from calmstream.consumer.metrics import publisher as m
-        from calmstream.consumer.publish.estimate_job import EstimateRunner
         from calmstream.consumer.publish.estimate_pool import EstimatePool
+        from calmstream.consumer.publish.job import EstimateRunner
         from calmstream.consumer.publish.publisher import Publisher
 
-        pool = self._estimates or EstimatePool(self._clock, max(2, os.cpu_count() or 2))
+        # No estimate waits for tests of change.
+        pool = EstimatePool(self._clock, max(2, os.cpu_count() or 2))
+        tests = EstimatePool(self._clock, 1)
+
+        def runner(plan: Plan) -> EstimateRunner:
+            return EstimateRunner(
+                partial(pool.start, plan.digest),
+                wait_seconds=0.0,
+                start_tests=partial(tests.start, plan.digest),
+            )
 
         def make(plan: Plan, broker: Broker, metrics: Metrics) -> Publisher:
             names = self._prepared(plan, broker)
@@ -220,11 +229,6 @@ class Service:
                 return Publisher(
                     plan, broker, names, clock=self._clock, config=config, metrics=metrics
                 )
-            estimates = EstimateRunner(
-                partial(pool.start, plan.digest),
-                wait_seconds=0.0,
-                start_tests=partial(pool.start_tests, plan.digest),
-            )
             return Publisher(
                 plan,
                 broker,
@@ -232,14 +236,14 @@ class Service:
                 clock=self._clock,
                 config=replace(self._scaled(config), poll_seconds=0.0),
                 metrics=metrics,
-                estimates=estimates,
+                estimates=self._estimates or runner(plan),
             )
 
         metrics = self._metrics(m.PUBLISHER_METRICS)
         kind = WorkerKind("publisher", make, metrics, m.QUARANTINED, m.FAULTS, reads=True)
         role = self._role(kind, tally, member=None)
         if isinstance(role, PlansRole):
-            pool.done = role.wake
+            pool.done = tests.done = role.wake
         return role
 
     def sink(self, target: Target, config: TallyConfig) -> Role:

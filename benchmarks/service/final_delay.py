@@ -24,15 +24,12 @@ from statistics import median
 
 import numpy as np
 import structlog
-from prometheus_client import CollectorRegistry
 
 from benchmarks.changes.simulate import records
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition
 from calmstream.common.clock import SystemClock
-from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
-from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.estimators.plan import Plan
@@ -40,6 +37,7 @@ from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.state import ClosedWindow, WindowCount, closed_key, encode_closed
 from calmstream.evaluation.population import collect
 from tests.support.plans import draft
+from tests.support.publisher import publisher_context
 
 WINDOWS, DUE, USERS = 24, 2, 1 << 12
 DEADLINE = 600.0
@@ -74,14 +72,9 @@ class Stage:
         self.broker = InProcessBroker()
         self.broker.topics().create(self.names.specs(86_400_000))
         self.sink = self.broker.sink()
-        self.session = PublishingSession(
-            plan,
-            self.broker,
-            self.names,
-            clock=SystemClock(),
-            config=PublisherConfig(test_changes=tests),
-            metrics=plan_metrics(CollectorRegistry(), plan, self.names, PUBLISHER_METRICS),
-        )
+        config = PublisherConfig(test_changes=tests)
+        context = publisher_context(plan, self.names, SystemClock(), config)
+        self.session = PublishingSession(context, self.broker)
 
     def close(self, window: int) -> None:
         """Write the closed records of a window."""

@@ -40,8 +40,7 @@ from benchmarks.populations import population
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.kafka import connect
 from calmstream.broker.transport import Broker, Delivery
-from calmstream.consumer.publish.build import build_set
-from calmstream.consumer.publish.kept_counts import count_records
+from calmstream.consumer.publish.build import build_set, count_records
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.read.history import History
 from calmstream.consumer.subscribe.subscribe import plan_names

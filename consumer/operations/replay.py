@@ -24,9 +24,8 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Chunk, Partition, Record, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, InvalidInput, Reason, Rejection
-from calmstream.consumer.publish.build import SnapshotSet, build_set
-from calmstream.consumer.publish.changes import TESTS_FAILED, try_changes
-from calmstream.consumer.publish.kept_counts import count_records
+from calmstream.consumer.publish.build import SnapshotSet, build_set, count_records
+from calmstream.consumer.publish.changes import TESTS_FAILED, changes_of
 from calmstream.consumer.publish.merge import MergedWindow, StateMerger
 from calmstream.consumer.publish.set_writer import KeyedRecord, SetWriter
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
@@ -371,10 +370,12 @@ class _Publication:
             {group: value for group, (_, value) in enumerate(records)}
             for records in (kept, self._counts(window - 1))
         )
-        record, error = try_changes(self._plan, own, before or None)
-        if error is not None:
-            _LOG.error(TESTS_FAILED, window=window, error=f"{type(error).__name__}: {error}")
-        return [] if record is None else [record]
+        try:
+            return [changes_of(self._plan, own, before or None)]
+        except Exception as error:  # noqa: BLE001 - as in a publisher: the final needs no tests
+            reason = f"{type(error).__name__}: {error}"
+            _LOG.error(TESTS_FAILED, window=window, error=reason)
+            return []
 
 
 def _set_with_notes(plan: Plan, merged: MergedWindow, notes: tuple[str, ...]) -> SnapshotSet:

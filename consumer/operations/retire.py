@@ -157,5 +157,5 @@ class FinalsWaiter:
         )
 
     def _done(self, complete: Completeness) -> bool:
-        self.found = sum(map(complete.may_delete, range(self._through + 1)))
+        self.found = sum(map(complete.both, range(self._through + 1)))
         return self.found > self._through

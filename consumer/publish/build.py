@@ -6,6 +6,7 @@ A set is all tables of one window and kind, with a manifest that lists and descr
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError
@@ -25,6 +26,7 @@ from calmstream.estimators.methods.base import Follows, Model
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.central_statement import central_statement
 from calmstream.estimators.plan.loss import loss_plan, loss_window
+from calmstream.estimators.wire.counts import GroupCounts, counts_key, encode_counts
 from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
 
 WITHHELD = "withheld: the raw counts look forged"
@@ -93,6 +95,24 @@ def build_set(plan: Plan, merged: MergedWindow, *, counts: bool = False) -> Snap
         manifest, poisoning=poisoning, analysis=association, counts=counts, central=central
     )
     return SnapshotSet(manifest, tables)
+
+
+def count_records(
+    plan: Plan, final: MergedWindow, total: MergedWindow | None
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield a record per group, to be acknowledged before the final is written."""
+    suspicious = final.reports > 0 and examine(plan, final.tallies).suspicious
+    for group, tally in enumerate(final.tallies):
+        first = group * plan.partitions
+        kept = GroupCounts(
+            window=final.window,
+            group=group,
+            revision=final.revision[first : first + plan.partitions],
+            tally=tally,
+            total=None if total is None else total.tallies[group],
+            suspicious=suspicious,
+        )
+        yield counts_key(final.window, group), encode_counts(plan, kept)
 
 
 def _central(plan: Plan, merged: MergedWindow) -> dict[str, Any]:

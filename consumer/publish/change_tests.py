@@ -7,57 +7,15 @@ same bytes.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
+from functools import partial
 
-from calmstream.broker.names import TopicNames
-from calmstream.consumer.publish.changes import try_changes
+from calmstream.consumer.metrics.publisher import WINDOWS_UNTESTED
+from calmstream.consumer.publish.changes import TESTS_FAILED, changes_of
+from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.follower import TopicFollower
-from calmstream.consumer.publish.measures import Measures
+from calmstream.consumer.publish.job import Job, Start
 from calmstream.consumer.publish.set_writer import KeyedRecord, SetWriter
-from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
-
-
-class TestsJob:
-    """Tests one window on another thread; the constructor starts it.
-
-    The thread uses only the plan and the given records, so that a job can simply be dropped.
-
-    Args:
-        previous: those of the window before; None where they are not kept.
-
-    Attributes:
-        window: number of the window.
-        record: key and value of the record of tests, once the job is done; None after an error.
-        error: the error that ended the tests.
-    """
-
-    __test__ = False  # no class of tests for pytest
-
-    def __init__(
-        self,
-        plan: Plan,
-        window: int,
-        own: Mapping[int, bytes],
-        previous: Mapping[int, bytes] | None,
-        start: Callable[[Callable[[], None]], None],
-    ) -> None:
-        self.window = window
-        self.record: KeyedRecord | None = None
-        self.error: Exception | None = None
-        self._given = (plan, own, previous)
-        self._done = threading.Event()
-        start(self._run)
-
-    @property
-    def done(self) -> bool:
-        """Whether the tests have ended."""
-        return self._done.is_set()
-
-    def _run(self) -> None:
-        self.record, self.error = try_changes(*self._given)
-        self._done.set()
 
 
 class ChangeTests:
@@ -65,20 +23,17 @@ class ChangeTests:
 
     def __init__(
         self,
-        plan: Plan,
-        names: TopicNames,
+        context: PublisherContext,
         follower: TopicFollower,
         writer: SetWriter,
-        measures: Measures,
-        start: Callable[[Callable[[], None]], None],
+        start: Start,
     ) -> None:
-        self._plan = plan
-        self._names = names
+        self._context = context
         self._follower = follower
         self._writer = writer
-        self._measures = measures
         self._start = start
-        self._job: TestsJob | None = None
+        self._window = -1
+        self._job: Job[KeyedRecord] | None = None
         # Window and offset of the record that was written last.
         self._sent = (-1, -1)
 
@@ -94,10 +49,11 @@ class ChangeTests:
         """
         if self._job is None and begin:
             self._job = self._next()
-        self._measures.untested(self._follower.untested.waiting)
-        return self._job is not None and self._job.done and self._finish(self._job)
+        waiting = self._follower.untested.waiting
+        self._context.metrics.set(WINDOWS_UNTESTED, waiting)
+        return self._job is not None and self._job.wait() and self._finish(self._job)
 
-    def _next(self) -> TestsJob | None:
+    def _next(self) -> Job[KeyedRecord] | None:
         """Return a job for the first window without tests, if all that it needs was read.
 
         The previous window is needed too. Its counts are left out only if they are lost, or belong
@@ -120,16 +76,22 @@ class ChangeTests:
             return None
         if window > 0 and previous is None and follower.may_come(window - 1):
             return None
-        return TestsJob(self._plan, window, own, previous, self._start)
+        self._window = window
+        return Job(partial(changes_of, self._context.plan, own, previous), self._start)
 
-    def _finish(self, job: TestsJob) -> bool:
-        untested, written = self._follower.untested, False
-        if job.error is not None:
-            self._measures.tests_failed(job.window, job.error)
-            untested.tested(job.window)
-        elif job.record is not None and untested.through < job.window:
-            # After a failure the job stays, and the next turn writes its record again.
-            offset = self._writer.deliver(self._names.counts, [job.record], 0)
-            self._sent, written = (job.window, offset), True
+    def _finish(self, job: Job[KeyedRecord]) -> bool:
+        untested, window, written = self._follower.untested, self._window, False
+        try:
+            record = job.result()
+        except Exception as error:  # noqa: BLE001 - the final is published, whatever they raise
+            self._context.log.error(  # noqa: TRY400 - one line
+                TESTS_FAILED, window=window, error=f"{type(error).__name__}: {error}"
+            )
+            untested.tested(window)
+        else:
+            if untested.through < window:
+                # After a failure the job stays, and the next turn writes its record again.
+                offset = self._writer.deliver(self._context.names.counts, [record], 0)
+                self._sent, written = (window, offset), True
         self._job = None
         return written

@@ -47,29 +47,26 @@ def earlier_of(final: Tallies, total: Tallies | None, previous: Tallies | None) 
     return EarlierWindows(previous, [Tally(a.n - b.n, a.counts - b.counts) for a, b in pairs])
 
 
-def try_changes(
+def changes_of(
     plan: Plan, own: Mapping[int, bytes], previous: Mapping[int, bytes] | None
-) -> tuple[KeyedRecord | None, Exception | None]:
-    """Return the record of tests of a final, or the error that ended the tests.
+) -> KeyedRecord:
+    """Return the record of tests of a final, from the kept counts of its groups alone.
 
-    A final does not need its tests, so no error of theirs may stop a publisher. With the same
-    records of counts the result has the same bytes.
+    With the same records of counts the result has the same bytes. A final does not need its tests,
+    so no error of theirs may stop a publisher.
     """
-    try:
-        counts = _decoded(plan, own)
-        tallies = [one.tally for one in counts]
-        totals = [one.total for one in counts if one.total is not None]
-        earlier = earlier_of(
-            tallies,
-            totals if len(totals) == len(counts) else None,
-            None if previous is None else [one.tally for one in _decoded(plan, previous)],
-        )
-        revision = tuple(chain.from_iterable(one.revision for one in counts))
-        windows = tuple(map(WindowCount, tallies))
-        final = MergedWindow(counts[0].window, Kind.FINAL, revision, windows)
-        return changes_record(plan, final, earlier), None
-    except Exception as error:  # noqa: BLE001 - see above
-        return None, error
+    counts = _decoded(plan, own)
+    tallies = [one.tally for one in counts]
+    totals = [one.total for one in counts if one.total is not None]
+    earlier = earlier_of(
+        tallies,
+        totals if len(totals) == len(counts) else None,
+        None if previous is None else [one.tally for one in _decoded(plan, previous)],
+    )
+    revision = tuple(chain.from_iterable(one.revision for one in counts))
+    windows = tuple(map(WindowCount, tallies))
+    final = MergedWindow(counts[0].window, Kind.FINAL, revision, windows)
+    return changes_record(plan, final, earlier)
 
 
 def _decoded(plan: Plan, records: Mapping[int, bytes]) -> list[GroupCounts]:

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition, TopicInfo, Topics
-from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError
-from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.follower import TopicFollower
 from calmstream.consumer.publish.set_writer import KeyedRecord, SetWriter
 from calmstream.estimators.wire.snapshot import Kind, parse_key
@@ -24,28 +22,25 @@ class Cleaner:
 
     Args:
         topics: the administrator, which fetches the log starts of the reports topics.
-        config: states the interval and the maximum number of deletions at once.
-        counts: the counts topic that is read; None where there was none.
+        counts: the counts topic that is read.
     """
 
     def __init__(
         self,
-        names: TopicNames,
+        context: PublisherContext,
         follower: TopicFollower,
         topics: Topics,
         writer: SetWriter,
-        clock: Clock,
-        config: PublisherConfig,
         counts: TopicInfo,
     ) -> None:
-        self._names = names
+        self._names = context.names
         self._follower = follower
         self._topics = topics
         self._writer = writer
-        self._clock = clock
-        self._config = config
+        self._clock = context.clock
+        self._config = context.config
         self._counts = counts
-        self._next = clock.monotonic()
+        self._next = self._clock.monotonic()
 
     def clean(self) -> int:
         """Delete what is not needed, if it is time; return the number of tombstones."""
@@ -83,7 +78,7 @@ class Cleaner:
         window. Then no worker can count that part of the log, and write the closed record, once
         more.
         """
-        complete = self._follower.completeness.may_delete
+        complete = self._follower.completeness.both
         settled = [one for one in self._follower.merger.closed_records() if complete(one[2])]
         inputs = {Partition(self._names.reports(g), p) for g, p, _, _ in settled}
         starts = self._topics.log_starts(inputs) if inputs else {}

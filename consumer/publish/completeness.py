@@ -54,12 +54,8 @@ class Completeness:
         return window in self._complete[kind]
 
     def both(self, window: int) -> bool:
-        """Return whether the final and the total of a window are complete."""
-        return all(window in windows for windows in self._complete.values())
-
-    def may_delete(self, window: int) -> bool:
         """Return whether final and total are complete, and all counts that they name were read."""
-        return self.both(window)
+        return all(window in windows for windows in self._complete.values())
 
     def count(self, kind: Kind) -> int:
         """Return the number of windows whose final or total is complete."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from calmstream.common.settings import Settings, bounded
+from calmstream.common.settings import bounded
+from calmstream.consumer.runtime.config import WorkerConfig
+from calmstream.consumer.runtime.context import PlanContext
 from calmstream.estimators.plan import Plan
 
 
-class PublisherConfig(Settings):
+class PublisherConfig(WorkerConfig):
     """Settings of a publisher.
 
     Attributes:
@@ -16,11 +18,9 @@ class PublisherConfig(Settings):
         send_seconds: maximum wait for the acknowledgement of one set.
         clean_seconds: time between two searches for records that can be deleted.
         clean_records: maximum number of deletions of each kind in one search.
-        retry_seconds: time for which failing calls are repeated before the publisher exits.
         rewrite_seconds: pause before a set is written again that was written several times and was
             never read back complete.
         test_changes: whether every final is tested for changes against the windows before.
-        topic_check_seconds: time between two checks that the topics still exist.
     """
 
     refresh_seconds: float | None = bounded(None, ge=0, le=86_400)
@@ -28,11 +28,12 @@ class PublisherConfig(Settings):
     send_seconds: float = bounded(30.0, fixed=True, gt=0, le=600)
     clean_seconds: float = bounded(60.0, fixed=True, ge=0, le=86_400)
     clean_records: int = bounded(10_000, fixed=True, ge=1, le=1_000_000)
-    retry_seconds: float = bounded(60.0, gt=0, le=3600)
     rewrite_seconds: float = bounded(60.0, fixed=True, gt=0, le=86_400)
     test_changes: bool = True
-    topic_check_seconds: float = bounded(10.0, fixed=True, gt=0, le=3600)
 
     def refresh(self, plan: Plan) -> float:
         """Return the time between two early sets of a window of this plan, in seconds."""
         return max(5.0, plan.window / 10) if self.refresh_seconds is None else self.refresh_seconds
+
+
+PublisherContext = PlanContext[PublisherConfig]

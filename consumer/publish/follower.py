@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition, Reader, Record, Topics
+from calmstream.consumer.metrics.publisher import FOREIGN
 from calmstream.consumer.publish.completeness import Closed, Completeness
+from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.merge import StateMerger
 from calmstream.consumer.publish.untested import UntestedCounts
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.runtime.read_topics import EndCheck
 from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
-from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.changes import ChangesRecord, decode_changes, is_changes_key
 from calmstream.estimators.wire.snapshot import Kind, parse_key
 
@@ -21,7 +21,6 @@ class TopicFollower:
     """Reads the topics from their starts, and keeps what the publisher needs.
 
     Args:
-        foreign: counts the records that are skipped because calmstream did not write them.
         completed: called with each final and total that is complete, before the counts of its
             window are forgotten. A final can be complete later than assembled: with its counts.
 
@@ -36,25 +35,25 @@ class TopicFollower:
 
     def __init__(
         self,
-        plan: Plan,
-        names: TopicNames,
+        context: PublisherContext,
         reader: Reader,
         topics: Topics,
         *,
-        foreign: ForeignRecordCounter,
-        tests: bool,
         found: Callable[[Snapshot], None],
         completed: Callable[[Closed], None],
         changed: Callable[[ChangesRecord], None],
     ) -> None:
+        plan, names = context.plan, context.names
         self._plan = plan
         self._changed = changed
-        self.untested = UntestedCounts(plan, on=tests)
+        self.untested = UntestedCounts(plan, on=context.config.test_changes)
         self.merger = StateMerger(plan)
         self.assembler = SnapshotAssembler(plan)
         self.completeness = Completeness(plan)
         self.early_keys: dict[int, set[bytes]] = {}
-        self.foreign = foreign
+        self.foreign = ForeignRecordCounter(
+            context.log.warning, lambda: context.metrics.inc(FOREIGN)
+        )
         self._reader = reader
         self._topics = topics
         self._found = found

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import math
 
-from structlog.typing import FilteringBoundLogger
-
-from calmstream.common.clock import Clock
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.consumer.metrics import publisher as m
-from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.publish.build import SnapshotSet
-from calmstream.consumer.publish.changes import TESTS_FAILED
+from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import SnapshotAssembler
-from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.changes import ChangesRecord
 from calmstream.estimators.wire.snapshot import Kind, Manifest
 
@@ -28,28 +23,14 @@ _PUBLISHED: dict[Kind, MetricDefinition] = {
 class Measures:
     """Sets the metrics from the moment when a publisher becomes active until it is not any more."""
 
-    def __init__(
-        self, plan: Plan, metrics: Metrics, clock: Clock, log: FilteringBoundLogger
-    ) -> None:
-        self._plan = plan
-        self._metrics = metrics
-        self._clock = clock
-        self._log = log
+    def __init__(self, context: PublisherContext) -> None:
+        self._plan = context.plan
+        self._metrics = context.metrics
+        self._clock = context.clock
+        self._log = context.log
         self._shares_through = -1
         self._newest_final = -1
         self._newest_tests = -1
-
-    def foreign(self) -> None:
-        """Count a record that calmstream did not write."""
-        self._metrics.inc(m.FOREIGN)
-
-    def waiting(self, windows: int) -> None:
-        """Set the number of windows that wait for closed records."""
-        self._metrics.set(m.WINDOWS_WAITING, windows)
-
-    def deleted(self, records: int) -> None:
-        """Count tombstones."""
-        self._metrics.inc(m.TOMBSTONES, records)
 
     def found(self, manifest: Manifest, assembler: SnapshotAssembler) -> None:
         """Set the metrics of a final or total that was read complete."""
@@ -70,18 +51,6 @@ class Measures:
             self._metrics.set(m.CHANGES_FOUND, family.changed, **against)
             self._metrics.set(m.CHANGES_SMALLEST, family.smallest, **against)
 
-    def untested(self, windows: int) -> None:
-        """Set the number of windows that have no tests yet."""
-        self._metrics.set(m.WINDOWS_UNTESTED, windows)
-
-    def tests_failed(self, window: int, error: Exception) -> None:
-        """Log that the tests of a final ended with an error; the final is published."""
-        self._log.error(
-            TESTS_FAILED,
-            window=window,
-            error=f"{type(error).__name__}: {error}",
-        )
-
     def written(self, snapshot: SnapshotSet, merged: MergedWindow, seconds: float) -> None:
         """Set the metrics of a set that was acknowledged ``seconds`` after the start of writing."""
         if merged.kind is Kind.EARLY:
@@ -91,10 +60,6 @@ class Measures:
         self._metrics.set(m.LAST_SNAPSHOT, self._clock.now_ms() / 1000)
         if snapshot.marginals and merged.kind is Kind.FINAL:
             self._metrics.set(m.STANDARD_ERROR, snapshot.standard_error)
-
-    def estimated(self, seconds: float) -> None:
-        """Record the duration of an estimate in seconds."""
-        self._metrics.observe(m.ESTIMATE_DURATION, seconds)
 
     def _show_final(self, final: Manifest) -> None:
         suspicious = bool(final.poisoning.get("suspicious"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import structlog
+
 from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import verify_topics
 from calmstream.broker.topic_watch import TopicWatch, plan_judge
@@ -12,8 +14,8 @@ from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.metrics.publisher import ACTIVE, FAILURES, not_active
 from calmstream.consumer.metrics.registry import Metrics
-from calmstream.consumer.publish.config import PublisherConfig
-from calmstream.consumer.publish.estimate_job import EstimateRunner
+from calmstream.consumer.publish.config import PublisherConfig, PublisherContext
+from calmstream.consumer.publish.job import EstimateRunner
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.runtime.belonging import Belonging
 from calmstream.consumer.runtime.ending import all_windows_closed_at
@@ -59,12 +61,10 @@ class Publisher:
         estimates: EstimateRunner | None = None,
     ) -> None:
         self.health = RoleHealth(self.name, clock)
-        self._plan = plan
-        self._broker = broker
-        self._names = names
-        self._clock = clock
+        log = structlog.get_logger("calmstream.publisher").bind(plan=plan.digest[:8])
         self._config = config
-        self._metrics = metrics
+        self._context = PublisherContext(plan, names, clock, config, metrics, self.health, log)
+        self._broker = broker
         self._estimates = estimates
         self._lead = Partition(names.state, 0)
         self._member = broker.group_reader(f"{names.output_prefix}.publisher")
@@ -101,11 +101,11 @@ class Publisher:
         try:
             self._round()
         except RecoverableError as error:
-            self._metrics.inc(FAILURES)
+            self._context.metrics.inc(FAILURES)
             if self._retries.failed():
                 seconds = self._retries.failing_seconds
                 raise FatalError(f"publisher: no success for {seconds:.0f} s: {error}") from error
-            self._clock.sleep(_BACKOFF_SECONDS)
+            self._context.clock.sleep(_BACKOFF_SECONDS)
             return False
         self._retries.succeeded()
         return self._busy
@@ -116,8 +116,8 @@ class Publisher:
 
     def over(self) -> bool:
         """Return whether every final and total is published, and early sets could be deleted."""
-        cleaned = all_windows_closed_at(self._plan) + 2000 * self._config.clean_seconds
-        return self.finished and self._clock.now_ms() > cleaned
+        cleaned = all_windows_closed_at(self._context.plan) + 2000 * self._config.clean_seconds
+        return self.finished and self._context.clock.now_ms() > cleaned
 
     def _round(self) -> None:
         """Poll the group, read, then write at most one set or delete once."""
@@ -152,36 +152,28 @@ class Publisher:
         """Verify the topics and join the group; done in the loop, so that failures are repeated."""
         topics = self._broker.topics()
         try:
-            found = verify_topics(self._plan, self._names, topics)
+            found = verify_topics(self._context.plan, self._context.names, topics)
         except BaseException:
             topics.close()
             raise
         self._topics = topics
         self._watch = TopicWatch(
-            plan_judge(self._plan, self._names, found),
+            plan_judge(self._context.plan, self._context.names, found),
             topics,
             found,
-            self._clock,
+            self._context.clock,
             every_seconds=self._config.topic_check_seconds,
             retry_seconds=self._config.retry_seconds,
         )
-        self._member.subscribe([self._names.state])
+        self._member.subscribe([self._context.names.state])
         self._prepared = True
 
     def _begin_session(self) -> None:
-        self._session = PublishingSession(
-            self._plan,
-            self._broker,
-            self._names,
-            clock=self._clock,
-            config=self._config,
-            metrics=self._metrics,
-            estimates=self._estimates,
-        )
-        self._metrics.set(ACTIVE, 1)
+        self._session = PublishingSession(self._context, self._broker, self._estimates)
+        self._context.metrics.set(ACTIVE, 1)
 
     def _end_session(self) -> None:
         session, self._session, self._busy = self._session, None, False
-        not_active(self._metrics, self._plan)
+        not_active(self._context.metrics, self._context.plan)
         if session is not None:
             session.close(_CLOSE_SECONDS)

@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from structlog.typing import FilteringBoundLogger
-
-from calmstream.common.clock import Clock
+from calmstream.consumer.metrics.publisher import WINDOWS_WAITING
 from calmstream.consumer.publish.completeness import Closed
-from calmstream.consumer.publish.config import PublisherConfig
+from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.follower import TopicFollower
-from calmstream.consumer.publish.measures import Measures
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import above
-from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 
 _QUICK_ATTEMPTS = 5
@@ -37,27 +33,17 @@ class _Sent(NamedTuple):
 class Schedule:
     """Compares what was read with what was written, to find the next set. Changes no content."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        follower: TopicFollower,
-        clock: Clock,
-        config: PublisherConfig,
-        measures: Measures,
-        log: FilteringBoundLogger,
-    ) -> None:
-        self._plan = plan
+    def __init__(self, context: PublisherContext, follower: TopicFollower) -> None:
+        self._context = context
         self._follower = follower
-        self._clock = clock
-        self._config = config
-        self._measures = measures
-        self._log = log
+        self._clock = context.clock
+        self._config = context.config
         # Each final and total that was written and not read back yet.
         self._sent: dict[Closed, _Sent] = {}
         self._rewrite_at: dict[Closed, float] = {}
         self._sent_early: dict[int, MergedWindow] = {}
         self._early_due: deque[int] = deque()
-        self._next_refresh = clock.monotonic()
+        self._next_refresh = self._clock.monotonic()
 
     def next(self) -> MergedWindow | None:
         """Return the counts of the set that is due first; None if none is due."""
@@ -82,7 +68,7 @@ class Schedule:
         attempts = self._sent[set_id].attempts + 1 if set_id in self._sent else 1
         if attempts >= _QUICK_ATTEMPTS:
             self._rewrite_at[set_id] = self._clock.monotonic() + self._config.rewrite_seconds
-            self._log.error(
+            self._context.log.error(
                 "a set was written and not read back complete; does another program write to the "
                 "snapshots topic?",
                 window=merged.window,
@@ -135,11 +121,11 @@ class Schedule:
 
     def _next_early(self) -> MergedWindow | None:
         """Return the next early set of this round that is newer than the published one."""
-        now, merger = self._clock.monotonic(), self._follower.merger
+        now, merger, plan = self._clock.monotonic(), self._follower.merger, self._context.plan
         if not self._early_due and now >= self._next_refresh:
-            self._next_refresh = now + self._config.refresh(self._plan)
-            self._early_due.extend(merger.open_windows() if self._plan.early else ())
-            self._measures.waiting(len(merger.waiting()))
+            self._next_refresh = now + self._config.refresh(plan)
+            self._early_due.extend(merger.open_windows() if plan.early else ())
+            self._context.metrics.set(WINDOWS_WAITING, len(merger.waiting()))
         while self._early_due:
             merged = merger.early(self._early_due.popleft())
             if merged is not None and self.wanted(merged) and not self._unchanged(merged):

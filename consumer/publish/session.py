@@ -10,26 +10,19 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-import structlog
-
-from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker
-from calmstream.common.clock import Clock
-from calmstream.consumer.metrics.registry import Metrics
+from calmstream.consumer.metrics.publisher import ESTIMATE_DURATION, TOMBSTONES
+from calmstream.consumer.publish.build import SnapshotSet, build_set, count_records
 from calmstream.consumer.publish.change_tests import ChangeTests
 from calmstream.consumer.publish.cleaning import Cleaner
 from calmstream.consumer.publish.completeness import Closed
-from calmstream.consumer.publish.config import PublisherConfig
-from calmstream.consumer.publish.estimate_job import EstimateJob, EstimateRunner
+from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.follower import TopicFollower
-from calmstream.consumer.publish.kept_counts import count_records
+from calmstream.consumer.publish.job import EstimateRunner, Job
 from calmstream.consumer.publish.measures import Measures
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.publish.schedule import Schedule
 from calmstream.consumer.publish.set_writer import KeyedRecord, SetWriter
-from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
-from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 
 
@@ -45,22 +38,12 @@ class PublishingSession:
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        broker: Broker,
-        names: TopicNames,
-        *,
-        clock: Clock,
-        config: PublisherConfig,
-        metrics: Metrics,
-        estimates: EstimateRunner | None = None,
+        self, context: PublisherContext, broker: Broker, estimates: EstimateRunner | None = None
     ) -> None:
-        log = structlog.get_logger("calmstream.publisher").bind(plan=plan.digest[:8])
-        self._plan = plan
-        self._names = names
-        self._clock = clock
+        names = context.names
+        self._context = context
         self._estimates = estimates or EstimateRunner()
-        self._measures = Measures(plan, metrics, clock, log)
+        self._measures = Measures(context)
         with ExitStack() as undo:
             self._topics = broker.topics()
             undo.callback(self._topics.close)
@@ -71,31 +54,22 @@ class PublishingSession:
             undo.callback(self._sink.close, 0.0)
             self._sink.prepare((names.snapshots, names.state, names.counts))
             undo.pop_all()
-        self._writer = SetWriter(self._sink, names.snapshots, clock, config.send_seconds)
+        self._writer = SetWriter(
+            self._sink, names.snapshots, context.clock, context.config.send_seconds
+        )
         self.follower = TopicFollower(
-            plan,
-            names,
+            context,
             self._reader,
             self._topics,
-            foreign=ForeignRecordCounter(log.warning, self._measures.foreign),
-            tests=config.test_changes,
-            found=self._found,
+            found=lambda one: self._measures.found(one.manifest, self.follower.assembler),
             completed=self._completed,
             changed=self._measures.changes,
         )
-        self.schedule = Schedule(plan, self.follower, clock, config, self._measures, log)
-        self._cleaner = Cleaner(
-            names, self.follower, self._topics, self._writer, clock, config, counts
-        )
-        self._tests = ChangeTests(
-            plan,
-            names,
-            self.follower,
-            self._writer,
-            self._measures,
-            self._estimates.start_tests,
-        )
-        self._job: EstimateJob | None = None
+        self.schedule = Schedule(context, self.follower)
+        self._cleaner = Cleaner(context, self.follower, self._topics, self._writer, counts)
+        self._tests = ChangeTests(context, self.follower, self._writer, self._estimates.start_tests)
+        self._job: Job[SnapshotSet] | None = None
+        self._merged: MergedWindow | None = None
         self._kept: list[KeyedRecord] = []
 
     @property
@@ -106,7 +80,7 @@ class PublishingSession:
     @property
     def finished(self) -> bool:
         """Whether every window of the plan has a complete final and total, and was tested."""
-        windows, complete = self._plan.windows, self.follower.completeness
+        windows, complete = self._context.plan.windows, self.follower.completeness
         published = all(complete.count(k) >= windows for k in (Kind.FINAL, Kind.TOTAL))
         return published and not self._tests.pending
 
@@ -122,22 +96,15 @@ class PublishingSession:
             return self.follower.catch_up(timeout)
         found = self.follower.read(0.0 if self._job else timeout)
         if self._job is None:
-            due = self.schedule.next()
-            if due is not None:
-                self._kept = self._counts_of(due)
-                self._job = EstimateJob(
-                    self._plan,
-                    due,
-                    self._clock,
-                    counts=bool(self._kept),
-                    start=self._estimates.start,
-                )
-        job = self._job
-        if job is not None:
-            self._finish(job)
-        deleted = job is None and self._clean()
-        tested = self._tests.turn(begin=job is None or job.merged.kind is Kind.EARLY)
-        return found or job is not None or deleted or tested
+            self._begin()
+        job, merged = self._job, self._merged
+        if job is not None and merged is not None:
+            self._finish(job, merged)
+        deleted = self._cleaner.clean() if job is None else 0
+        self._context.metrics.inc(TOMBSTONES, deleted)
+        early = merged is None or merged.kind is Kind.EARLY
+        tested = self._tests.turn(begin=job is None or early)
+        return found or job is not None or deleted > 0 or tested
 
     def close(self, timeout: float) -> None:
         """Close the clients; wait at most ``timeout`` seconds for the sink."""
@@ -145,37 +112,33 @@ class PublishingSession:
         self._sink.close(timeout)
         self._topics.close()
 
-    def _found(self, snapshot: Snapshot) -> None:
-        self._measures.found(snapshot.manifest, self.follower.assembler)
-
     def _completed(self, closed: Closed) -> None:
         self.schedule.completed(closed)
 
-    def _counts_of(self, merged: MergedWindow) -> list[KeyedRecord]:
-        """Return the records of the counts topic that belong to a set; none but for a final."""
-        if merged.kind is not Kind.FINAL:
-            return []
-        total = self.follower.merger.total(merged.window)
-        return list(count_records(self._plan, merged, total))
+    def _begin(self) -> None:
+        """Begin the estimate of the set that is due, if one is."""
+        self._merged = due = self.schedule.next()
+        if due is None:
+            return
+        plan, kept = self._context.plan, list[KeyedRecord]()
+        if due.kind is Kind.FINAL:
+            kept += count_records(plan, due, self.follower.merger.total(due.window))
+        self._kept = kept
+        self._job = Job(lambda: build_set(plan, due, counts=bool(kept)), self._estimates.start)
 
-    def _finish(self, job: EstimateJob) -> None:
+    def _finish(self, job: Job[SnapshotSet], merged: MergedWindow) -> None:
         """Write the set that is being estimated, if the estimate is ready and still needed."""
         if not job.wait(self._estimates.wait_seconds):
             return
-        snapshot, merged = job.result(), job.merged
+        snapshot, clock = job.result(), self._context.clock
         if self.schedule.wanted(merged):
             # After a failure the job stays, and the next step writes its set again.
             attempts = self.schedule.attempt(merged)
-            began = self._clock.monotonic()
+            began = clock.monotonic()
             # The counts first: a manifest that names them is never without them.
-            counts = self._writer.deliver(self._names.counts, self._kept, 0)
+            counts = self._writer.deliver(self._context.names.counts, self._kept, 0)
             manifest = self._writer.write(snapshot)
             self.schedule.written(merged, manifest, counts, attempts)
-            self._measures.written(snapshot, merged, self._clock.monotonic() - began)
-            self._measures.estimated(job.seconds)
+            self._measures.written(snapshot, merged, clock.monotonic() - began)
+            self._context.metrics.observe(ESTIMATE_DURATION, job.seconds)
         self._job = None
-
-    def _clean(self) -> bool:
-        deleted = self._cleaner.clean()
-        self._measures.deleted(deleted)
-        return deleted > 0

@@ -6,7 +6,20 @@ from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import Settings, bounded, variable
 
 
-class TallyConfig(Settings):
+class WorkerConfig(Settings):
+    """Settings of every worker of a plan.
+
+    Attributes:
+        retry_seconds: time for which a failing call is repeated before the worker exits.
+        topic_check_seconds: time between two checks that the topics still exist; a tally worker
+            also asks that often for the log ends of its partitions.
+    """
+
+    retry_seconds: float = bounded(60.0, gt=0, le=3600)
+    topic_check_seconds: float = bounded(10.0, fixed=True, gt=0, le=3600)
+
+
+class TallyConfig(WorkerConfig):
     """Settings of a tally worker.
 
     Attributes:
@@ -17,7 +30,6 @@ class TallyConfig(Settings):
         session_seconds: a worker that has not polled for this long writes nothing more and exits.
             It is also the session time of the consumer group, after which other workers take the
             partitions.
-        retry_seconds: time for which a failing call is repeated before the worker exits.
         stop_seconds: maximum time in which a stopped worker writes its checkpoint and leaves the
             group.
         stall_seconds: the worker exits if a partition is not at its end and has not advanced for
@@ -28,21 +40,17 @@ class TallyConfig(Settings):
         writes_in_flight: maximum number of unacknowledged writes; above it, reading pauses.
         member: name of this worker's static membership, unique in its group; empty for a dynamic
             membership.
-        topic_check_seconds: time between two checks that the topics still exist, and between two
-            requests for the log ends of the owned partitions.
     """
 
     checkpoint_seconds: float = bounded(5.0, gt=0, le=600)
     poll_seconds: float = bounded(0.2, fixed=True, ge=0, le=5)
     poll_records: int = bounded(5000, ge=1, le=10_000)
     session_seconds: float = bounded(30.0, gt=0, le=3600)
-    retry_seconds: float = bounded(60.0, gt=0, le=3600)
     stop_seconds: float = bounded(20.0, gt=0, le=600)
     stall_seconds: float = bounded(120.0, gt=0, le=3600)
     tick_seconds: float = bounded(1.0, fixed=True, ge=1, le=60)
     writes_in_flight: int = bounded(2000, fixed=True, ge=1, le=100_000)
     member: str = bounded("", longest=128)
-    topic_check_seconds: float = bounded(10.0, fixed=True, gt=0, le=3600)
 
     def check(self) -> None:
         """Check that a worker polls often enough for its session."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from calmstream.broker.transport import Partition, Topics
 from calmstream.common.errors import RecoverableError
 from calmstream.consumer.metrics import tally as m
-from calmstream.consumer.tally.context import WorkerContext
+from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.log_ends import EndWatch
 from calmstream.consumer.tally.membership import AssignmentChange, Membership
@@ -47,7 +47,7 @@ class AssignmentHandler:
 
     def __init__(
         self,
-        context: WorkerContext,
+        context: TallyContext,
         assigned: AssignedPartitions,
         *,
         membership: Membership,

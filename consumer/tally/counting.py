@@ -14,8 +14,8 @@ import numpy as np
 from calmstream.broker.transport import Chunk
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.consumer.metrics import tally as m
+from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.assignment import AssignedPartitions
-from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.folding.admission import check_append_time, possible_times
 from calmstream.consumer.tally.folding.fold import ChunkOutcome, PartitionFold
 from calmstream.consumer.tally.membership import Membership
@@ -36,7 +36,7 @@ class RecordCounter:
 
     def __init__(
         self,
-        context: WorkerContext,
+        context: TallyContext,
         assigned: AssignedPartitions,
         checkpointer: Checkpointer,
         dead_letters: DeadLetters,

@@ -10,8 +10,8 @@ from collections.abc import Collection
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError
 from calmstream.consumer.runtime.belonging import Belonging
+from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.assignment import AssignedPartitions
-from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.gauges import Gauges
 from calmstream.consumer.tally.log_ends import EndWatch
 from calmstream.consumer.tally.membership import Membership
@@ -25,7 +25,7 @@ class Liveness:
 
     def __init__(
         self,
-        context: WorkerContext,
+        context: TallyContext,
         assigned: AssignedPartitions,
         membership: Membership,
         ends: EndWatch,

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from calmstream.broker.transport import Chunk, GroupReader, Partition
 from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.runtime.retry import RetryBudget
-from calmstream.consumer.tally.context import WorkerContext
 
 # Time between two polls that only keep the membership alive.
 _BEAT_SECONDS = 1.0
@@ -49,7 +49,7 @@ class Membership:
     Partitions of a topic beyond the number that the plan states are ignored.
     """
 
-    def __init__(self, reader: GroupReader, context: WorkerContext) -> None:
+    def __init__(self, reader: GroupReader, context: TallyContext) -> None:
         self._reader = reader
         self._context = context
         self._clock = context.clock

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from calmstream.broker.transport import Partition, Reader, Record, TopicInfo, Topics
 from calmstream.common.errors import FatalError
+from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.runtime.read_topics import read_span_chunks, read_whole
-from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.folding.admission import AdmissionControl
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.log_ends import lost_records
@@ -45,7 +45,7 @@ class Restorer:
 
     def __init__(
         self,
-        context: WorkerContext,
+        context: TallyContext,
         reader: Reader,
         topics: Topics,
         keep_alive: Callable[[], None],

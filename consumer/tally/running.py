@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from calmstream.broker.topic_facts import verify_topics
 from calmstream.broker.topic_watch import TopicWatch, plan_judge
 from calmstream.broker.transport import Broker, Reader, Sink, TopicInfo, Topics
+from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.assignment import AssignedPartitions, AssignmentHandler
-from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.counting import RecordCounter
 from calmstream.consumer.tally.liveness import Liveness
 from calmstream.consumer.tally.log_ends import EndWatch
@@ -53,7 +53,7 @@ class Clients:
 class RunningWorker:
     """The connected parts of a running worker; the class of each part describes it."""
 
-    def __init__(self, context: WorkerContext, clients: Clients) -> None:
+    def __init__(self, context: TallyContext, clients: Clients) -> None:
         clock, config = context.clock, context.config
         topics, found, membership = clients.topics, clients.found, clients.membership
         self.clients = clients
@@ -97,7 +97,7 @@ class RunningWorker:
         self.liveness.gauges.drop(tuple(self.assigned.folds))
 
 
-def open_clients(context: WorkerContext, broker: Broker) -> Clients:
+def open_clients(context: TallyContext, broker: Broker) -> Clients:
     """Verify the topics and open the clients; do not join the group yet."""
     plan, names = context.plan, context.names
     used = (*names.all_reports, names.state, names.dead_letters)
@@ -120,7 +120,7 @@ def open_clients(context: WorkerContext, broker: Broker) -> Clients:
     return Clients(topics, reader, sink, membership, found)
 
 
-def start_worker(context: WorkerContext, broker: Broker) -> RunningWorker:
+def start_worker(context: TallyContext, broker: Broker) -> RunningWorker:
     """Open the clients, connect the parts and join the group."""
     clients = open_clients(context, broker)
     with ExitStack() as undo:

@@ -18,8 +18,8 @@ from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.runtime.health import RoleHealth
-from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.ending import PlanEnd
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.running import RunningWorker, start_worker
@@ -56,7 +56,7 @@ class TallyWorker:
     ) -> None:
         self.health = RoleHealth(self.name, clock)
         log = structlog.get_logger("calmstream.tally").bind(plan=plan.digest[:8])
-        self._context = WorkerContext(plan, names, clock, config, metrics, self.health, log)
+        self._context = TallyContext(plan, names, clock, config, metrics, self.health, log)
         self._broker = broker
         self._running: RunningWorker | None = None
         self._end = PlanEnd(plan, broker, names, clock)

@@ -19,6 +19,7 @@ from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.plans.lanes import Inline
 from calmstream.consumer.plans.role import PlansRole
 from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, PlanState
+from calmstream.consumer.publish.job import EstimateRunner
 from calmstream.consumer.runtime.ending import all_windows_closed_at
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker
@@ -102,7 +103,7 @@ class Served:
             Namespaces("test"),
             clock=scenario.clock,
             lanes=Inline,
-            estimates=AtOnce(),
+            estimates=EstimateRunner(at_once, 0.0, at_once),
         )
         self.tally: Any = service.tally(TALLY)
         self.publisher: Any = service.publisher(PUBLISH, TALLY)
@@ -116,15 +117,9 @@ class Served:
         return [s._worker for s in served if s._worker is not None]
 
 
-class AtOnce:
-    """Runs every estimate, and all tests of change, at once, on the caller's thread."""
-
-    done = staticmethod(lambda _key: None)
-
-    def start(self, _key: str, run: Callable[[], None]) -> None:
-        run()
-
-    start_tests = start
+def at_once(run: Callable[[], None]) -> None:
+    """Run an estimate, or tests of change, at once, on the caller's thread."""
+    run()
 
 
 class Quiet:

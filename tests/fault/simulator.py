@@ -18,7 +18,7 @@ from dataclasses import replace
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.publish.estimate_job import EstimateRunner
+from calmstream.consumer.publish.job import EstimateRunner
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker

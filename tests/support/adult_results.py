@@ -15,13 +15,10 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from prometheus_client import CollectorRegistry
 
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.transport import Partition
 from calmstream.common.clock import ManualClock
-from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
-from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.subscribe.subscribe import plan_names
@@ -42,6 +39,7 @@ from calmstream.estimators.wire.state import (
     partition_key,
 )
 from calmstream.evaluation.population import collect
+from tests.support.publisher import publisher_context
 from tests.support.serving import serving
 
 START = 1_793_491_200
@@ -114,16 +112,9 @@ class Results:
 
     def _publish(self, after_step: Callable[[], object]) -> None:
         if self._session is None:
-            self._session = PublishingSession(
-                self.plan,
-                self.broker,
-                self._names,
-                clock=self._clock,
-                config=PublisherConfig(poll_seconds=0, send_seconds=5),
-                metrics=plan_metrics(
-                    CollectorRegistry(), self.plan, self._names, PUBLISHER_METRICS
-                ),
-            )
+            config = PublisherConfig(poll_seconds=0, send_seconds=5)
+            context = publisher_context(self.plan, self._names, self._clock, config)
+            self._session = PublishingSession(context, self.broker)
         deadline = time.monotonic() + MAX_SECONDS
         final, idle = manifest_key(self.windows, Kind.FINAL), False
         snapshots = Partition(self._names.snapshots, 0)

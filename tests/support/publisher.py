@@ -11,19 +11,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+import structlog
 from prometheus_client import CollectorRegistry
 
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition
-from calmstream.common.clock import ManualClock
+from calmstream.common.clock import Clock, ManualClock
 from calmstream.common.errors import Reason
 from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
 from calmstream.consumer.metrics.registry import plan_metrics
-from calmstream.consumer.publish.config import PublisherConfig
-from calmstream.consumer.publish.estimate_job import EstimateRunner
+from calmstream.consumer.publish.config import PublisherConfig, PublisherContext
+from calmstream.consumer.publish.job import EstimateRunner
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.publish.session import PublishingSession
+from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Group, Guarantee, Plan
@@ -109,6 +111,16 @@ def count_of(cells: list[int], rejects: int = 0) -> WindowCount:
     counts = np.bincount(np.array(cells, np.int64), minlength=4).reshape(1, 4)
     tally = Tally(np.array([len(cells)]), counts.astype(np.int64))
     return WindowCount(tally, {Reason.LATE: rejects} if rejects else {})
+
+
+def publisher_context(
+    plan: Plan, names: TopicNames, clock: Clock, config: PublisherConfig
+) -> PublisherContext:
+    """Return what the parts of a publisher share; its registry is ``metrics.registry``."""
+    metrics = plan_metrics(CollectorRegistry(), plan, names, PUBLISHER_METRICS)
+    health = RoleHealth("publisher", clock)
+    log = structlog.get_logger("calmstream.publisher")
+    return PublisherContext(plan, names, clock, config, metrics, health, log)
 
 
 @dataclass
@@ -270,20 +282,27 @@ class Bench:
 
     def publisher(self, broker: InProcessBroker | None = None) -> Publisher:
         """Return a publisher that takes part in the group of publishers."""
-        return Publisher(self.plan, broker or self.broker, self.names, **self._given())
+        context = self.context()
+        return Publisher(
+            self.plan,
+            broker or self.broker,
+            self.names,
+            clock=self.clock,
+            config=self.config,
+            metrics=context.metrics,
+            estimates=self._estimates(),
+        )
 
     def publication(self, broker: InProcessBroker | None = None) -> PublishingSession:
         """Return a publishing session without group membership; it is always active."""
-        return PublishingSession(self.plan, broker or self.broker, self.names, **self._given())
+        return PublishingSession(self.context(), broker or self.broker, self._estimates())
 
-    def _given(self) -> dict[str, object]:
-        metrics = plan_metrics(CollectorRegistry(), self.plan, self.names, PUBLISHER_METRICS)
-        return {
-            "clock": self.clock,
-            "config": self.config,
-            "metrics": metrics,
-            "estimates": EstimateRunner(start_tests=self.start_tests, wait_seconds=AWAIT_SECONDS),
-        }
+    def context(self) -> PublisherContext:
+        """Return what the parts of a publisher share."""
+        return publisher_context(self.plan, self.names, self.clock, self.config)
+
+    def _estimates(self) -> EstimateRunner:
+        return EstimateRunner(start_tests=self.start_tests, wait_seconds=AWAIT_SECONDS)
 
     def snapshot_records(self) -> list[tuple[bytes, bytes | None]]:
         """Return keys and values of the snapshots topic."""

@@ -26,13 +26,13 @@ from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
 from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.publish.config import PublisherConfig
-from calmstream.consumer.publish.estimate_job import EstimateRunner
+from calmstream.consumer.publish.job import EstimateRunner
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import subscribe
-from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
@@ -55,10 +55,10 @@ from tests.support.tally import at, batch_id, body, fields_of, fold_one, names_o
 DAY_MS = 86_400_000
 
 
-def worker_context(plan: Plan, clock: ManualClock, **settings: object) -> WorkerContext:
+def worker_context(plan: Plan, clock: ManualClock, **settings: object) -> TallyContext:
     """Return what the parts of a worker share; its registry is ``metrics.registry``."""
     names = names_of(plan)
-    return WorkerContext(
+    return TallyContext(
         plan,
         names,
         clock,

@@ -11,7 +11,7 @@ from functools import partial
 
 from calmstream.broker.transport import Partition
 from calmstream.consumer.metrics.tally import CHECKPOINT_DURATION, CHECKPOINTS, CLOSED_RECORDS
-from calmstream.consumer.tally.context import WorkerContext
+from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.writing.outbox import Outbox, Write
 from calmstream.estimators.wire.state import (
@@ -30,7 +30,7 @@ class Checkpointer:
         outbox: the outbox, also used for dead letters; a checkpoint waits for all its writes.
     """
 
-    def __init__(self, context: WorkerContext, outbox: Outbox) -> None:
+    def __init__(self, context: TallyContext, outbox: Outbox) -> None:
         self._plan = context.plan
         self._names = context.names
         self._clock = context.clock

@@ -10,7 +10,7 @@ from calmstream.broker.topic_facts import MAX_DEAD_LETTER_BYTES
 from calmstream.broker.transport import Record
 from calmstream.common.errors import Rejection
 from calmstream.consumer.metrics.tally import DEAD_LETTERS, DEAD_LETTERS_OMITTED
-from calmstream.consumer.tally.context import WorkerContext
+from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.folding.fold import RecordOutcome
 from calmstream.consumer.tally.writing.outbox import Outbox, Write
 from calmstream.estimators.wire.dead_letter import DeadLetter, content_hash
@@ -31,7 +31,7 @@ dead letters for the same records.
 class DeadLetters:
     """Writes dead letters through an outbox."""
 
-    def __init__(self, context: WorkerContext, outbox: Outbox) -> None:
+    def __init__(self, context: TallyContext, outbox: Outbox) -> None:
         self._plan = context.plan
         self._topic = context.names.dead_letters
         self._metrics = context.metrics

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from calmstream.broker.transport import Delivery, Headers, Partition, Sink
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.metrics.tally import SEND_RETRIES
-from calmstream.consumer.tally.context import WorkerContext
+from calmstream.consumer.runtime.context import TallyContext
 
 # First and longest pause between two checks while the worker waits for acknowledgements.
 _FIRST_PAUSE = 0.001
@@ -71,7 +71,7 @@ class Outbox:
         guard: called before every send; raises an error if this worker must not write any more.
     """
 
-    def __init__(self, context: WorkerContext, sink: Sink, guard: Callable[[], None]) -> None:
+    def __init__(self, context: TallyContext, sink: Sink, guard: Callable[[], None]) -> None:
         self._sink = sink
         self._clock = context.clock
         self._metrics = context.metrics

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Mapping
 from calmstream.broker.transport import Delivery, Partition, Sink
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.metrics.tally import TICKS
+from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.runtime.retry import RetryBudget
-from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.wire.batch import TICK
 
@@ -31,7 +31,7 @@ class Ticker:
         guard: called before every send; raises an error if this worker must not write any more.
     """
 
-    def __init__(self, context: WorkerContext, sink: Sink, guard: Callable[[], None]) -> None:
+    def __init__(self, context: TallyContext, sink: Sink, guard: Callable[[], None]) -> None:
         self._sink = sink
         self._clock = context.clock
         self._metrics = context.metrics

@@ -6,20 +6,17 @@ import secrets
 import time
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from calmstream.broker.kafka import connect
 from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
-from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
-from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.read.history import History
 from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
 from calmstream.estimators.wire.snapshot import Kind
 from tests.support.attacks.typed_mutants import hostile_records
-from tests.support.publisher import DAY_MS, SlotLog, published_plan
+from tests.support.publisher import DAY_MS, SlotLog, published_plan, publisher_context
 
 pytestmark = pytest.mark.kafka
 
@@ -36,14 +33,8 @@ def test_publisher_subscriber_and_history_go_on(kafka_bootstrap: str) -> None:
         for number in range(plan.partitions):
             key, value = SlotLog(plan, 0, number).report(0, 0, 1, 2, 3).close(0).closed(0)
             sink.send(names.state, key, value, partition=number).wait(60)
-        session = PublishingSession(
-            plan,
-            broker,
-            names,
-            clock=SystemClock(),
-            config=load(PublisherConfig),
-            metrics=plan_metrics(CollectorRegistry(), plan, names, PUBLISHER_METRICS),
-        )
+        context = publisher_context(plan, names, SystemClock(), load(PublisherConfig))
+        session = PublishingSession(context, broker)
         deadline = time.monotonic() + 120
         while not session.follower.completeness.both(0):
             assert time.monotonic() < deadline, "no final"

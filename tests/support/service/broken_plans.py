@@ -50,7 +50,7 @@ REASONS = {
 """Parts of the reason that the service may state, by fault."""
 
 _SHIM = """
-import calmstream.consumer.publish.estimate_job as job
+import calmstream.consumer.publish.job as job
 
 built = job.build_set
 

@@ -9,24 +9,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, InvalidInput, Reason
-from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
-from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.operations.replay import replay
 from calmstream.consumer.publish import changes as publish_changes
 from calmstream.consumer.publish.config import PublisherConfig
-from calmstream.consumer.publish.estimate_job import EstimateRunner
+from calmstream.consumer.publish.job import EstimateRunner
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from calmstream.estimators.wire.changes import ChangesRecord, decode_changes, is_changes_key
 from calmstream.estimators.wire.counts import decode_counts
 from calmstream.estimators.wire.snapshot import Kind
-from tests.support.publisher import AWAIT_SECONDS
+from tests.support.publisher import AWAIT_SECONDS, publisher_context
 from tests.support.tally import batch_id, body, small_plan
 from tests.support.tally_bench import Stage
 
@@ -54,15 +51,11 @@ def filled(partitions: int = 2) -> tuple[Stage, object]:
 
 
 def publish(stage: Stage, steps: int = 60) -> None:
-    metrics = plan_metrics(CollectorRegistry(), stage.plan, stage.names, PUBLISHER_METRICS)
+    config = PublisherConfig(poll_seconds=0)
     work = PublishingSession(
-        stage.plan,
+        publisher_context(stage.plan, stage.names, stage.clock, config),
         stage.broker,
-        stage.names,
-        clock=stage.clock,
-        config=PublisherConfig(poll_seconds=0),
-        metrics=metrics,
-        estimates=EstimateRunner(start_tests=lambda run: run(), wait_seconds=AWAIT_SECONDS),
+        EstimateRunner(start_tests=lambda run: run(), wait_seconds=AWAIT_SECONDS),
     )
     for _ in range(steps):
         work.step(0.0)

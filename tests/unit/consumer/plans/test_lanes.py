@@ -108,28 +108,3 @@ def test_the_plan_with_the_shortest_last_estimate_is_next() -> None:
     assert order == ["quick", "slow"]
     gates[1].set()
     assert ends.acquire(timeout=DEADLINE)
-
-
-def test_tests_of_change_take_no_thread_from_estimates() -> None:
-    pool = EstimatePool(ManualClock(), 2)
-    gate, everything, done = threading.Event(), threading.Semaphore(0), []
-
-    def note(key: str) -> None:
-        done.append(key)
-        everything.release()
-
-    pool.done = note
-    for key in ("a", "b", "c"):
-        pool.start_tests(key, lambda: gate.wait(DEADLINE))
-    for key in ("d", "e", "f"):
-        pool.start(key, lambda: None)
-    for _ in range(3):
-        assert everything.acquire(timeout=DEADLINE)
-    assert sorted(done) == ["d", "e", "f"], "estimates do not wait for tests"
-    gate.set()
-    for _ in range(3):
-        assert everything.acquire(timeout=DEADLINE)
-    assert done[3:] == ["a", "b", "c"], "tests run in the order in which they were started"
-    pool.start_tests("g", lambda: None)
-    assert everything.acquire(timeout=DEADLINE)
-    assert done[-1] == "g", "also after there were none"

@@ -9,9 +9,9 @@ import pytest
 
 from calmstream.broker.in_process import SendFault
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.publish import estimate_job as estimate
+from calmstream.consumer.publish import session as estimate
 from calmstream.consumer.publish.build import SnapshotSet, build_set
-from calmstream.consumer.publish.estimate_job import EstimateRunner
+from calmstream.consumer.publish.job import EstimateRunner
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.runtime.worker import Alone
@@ -216,7 +216,7 @@ def test_metrics_tell_what_was_done(bench: Bench) -> None:
     bench.put_all()
     bench.trim_inputs()
     publisher = bench.publisher()
-    registry = publisher._metrics.registry
+    registry = publisher._context.metrics.registry
     label = {"plan": f"{bench.plan.name}-{bench.plan.digest[:32]}"}
 
     def value(name: str, **more: str) -> float | None:

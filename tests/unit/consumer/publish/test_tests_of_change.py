@@ -11,7 +11,7 @@ import pytest
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import ForeignRecord, RecoverableError
 from calmstream.consumer.metrics.registry import plan_label
-from calmstream.consumer.publish import build, changes, kept_counts, untested
+from calmstream.consumer.publish import build, changes, untested
 from calmstream.consumer.publish.untested import UntestedCounts
 from calmstream.consumer.read import history
 from calmstream.consumer.read.kept import KeptCounts
@@ -313,7 +313,7 @@ def test_counts_are_examined_as_those_of_their_number_of_windows(
 
         return examined
 
-    for module in (build, changes, kept_counts, history):
+    for module in (build, changes, history):
         monkeypatch.setattr(module, "examine", recording(module.__name__.split(".")[-1]))
     one = bench(4)
     work(one.publication())
@@ -323,7 +323,6 @@ def test_counts_are_examined_as_those_of_their_number_of_windows(
     assert {(where, windows) for where, _, windows in seen} == {
         *(("build", windows) for windows in (1, 2, 3, 4)),
         *(("changes", windows) for windows in (1, 2, 3)),
-        ("kept_counts", 1),
         ("history", 3),
     }
     assert all(reports == windows * each for _, reports, windows in seen)

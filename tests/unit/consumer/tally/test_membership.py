@@ -11,8 +11,8 @@ from calmstream.broker.records import in_chunks
 from calmstream.broker.transport import AssignmentChanges, Partition, Record
 from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.runtime.worker import StopRequested
-from calmstream.consumer.tally.context import WorkerContext
 from calmstream.consumer.tally.membership import Membership
 from tests.support.tally import small_plan
 from tests.support.tally_bench import worker_context
@@ -72,7 +72,7 @@ class ScriptedReader:
         self.changes = AssignmentChanges(lost=frozenset(gone), added=frozenset(added))
 
 
-def context(clock: ManualClock, **settings: object) -> WorkerContext:
+def context(clock: ManualClock, **settings: object) -> TallyContext:
     return worker_context(small_plan(partitions=2), clock, poll_seconds=0, **settings)
 
 

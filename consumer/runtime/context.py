@@ -1,11 +1,11 @@
-"""What all parts of a tally worker share: plan, settings, clock, metrics, log, request to stop."""
+"""What all parts of a worker of one plan share: plan, settings, clock, metrics, health, log."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
@@ -13,20 +13,21 @@ from calmstream.broker.names import TopicNames
 from calmstream.common.clock import Clock
 from calmstream.common.errors import RecoverableError
 from calmstream.consumer.metrics.registry import Metrics
-from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.config import TallyConfig, WorkerConfig
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import retry_call
 from calmstream.consumer.runtime.worker import StopRequested
 from calmstream.estimators.plan import Plan
 
 T = TypeVar("T")
+C = TypeVar("C", bound=WorkerConfig)
 
 _RETRY_PAUSE = 0.5
 
 
 @dataclass(slots=True)
-class WorkerContext:
-    """The plan, the settings and the instruments of one tally worker.
+class PlanContext(Generic[C]):
+    """The plan, the settings and the instruments of one worker.
 
     The clock serves time limits and ticks. Which reports count depends on the broker's append times
     only, never on this clock.
@@ -35,7 +36,7 @@ class WorkerContext:
     plan: Plan
     names: TopicNames
     clock: Clock
-    config: TallyConfig
+    config: C
     metrics: Metrics
     health: RoleHealth
     log: FilteringBoundLogger
@@ -62,3 +63,6 @@ class WorkerContext:
             pause_seconds=_RETRY_PAUSE,
             failed=failed,
         )
+
+
+TallyContext = PlanContext[TallyConfig]
