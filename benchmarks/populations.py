@@ -23,7 +23,8 @@ import numpy as np
 from benchmarks.strangers.sets import SETS, neighbours, stranger
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.tables import RecordTable, read_table, read_texts
+from calmstream.tables.reading import Reading
+from calmstream.tables.records import RecordTable, read_table, read_texts
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
@@ -77,10 +78,10 @@ def population(dataset: str) -> RecordTable:
         raise InvalidInput(f"no data set {name} in {DATA}: see benchmarks/README.md")
     if dataset == "census":
         return grouped(read_texts(DATA / name, columns))
-    table = read_table(DATA / name, columns=columns)
+    table = read_table(DATA / name, Reading(columns=columns))
     if dataset == "taxi":
         source = np.load(DATA / name)["source"]
-        return RecordTable(table.domain, table.codes[np.isin(source, TAXI_SOURCES)], {})
+        return RecordTable(table.domain, table.codes[np.isin(source, TAXI_SOURCES)])
     return merged(table) if dataset.endswith("3") else table
 
 
@@ -91,7 +92,7 @@ def first(dataset: str, d: int) -> RecordTable | None:
     if len(table.domain) < d:
         return None
     domain = Domain(table.domain.attributes[:d])
-    return RecordTable(domain, np.ascontiguousarray(table.codes[:, :d]), {})
+    return RecordTable(domain, np.ascontiguousarray(table.codes[:, :d]))
 
 
 def merged(table: RecordTable) -> RecordTable:
@@ -109,7 +110,7 @@ def merged(table: RecordTable) -> RecordTable:
         into[kept] = np.arange(CATEGORIES - 1)
         attributes.append(Attribute(attribute.name, (*labels, "(other)")))
         columns.append(into[codes])
-    return RecordTable(Domain(tuple(attributes)), np.stack(columns, axis=1), {})
+    return RecordTable(Domain(tuple(attributes)), np.stack(columns, axis=1))
 
 
 def grouped(texts: Mapping[str, Sequence[str]]) -> RecordTable:
@@ -131,4 +132,4 @@ def grouped(texts: Mapping[str, Sequence[str]]) -> RecordTable:
             codes = into[codes]
         attributes.append(Attribute(name, tuple(labels)))
         columns.append(codes.astype(np.uint16))
-    return RecordTable(Domain(tuple(attributes)), np.stack(columns, axis=1), {})
+    return RecordTable(Domain(tuple(attributes)), np.stack(columns, axis=1))

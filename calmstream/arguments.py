@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import orjson
 
-from calmstream.common.errors import DomainError, InvalidInput, PlanError
-from calmstream.estimators.domain import Domain
+from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.wire.snapshot import Kind
@@ -26,6 +25,7 @@ from calmstream.estimators.wire.snapshot import Kind
 if TYPE_CHECKING:
     from calmstream.consumer.runtime.config import HttpConfig
     from calmstream.estimators.central.plan import CentralPlan
+    from calmstream.estimators.domain import Domain
     from calmstream.terminal import Console
 
 _DECIMAL = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?", re.ASCII)
@@ -261,27 +261,6 @@ def load_plan(path: str) -> Plan:
         raise InvalidInput(f"plan {path}: {error.strerror}") from None
     except PlanError as error:
         raise PlanError(f"{path}: {error}") from None
-
-
-def load_domain(path: str) -> Domain:
-    """Read the data dictionary in a file, which can be the dictionary or a whole plan.
-
-    Raises:
-        InvalidInput: the file cannot be read or is not JSON.
-        DomainError: it is not a data dictionary.
-    """
-    try:
-        document = orjson.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}") from None
-    except orjson.JSONDecodeError as error:
-        raise InvalidInput(f"{path}: not JSON: {error}") from None
-    if isinstance(document, dict):
-        document = document.get("domain", document)
-    try:
-        return Domain.from_dictionary(document)
-    except DomainError as error:
-        raise DomainError(f"{path}: {error}") from None
 
 
 def load_central_plan(path: str) -> CentralPlan:

@@ -37,6 +37,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "produce": "simulate devices that report the records of a table",
     },
     "design and sign": {
+        "look": "show what a table says, and write its data dictionary",
         "plan": "design a collection and write its plan",
         "keys": "make root and signing keys, and certify signing keys",
         "sign": "sign a plan for devices",
@@ -79,7 +80,8 @@ COMMANDS: Mapping[str, str] = {
 SERVICE = frozenset(
     (
         *("argcomplete", "cramjam", "crc32c", "httptools", "kafka", "prometheus_client"),
-        *("psycopg", "pyarrow", "rich", "starlette", "structlog", "uvicorn", "uvloop"),
+        *("psycopg", "pyarrow", "python_calamine", "rich", "starlette", "structlog"),
+        *("uvicorn", "uvloop", "yaml"),
     )
 )
 """Modules that ``pip install calmstream`` leaves out: devices need none of them."""

@@ -43,7 +43,7 @@ from calmstream.estimators.tally import Tally
 from calmstream.evaluation.population import collect, draw
 from calmstream.evaluation.ranges import RangeQuestions
 from calmstream.evaluation.rounds import local_plan
-from calmstream.tables import read_texts
+from calmstream.tables.records import read_texts
 
 
 def _steps(first: float, step: float, bins: int = 64) -> list[float]:

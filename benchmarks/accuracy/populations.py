@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.populations import DATA, merged, population
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.evaluation.evaluate import draw_targets
-from calmstream.tables import RecordTable
+from calmstream.tables.records import RecordTable
 
 NAMES = {"taxi": "taxi-pool"}
 """Other names of data sets: the report measures the trips of all source files as "taxi"."""

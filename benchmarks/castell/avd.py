@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 import numpy as np
 
 from benchmarks.populations import ADULT, DATA
-from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.domain import Attribute, Attributes, Domain
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.numerics.block_inverse import channels, unmix
 from calmstream.estimators.papers.castell.design import product_group
@@ -41,7 +41,8 @@ from calmstream.estimators.papers.lopub.bloom_rr import BITS, HASHES, BloomRR
 from calmstream.estimators.papers.lopub.method import PENALTY, LoPubModel
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
-from calmstream.tables import RecordTable, read_table
+from calmstream.tables.reading import Reading
+from calmstream.tables.records import RecordTable, read_table, read_texts
 
 RESULTS = ROOT / "benchmarks" / "results" / "castell.csv"
 SCHEMES = {
@@ -137,14 +138,22 @@ class Setting:
     runs: int
 
 
+CENSUS = ("Stratum", "Sex", "Race", "Hispanic", "Marstat", "Ownershg", "Yrsusa", "School")
+"""The first eight columns of the census that have 2 to 64 values."""
+
+
 @cache
 def table_of(dataset: str) -> RecordTable:
     """Return a data set: Adult, Nursery, or the first eight columns of the 1980 census."""
     if dataset == "adult":
-        return read_table(DATA / "adult.csv.gz", columns=ADULT)
+        return read_table(DATA / "adult.csv.gz", Reading(columns=ADULT))
     if dataset == "nursery":
         return read_table(DATA / "nursery.csv.gz")
-    return read_table(DATA / "ipums1980_us.csv.gz", attributes=8)
+    columns = read_texts(DATA / "ipums1980_us.csv.gz", CENSUS)
+    domain = Domain(
+        tuple(Attribute(n, tuple(sorted(set(column), key=int))) for n, column in columns.items())
+    )
+    return RecordTable(domain, domain.encode(columns))
 
 
 def all_settings() -> Iterator[Setting]:

@@ -39,7 +39,7 @@ import numpy as np
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.tables import RecordTable
+from calmstream.tables.records import RecordTable
 
 MANY_NUMBERS = 16
 GROUPS = 8
@@ -359,7 +359,7 @@ def stranger(name: str) -> RecordTable:
     else:
         coded = [_coded(name, column) for name, column in columns]
     codes = np.stack([codes for _, codes in coded], axis=1)
-    return RecordTable(Domain(tuple(attribute for attribute, _ in coded)), codes, {})
+    return RecordTable(Domain(tuple(attribute for attribute, _ in coded)), codes)
 
 
 def _coded(name: str, column: Any) -> tuple[Attribute, np.ndarray[Any, np.dtype[np.uint16]]]:
@@ -424,7 +424,7 @@ def _baskets(baskets: Any, items: Any) -> RecordTable:
     for column, one in enumerate(kept):
         codes[basket[item == one], column] = 1
     attributes = tuple(Attribute(str(names[one]), ("no", "yes")) for one in kept)
-    return RecordTable(Domain(attributes), codes, {})
+    return RecordTable(Domain(attributes), codes)
 
 
 def sizes(name: str) -> Iterator[int]:

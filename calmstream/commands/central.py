@@ -28,7 +28,7 @@ from calmstream.estimators.randomness import SystemRandomness
 from calmstream.pages.central_watch import show_release
 from calmstream.planning import central_plan
 from calmstream.producer.central.submit import DEFAULT_BATCH, submit
-from calmstream.tables import read_texts
+from calmstream.tables.records import read_texts
 from calmstream.terminal import Console
 from calmstream.version import version
 

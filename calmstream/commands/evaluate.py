@@ -18,7 +18,9 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.evaluate import Result, evaluate
 from calmstream.planning.methods_page import note_of
-from calmstream.tables import RecordTable, read_records, read_table
+from calmstream.tables.dictionaries import load_domain
+from calmstream.tables.reading import add_options, reading
+from calmstream.tables.records import RecordTable, read_records, read_table
 from calmstream.terminal import Console
 
 MIN_WIDTH = 84
@@ -37,7 +39,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "Draw devices from a table, collect their reports as a plan would, and compare "
         "estimated random marginals with the true ones of the drawn devices."
     )
-    parser.add_argument("data", metavar="DATA", help="a table: .csv, .csv.gz or .npz")
+    parser.add_argument("data", metavar="DATA", help="a table: CSV, Parquet, JSON lines, Excel")
     parser.add_argument(
         "--method",
         required=True,
@@ -57,7 +59,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--attributes", type=arguments.positive, metavar="N", help="use only the first N columns"
     )
-    parser.add_argument("--columns", type=arguments.names, help="use only these columns")
     parser.add_argument(
         "--domain",
         metavar="FILE",
@@ -101,13 +102,14 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--raw", action="store_true", help="measure tables before negative cells are corrected"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    add_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate and print."""
     table = _table(args)
-    if table.dropped:
-        Console(stderr=True).print(table.left_out, soft_wrap=True)
+    for line in (*table.said, *table.warnings):
+        Console(stderr=True).print(line, soft_wrap=True)
     console = Console(stderr=True)
     # Without a terminal, an idle bar would leave an empty line before an error message.
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -148,12 +150,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _table(args: argparse.Namespace) -> RecordTable:
     """Read the table; a data dictionary says what its attributes are."""
+    how = reading(args)
     if args.domain is None:
-        return read_table(args.data, columns=args.columns, attributes=args.attributes)
+        return read_table(args.data, how)
     if args.columns or args.attributes:
         raise InvalidInput("--domain: the data dictionary names the columns; leave others out")
-    domain = arguments.load_domain(args.domain)
-    return RecordTable(domain, read_records(args.data, domain, SeededRandomness(args.seed)), {})
+    domain = load_domain(args.domain)
+    return RecordTable(domain, read_records(args.data, domain, SeededRandomness(args.seed), how))
 
 
 def _write(results: Iterable[Result]) -> None:

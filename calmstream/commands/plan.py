@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from calmstream import arguments
@@ -17,11 +18,15 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan.loss import loss
 from calmstream.estimators.plan.plan import ON_SUSPICION
 from calmstream.estimators.plan.request import Request
-from calmstream.planning import allowed_loss, declared, lineage, plan_options, plan_page
+from calmstream.pages import understood
+from calmstream.planning import allowed_loss, lineage, plan_options, plan_page
 from calmstream.planning.lineage import Lineage
 from calmstream.planning.methods_page import ShowMethods
 from calmstream.planning.pilot import learn
-from calmstream.tables import RecordTable, read_table
+from calmstream.tables.dictionaries import read_dictionary
+from calmstream.tables.reading import add_options, reading
+from calmstream.tables.records import RecordTable, read_table
+from calmstream.terminal import Console
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -32,17 +37,16 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "data",
-        metavar="DATA_OR_DOMAIN",
-        help="a data dictionary (.json: a list of {name, labels[, other]}, see docs/numbers.md for "
-        "other kinds), or a table "
-        "(.csv, .csv.gz, .npz) from which the labels are learnt, or a plan (.json)",
+        metavar="DATA",
+        help="a data dictionary (calmstream look writes one; docs/numbers.md), a plan (.json), or "
+        "a table (CSV, Parquet, JSON lines, Excel) from which the labels are learnt",
     )
     own = (
         _main,
         plan_options.add_output,
         _collection,
         _tables,
-        declared.add_options,
+        add_options,
         _time,
         _about,
         _pilot,
@@ -126,7 +130,6 @@ def _collection(parser: argparse.ArgumentParser) -> None:
 
 
 def _tables(parser: argparse.ArgumentParser) -> None:
-    plan_options.add_columns(parser)
     parser.add_argument(
         "--marginal",
         action="append",
@@ -212,6 +215,8 @@ def run(args: argparse.Namespace) -> int:
         marginals=args.marginal and sorted(map(domain.index, args.marginal)),
     )
     warnings = plan_page.warnings(plan, design, data=data, now=time.time())
+    if data is not None and not args.json:
+        understood.show(Console(), Path(args.data).name, data)
     return plan_page.deliver(
         plan,
         warnings,
@@ -294,17 +299,12 @@ def _after_pilot(args: argparse.Namespace, domain: Domain) -> Inputs:
 
 def _domain(args: argparse.Namespace) -> tuple[Domain, RecordTable | None]:
     """Return the domain, and the table from which it was learnt; None for a data dictionary."""
-    kinds = declared.declared(args)
-    if not args.data.endswith(".json"):
-        table = read_table(args.data, columns=args.columns, declared=kinds)
+    dictionary = read_dictionary(args.data)
+    if dictionary is None:
+        table = read_table(args.data, reading(args))
         return table.domain, table
-    if kinds:
-        raise InvalidInput(
-            f"{next(iter(kinds))!r} is declared by an option, but {args.data} states the kinds"
-        )
-    domain = arguments.load_domain(args.data)
     try:
-        return _chosen(domain, args), None
+        return _chosen(dictionary.domain, args), None
     except DomainError as error:
         raise DomainError(f"{args.data}: {error}") from None
 

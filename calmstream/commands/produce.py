@@ -24,7 +24,8 @@ from calmstream.estimators.randomness import SystemRandomness
 from calmstream.producer.gateway.encoding import DEFAULT_SIZE
 from calmstream.producer.gateway.metrics import PRODUCER_METRICS, ProducerMetrics
 from calmstream.producer.simulation.produce import ProduceSummary, produce
-from calmstream.tables import read_records
+from calmstream.tables.reading import add_options, reading
+from calmstream.tables.records import read_records
 from calmstream.terminal import Console
 
 UNFINISHED = 3
@@ -41,7 +42,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     arguments.add_plan(parser)
     arguments.add_broker(parser)
     parser.add_argument(
-        "--records", required=True, metavar="DATA", help="table of records: .csv, .csv.gz or .npz"
+        "--records",
+        required=True,
+        metavar="DATA",
+        help="table of records: CSV, Parquet, JSON lines, Excel",
     )
     parser.add_argument(
         "--rate", type=arguments.rate, help="reports per second (default: no limit)"
@@ -64,12 +68,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--http-host", default="127.0.0.1", help="address of /metrics (default: %(default)s)"
     )
+    add_options(parser, columns=False)
 
 
 def run(args: argparse.Namespace) -> int:
     """Let devices report until all have, the plan ends or a signal comes; see the exit codes."""
     plan = arguments.load_plan(args.plan)
-    codes = read_records(args.records, plan.domain, SystemRandomness())
+    codes = read_records(args.records, plan.domain, SystemRandomness(), reading(args))
     stop = _stopped_by_signals()
     registry = new_registry()
     totals = ProducerMetrics(plan, register_all(registry, PRODUCER_METRICS))

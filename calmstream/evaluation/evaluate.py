@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from calmstream.estimators.domain import Attributes, Codes
     from calmstream.estimators.methods.base import Method, Model
     from calmstream.estimators.plan import Plan
-    from calmstream.tables import RecordTable
+    from calmstream.tables.records import RecordTable
 
 Floats = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from calmstream.estimators.central.coding import most_raw_bytes
 from calmstream.estimators.central.dp_marginals import check_allocation
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.planning import plan_options, plan_page
-from calmstream.tables import read_texts
+from calmstream.tables.records import read_texts
 from calmstream.terminal import Console
 
 _RAW = "Raw records reach the aggregator and its topic: this is not local privacy."
@@ -35,7 +35,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--k", required=True, type=arguments.positive, help="number of columns of the widest tuples"
     )
     plan_options.add_output(parser)
-    plan_options.add_columns(parser)
+    parser.add_argument(
+        "--columns", type=arguments.names, help="use only these columns, in this order"
+    )
     parser.add_argument(
         "--quantile",
         metavar="SHARE",

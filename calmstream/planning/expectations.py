@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from calmstream.estimators.domain import Attributes, Domain
     from calmstream.estimators.methods.base import Design
     from calmstream.estimators.plan import Plan
-    from calmstream.tables import RecordTable
+    from calmstream.tables.records import RecordTable
 
 NOISE_SHARE = 1 / 8
 """A published table always gets the flag ``noise`` if its expected squared error is larger than

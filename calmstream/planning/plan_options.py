@@ -25,13 +25,6 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Register which columns of a table are used."""
-    parser.add_argument(
-        "--columns", type=arguments.names, help="use only these columns, in this order"
-    )
-
-
 def add_windows(times: argparse._ArgumentGroup) -> None:
     """Register start, length and number of the windows."""
     times.add_argument(

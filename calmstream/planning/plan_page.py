@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from calmstream.estimators.central.plan import CentralPlan
     from calmstream.estimators.methods.base import Design
     from calmstream.estimators.plan import Plan
-    from calmstream.tables import RecordTable
+    from calmstream.tables.records import RecordTable
 
 RESTORE_BYTES_PER_SECOND = 20 << 20
 """Rate at which a worker restores state from its topic; a cautious value."""
@@ -71,10 +71,7 @@ def warnings(plan: Plan, design: Design, *, data: RecordTable | None, now: float
     """Return what the author should consider before the plan is used, one line each."""
     lines = []
     if data is not None:
-        if data.learnt:
-            lines.append(_LEARNT)
-        if data.dropped:
-            lines.append(data.left_out)
+        lines += [_LEARNT, *data.warnings]
     lines += over(plan.expires, now)
     lines += _unreadable(plan)
     if too_large := expectations.warning(plan, design, data):

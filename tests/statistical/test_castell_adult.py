@@ -27,7 +27,8 @@ from calmstream.estimators.papers.castell.product_grr import ProductGRR
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.population import collect
-from calmstream.tables import RecordTable, read_table
+from calmstream.tables.reading import Reading
+from calmstream.tables.records import RecordTable, read_table
 from tests.support.plans import draft
 
 SIGMAS = 5.0
@@ -42,7 +43,7 @@ PAIRS = {
 
 @cache
 def adult(shared: Path) -> RecordTable:
-    return read_table(shared / "data" / "adult.csv.gz", columns=ADULT)
+    return read_table(shared / "data" / "adult.csv.gz", Reading(columns=ADULT))
 
 
 def mechanism(table: RecordTable, epsilon: str, tables: tuple[Attributes, ...]) -> ProductGRR:

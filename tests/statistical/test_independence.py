@@ -17,7 +17,7 @@ from calmstream.estimators.analysis.report import check_pair, unbiased_pair
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.numerics.dependence import cramers_v, cramers_v_error
 from calmstream.evaluation.population import collect, draw
-from calmstream.tables import RecordTable, read_table
+from calmstream.tables.records import RecordTable, read_table
 from tests.support.plans import draft
 
 N = 1 << 18

@@ -19,7 +19,7 @@ from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
 from calmstream.planning.expectations import uniform_errors
 from calmstream.planning.methods_page import note_of
-from calmstream.tables import read_table
+from calmstream.tables.records import read_table
 
 DOMAIN = Domain(tuple(Attribute(f"a{i}", tuple("xyz"[:r])) for i, r in enumerate((2, 3, 2))))
 USERS, REPEATS = 2000, 40

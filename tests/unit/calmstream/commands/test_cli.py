@@ -196,7 +196,7 @@ def test_an_unknown_label_is_named_with_its_row(
     words = ["produce", "--plan", str(plan), "--bootstrap", "127.0.0.1:1", "--records"]
     assert main([*words, str(records)]) == 2
     text = line(capsys)
-    assert "row 2" in text
+    assert "line 3" in text
     assert "pink" in text
 
 
@@ -390,7 +390,7 @@ def test_printed_warnings_are_also_in_the_document(
     words = {
         "local": [
             "labels were learnt from data",
-            "id (90 distinct values)",
+            "id (ids: 90 values in 90 records)",
             "has expired already",
             "The expected error exceeds the error of the uniform table",
             "No table of 3 attributes is published",
@@ -413,8 +413,8 @@ def test_columns_left_out_are_named_with_the_reason(
     table.write_text("\n".join(["[id],a,b,constant", *rows]))
     assert main(planned(table)) == 0
     output = capsys.readouterr().out
-    assert "[id] (100 distinct values), constant (1 distinct values)" in output
-    assert output.count("distinct values (name them") == 1
+    left = "[id] (ids: 100 values in 100 records), constant (every record has 'same')"
+    assert f"Left out (--columns uses them): {left}" in output
 
 
 @pytest.mark.parametrize(
@@ -469,7 +469,7 @@ def test_the_table_of_an_evaluation_keeps_its_numbers_on_a_narrow_screen(
     shown, messages = capsys.readouterr()
     assert "…" not in shown
     assert "100 devices, 2 attributes, 1 marginals of 2, 2 repeats" in " ".join(shown.split())
-    assert "same (1 distinct values)" in messages
+    assert "same (every record has '0')" in messages
 
 
 def test_the_expected_error_states_what_it_leaves_out(

@@ -104,7 +104,7 @@ def test_errors_of_ranges_are_printed_only_where_they_were_asked_for(
     [
         ("[", "not JSON"),
         ('[{"name": "a", "kind": "number", "edges": [2, 1]}]', "they must rise"),
-        ('[{"name": "z", "labels": ["0", "1"]}]', "the table has no column 'z'"),
+        ('[{"name": "z", "labels": ["0", "1"]}]', "there is no column 'z'; there are 'a'"),
         ('[{"name": "a", "kind": "choices", "options": []}]', "1 to 256"),
     ],
 )

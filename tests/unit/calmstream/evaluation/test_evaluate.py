@@ -15,7 +15,7 @@ from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.domain import Domain
 from calmstream.evaluation.evaluate import Result, draw_targets, evaluate
 from calmstream.evaluation.population import collect, draw
-from calmstream.tables import RecordTable
+from calmstream.tables.records import RecordTable
 from tests.support.plans import draft, mixed_domain
 
 CONTRACT = (
@@ -32,7 +32,7 @@ def table() -> RecordTable:
         48, 500, p=np.random.default_rng(1).dirichlet([0.3] * 48)
     )
     codes = np.stack(np.unravel_index(cells, domain.cardinalities), axis=1).astype(np.uint16)
-    return RecordTable(domain, codes, {})
+    return RecordTable(domain, codes)
 
 
 def run(table: RecordTable, **changes: Any) -> list[Result]:
@@ -152,7 +152,7 @@ def test_refusals_come_before_any_work(
 
 
 def test_targets_that_are_too_large_are_refused() -> None:
-    table = RecordTable(Domain.binary(24), np.zeros((5, 24), np.uint16), {})
+    table = RecordTable(Domain.binary(24), np.zeros((5, 24), np.uint16))
     with pytest.raises(InvalidInput, match="k = 24: a target has 16,777,216 cells"):
         run(table, k=24, methods=["uniform"])
     assert issubclass(PlanError, InvalidInput)

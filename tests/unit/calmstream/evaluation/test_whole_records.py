@@ -16,7 +16,7 @@ from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation import rounds
 from calmstream.evaluation.evaluate import Result, evaluate
 from calmstream.evaluation.population import collect
-from calmstream.tables import RecordTable
+from calmstream.tables.records import RecordTable
 from tests.support.plans import mixed_domain
 
 
@@ -26,7 +26,7 @@ def dependent() -> RecordTable:
     second = np.where(rng.random(4000) < 0.9, first, rng.integers(0, 3, 4000))
     third = rng.integers(0, 2, 4000)
     codes = np.stack([first, second, third], axis=1).astype(np.uint16)
-    return RecordTable(mixed_domain(3, 3, 2), codes, {})
+    return RecordTable(mixed_domain(3, 3, 2), codes)
 
 
 def run(
@@ -127,7 +127,7 @@ def test_em_has_no_tallies_to_draw() -> None:
 
 def wide() -> RecordTable:
     codes = np.random.default_rng(33).integers(0, 4, (50, 13)).astype(np.uint16)
-    return RecordTable(mixed_domain(*(4,) * 13), codes, {})
+    return RecordTable(mixed_domain(*(4,) * 13), codes)
 
 
 ONCE = {"dataset": "", "epsilons": ["9"], "k": 2, "users": 50, "targets": 1, "repeats": 1,

@@ -14,7 +14,7 @@ from calmstream.estimators.numerics.likelihood import (
     discrepancy,
     expectation_maximisation,
 )
-from calmstream.tables import read_table
+from calmstream.tables.records import read_table
 
 
 def channels(gap: float, *cells: int) -> list[AxisChannel]:

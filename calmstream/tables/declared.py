@@ -1,17 +1,16 @@
-"""Kinds of columns that the command line declares, with edges from public bounds.
+"""Numbers that the command line declares, with edges from public bounds.
 
-The options replace what would be learnt from the table: no edge, label or option depends on it.
+They replace what would be learnt from the table: no edge depends on it.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from decimal import Decimal, localcontext
 from typing import Any
 
-from calmstream.common.errors import DomainError, InvalidInput
-from calmstream.estimators.domain import Attribute, Domain
+from calmstream.common.errors import InvalidInput
 from calmstream.estimators.kinds import MAX_EDGES
 
 SCALES = ("lin", "log")
@@ -26,9 +25,8 @@ _BOUND = Decimal(10) ** 17
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    group = parser.add_argument_group("kinds of the columns of a table, from public knowledge")
-    group.add_argument(
+    """Add the option."""
+    parser.add_argument(
         "--number",
         action="append",
         default=[],
@@ -37,63 +35,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "'latency=1:10000:log:32:ms'; values outside go to the nearest bin; with :grid after the "
         "unit, a grid; repeatable",
     )
-    group.add_argument(
-        "--ordered",
-        action="append",
-        default=[],
-        metavar="A=LOW|MIDDLE|HIGH",
-        help="column A has these labels, in this order; repeatable",
-    )
-    group.add_argument(
-        "--choices",
-        action="append",
-        default=[],
-        metavar="A=X|Y|Z",
-        help="column A is a list of these options, separated by | in the table; repeatable",
-    )
 
 
-def declared(args: argparse.Namespace) -> dict[str, tuple[Attribute, ...]]:
-    """Return the attributes that the options declare, by their column."""
-    found: dict[str, tuple[Attribute, ...]] = {}
-    for name, entry, option in _entries(args):
-        if name in found:
-            raise InvalidInput(f"{option} {name}: the column is declared twice")
-        try:
-            found[name] = Domain.from_json([entry]).attributes
-        except DomainError as error:
-            raise InvalidInput(f"{option} {name}: {_plain(error)}") from None
-    return found
-
-
-def _entries(args: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Yield column, entry of a data dictionary and option."""
+def declared(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Return the entries that the option declares, by their column."""
+    found: dict[str, dict[str, Any]] = {}
     for text in args.number:
-        name, rest = _parts("--number", text, _FORM)
-        yield name, {"name": name, "kind": "number", **number_entry(name, rest)}, "--number"
-    for option, kind, field in (
-        ("--ordered", "ordered", "labels"),
-        ("--choices", "choices", "options"),
-    ):
-        for text in getattr(args, kind):
-            name, rest = _parts(option, text, "X|Y|Z")
-            yield name, {"name": name, "kind": kind, field: _texts(rest)}, option
-
-
-def _parts(option: str, text: str, form: str) -> tuple[str, str]:
-    name, equals, rest = text.partition("=")
-    if not (name and equals and rest):
-        raise InvalidInput(f"{option} {text!r}: expected A={form}")
-    return name, rest
-
-
-def _texts(text: str) -> list[str]:
-    return [part.strip() for part in text.split("|")]
-
-
-def _plain(error: DomainError) -> str:
-    """Return a message about an entry without its place in a list that nobody wrote."""
-    return str(error).removeprefix("domain[0].").removeprefix("domain[0]: ")
+        name, equals, rest = text.partition("=")
+        if not (name and equals and rest):
+            raise InvalidInput(f"--number {text!r}: expected A={_FORM}")
+        if name in found:
+            raise InvalidInput(f"--number {name}: the column is declared twice")
+        found[name] = {"name": name, "kind": "number", **number_entry(name, rest)}
+    return found
 
 
 def number_entry(name: str, text: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Check the kinds that options of ``calmstream plan`` declare."""
+"""Check the numbers that ``calmstream look --number`` declares."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from calmstream.cli import main
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.kinds import Number
-from calmstream.planning.declared import number_entry
+from calmstream.tables.declared import number_entry
 
 
 def edges(text: str) -> list[str]:
@@ -80,89 +80,69 @@ def test_bounds_without_edges_are_refused_with_the_reason(text: str, why: str) -
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     path = tmp_path / "people.csv"
-    lines = [f"{i * 1.5},{'smL'[i % 3]},{'EU' if i % 2 else 'US'},mail|maps" for i in range(200)]
-    path.write_text("\n".join(["ms,size,region,apps", *lines]) + "\n")
+    lines = [f"{i * 1.5},{'EU' if i % 2 else 'US'}" for i in range(200)]
+    path.write_text("\n".join(["ms,region", *lines]) + "\n")
     return path
-
-
-def planned(path: Path, *more: str) -> int:
-    start = ["plan", str(path), "--epsilon", "1", "--users", "100000", "--k", "1", "--json"]
-    return main([*start, *more])
 
 
 NUMBER = ("--number", "ms=1:1000:log:3:ms")
 
 
 def test_a_declared_column_is_not_learnt(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    more = ("--ordered", "size=s|m|L", "--choices", "apps=mail|maps|other")
-    assert planned(table, *NUMBER, *more) == 0
-    printed = json.loads(capsys.readouterr().out)
-    domain = {entry["name"]: entry for entry in printed["plan"]["domain"]}
-    assert list(domain) == ["ms", "size", "region", "apps"]
-    assert domain["ms"]["edges"] == ["1", "10", "100", "1000"]
-    assert (domain["ms"]["unit"], domain["ms"]["kind"]) == ("ms", "number")
-    assert domain["size"] == {"name": "size", "kind": "ordered", "labels": ["s", "m", "L"]}
-    assert domain["apps"]["options"] == ["mail", "maps", "other"]
-    # The labels of region were learnt still.
-    assert any("learnt from data" in line for line in printed["warnings"])
-
-
-def test_nothing_is_learnt_where_all_is_declared(
-    table: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert planned(table, *NUMBER, "--columns", "ms") == 0
-    printed = json.loads(capsys.readouterr().out)
-    assert not any("learnt from data" in line for line in printed["warnings"])
-    edges_alone = printed["plan"]["domain"][0]["edges"]
-    table.write_text("ms\n3\n4\n5000000\n")
-    assert planned(table, *NUMBER) == 0
-    assert json.loads(capsys.readouterr().out)["plan"]["domain"][0]["edges"] == edges_alone
+    found = []
+    for text in (table.read_text(), "ms,region\n3,EU\n4,US\n5000000,EU\n"):
+        table.write_text(text)
+        assert main(["look", str(table), *NUMBER, "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0] == found[1]
+    assert found[0][0]["edges"] == ["1", "10", "100", "1000"]
+    assert (found[0][0]["unit"], found[0][0]["kind"]) == ("ms", "number")
 
 
 @pytest.mark.parametrize(
     ("more", "why"),
     [
         (("--number", "ms"), "--number 'ms': expected A=LOWEST:HIGHEST"),
-        (("--number", "s=1:2:lin:2"), "no column 's'; there are ms, size, region, apps"),
-        ((*NUMBER, "--ordered", "ms=1|2"), "--ordered ms: the column is declared twice"),
+        (("--number", "s=1:2:lin:2"), "column 's' is declared, but not used"),
+        ((*NUMBER, *NUMBER), "--number ms: the column is declared twice"),
         ((*NUMBER, "--columns", "region"), "column 'ms' is declared, but not used"),
-        (("--ordered", "size=s|m"), "'size' has no label 'L'"),
-        (("--ordered", "size=s"), "needs 2 to 4096 labels, got 1"),
-        (("--ordered", "size=s|s"), "two equal labels"),
-        (("--number", "region=1:2:lin:2"), "row 1: 'US' is not a finite number"),
-        (("--choices", "apps=" + "|".join(map(str, range(1000)))), "different options, got 1,000"),
-        (("--choices", "apps=mail||maps"), "--choices apps: options: expected a list of non-empty"),
-        (("--summaries", "mean"), "--summaries: no attribute is a number, ordered or an option"),
-        ((*NUMBER, "--summaries", "mode"), "summaries: 'mode' is none of mean"),
-        ((*NUMBER, "--summaries", "share:1+"), "--summaries: 'share:1[+]' is of one attribute"),
+        (("--number", "region=1:2:lin:2"), "line 2: 'region' has 'US', which is not a finite"),
     ],
 )
 def test_declarations_that_do_not_fit_are_refused_in_one_line(
     table: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], why: str
 ) -> None:
-    assert planned(table, *more) == 2
+    assert main(["look", str(table), *more]) == 2
     text = capsys.readouterr().err.strip()
     assert "\n" not in text
     assert re.search(why, text), text
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("mean,q.90,q0.9,median", ""),
+        ("mode", "summaries: 'mode' is none of mean"),
+        ("share:1+", "--summaries: 'share:1[+]' is of one attribute"),
+    ],
+)
 def test_a_plan_says_which_statistics_its_tables_have(
-    table: Path, capsys: pytest.CaptureFixture[str]
+    table: Path, capsys: pytest.CaptureFixture[str], words: str, why: str
 ) -> None:
-    assert planned(table, *NUMBER, "--summaries", "mean,q.90,q0.9,median") == 0
-    plan = json.loads(capsys.readouterr().out)["plan"]
-    assert plan["summaries"] == ["mean", "q0.9", "median"]
+    dictionary = str(table.with_suffix(".json"))
+    assert main(["look", str(table), *NUMBER, "--out", dictionary]) == 0
+    capsys.readouterr()
+    start = ["plan", dictionary, "--epsilon", "1", "--users", "100000", "--k", "1", "--json"]
+    assert main([*start, "--summaries", words]) == 2 * bool(why)
+    out, err = capsys.readouterr()
+    assert re.search(why, err)
+    if not why:
+        assert json.loads(out)["plan"]["summaries"] == ["mean", "q0.9", "median"]
 
 
-def test_a_data_dictionary_states_the_kinds_itself(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_statistics_need_an_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "domain.json"
     path.write_text('[{"name": "ms", "labels": ["1", "2"]}]')
-    assert planned(path, *NUMBER) == 2
-    assert "states the kinds" in capsys.readouterr().err
-
-
-def test_a_file_of_bits_has_no_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert planned(tmp_path / "bits.npz", "--number", "a0=0:1:lin:2") == 2
-    assert "a file of bits has no kinds" in capsys.readouterr().err
+    start = ["plan", str(path), "--epsilon", "1", "--users", "100000", "--k", "1"]
+    assert main([*start, "--summaries", "mean"]) == 2
+    assert "no attribute is a number, ordered or an option" in capsys.readouterr().err

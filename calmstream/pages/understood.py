@@ -1,0 +1,41 @@
+"""What was understood of a table, for the person who decides; it fits 80 columns."""
+
+from __future__ import annotations
+
+from calmstream.tables.records import RecordTable
+from calmstream.tables.understand import Understood, percent
+from calmstream.terminal import Console, grid
+
+
+def show(console: Console, name: str, table: RecordTable) -> None:
+    """Print the columns of a table: what each is, its labels, and how often it says nothing."""
+    used = [column for column in table.columns if column.entry is not None]
+    console.print(
+        f"{name}: {len(table.codes):,} records; {len(used)} of {len(table.columns)} columns are "
+        "used",
+        style="bold",
+    )
+    for line in table.said:
+        console.print(f"- {line}")
+    shown = grid("column", "what it is", "labels", right=("missing",))
+    shown.columns[0].max_width = 24
+    shown.columns[1].no_wrap = True
+    for column in table.columns:
+        missing = column.missing / len(column.column.places)
+        style = "dim" if column.entry is None else None
+        share = percent(missing) if missing else ""
+        shown.add_row(column.column.name, _kind(column), column.why, share, style=style)
+    console.print(shown)
+
+
+def _kind(column: Understood) -> str:
+    """Return the kind of a column and how many labels it has."""
+    entry = column.entry
+    if entry is None:
+        return "left out"
+    if entry.get("kind") == "number":
+        return "number"
+    if entry.get("kind") == "choices":
+        return f"list of {len(entry['options'])}"
+    ordered = " in order" if entry.get("kind") == "ordered" else ""
+    return f"{len(entry['labels'])} labels{ordered}"

@@ -1,0 +1,101 @@
+"""Cells with several answers: the separator between them is found or stated."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calmstream.common.errors import InvalidInput
+from calmstream.tables.table import Column, MissingRule, listed, shown
+
+SEPARATORS = (";", "|", "\n", ", ", ",")
+"""Separators of answers that are found."""
+
+_MOST_PARTS = 128
+_MIN_SHARE = 0.02
+"""Smallest share of the cells that must have several answers."""
+
+
+def separator_of(column: Column, missing: MissingRule) -> str | None:
+    """Return what separates the answers in the cells of a column; None if they have one each.
+
+    Cells must have different numbers of answers, none twice, and be made of few answers in many
+    combinations. Where a comma separates them, which texts have inside, most must occur alone, too.
+    """
+    cells = {
+        value: int(count)
+        for value, count in zip(column.values, column.counts, strict=True)
+        if isinstance(value, str) and not missing.holds(value)
+    }
+    for separator in SEPARATORS:
+        several = sum(count for text, count in cells.items() if separator in text)
+        if several < max(2, _MIN_SHARE * sum(cells.values())):
+            continue
+        split = {text: split_by(text, separator) for text in cells}
+        parts = {part for found in split.values() for part in found}
+        alone = {found[0] for found in split.values() if len(found) == 1}
+        if (
+            len(parts) <= min(_MOST_PARTS, 0.8 * len(split))
+            and ("," not in separator or 2 * len(alone) >= len(parts))
+            and not any(len(set(found)) < len(found) for found in split.values())
+        ):
+            return separator
+    return None
+
+
+def split_by(text: str, separator: str) -> tuple[str, ...]:
+    """Return the answers in a cell."""
+    return tuple(filter(None, (part.strip() for part in text.split(separator))))
+
+
+def split(column: Column, separator: str, missing: MissingRule) -> Column:
+    """Return a column of lists; a cell that says nothing is an empty one.
+
+    Raises:
+        InvalidInput: no cell has the separator.
+    """
+    texts = [value for value in column.texts if not missing.holds(value)]
+    if texts and not any(separator in text for text in texts):
+        found = separator_of(column, missing)
+        hint = f"; {shown(found)} separates them" if found else ""
+        raise InvalidInput(
+            f"--choices: no cell of {column.name!r} has {shown(separator)}, they have "
+            f"{listed(texts, 3)}{hint}"
+        )
+    return column.mapped(
+        [
+            value
+            if isinstance(value, tuple)
+            else ()
+            if missing.holds(value)
+            else tuple(dict.fromkeys(split_by(value, separator)))
+            for value in column.values
+        ]
+    )
+
+
+def options_of(column: Column) -> Counter[str]:
+    """Return the options in a column of lists, with the number of records that have each."""
+    found: Counter[str] = Counter()
+    for value, count in zip(column.values, column.counts, strict=True):
+        for option in value if isinstance(value, tuple) else ():
+            found[option] += int(count)
+    return found
+
+
+def chosen(
+    column: Column, option: str, known: frozenset[str], *, other: bool
+) -> NDArray[np.uint16]:
+    """Return for every value of a column of lists whether it has an option: shape (values,).
+
+    With ``other`` the option stands for all that are not known, too.
+    """
+    return np.array(
+        [
+            option in value or (other and any(one not in known for one in value))
+            for value in column.values
+        ],
+        np.uint16,
+    )

@@ -1,0 +1,244 @@
+"""Data dictionaries: calmstream's own, plans, and those of Glean, Go's charts and JSON Schema.
+
+Of the others, what says which labels there are becomes an entry; the rest is listed with the
+reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from calmstream.common.errors import DomainError, InvalidInput
+from calmstream.estimators.domain import Domain
+from calmstream.tables import numbers
+
+Entry = dict[str, Any]
+_SUFFIXES = (".json", ".yaml", ".yml", ".txt")
+_LEVELS = 16
+"""Most bins of a number of which only the bounds are stated."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dictionary:
+    """What a data dictionary says.
+
+    Attributes:
+        domain: its attributes.
+        source: whose dictionary it is.
+        left: what could not be taken over, by name, with the reason.
+    """
+
+    domain: Domain
+    source: str
+    left: Mapping[str, str]
+
+
+def read_dictionary(path: str | Path) -> Dictionary | None:
+    """Read the data dictionary in a file; None if the file is a table.
+
+    Raises:
+        InvalidInput: the file cannot be read, or its dictionary says no labels.
+    """
+    path = Path(path)
+    if path.suffix not in _SUFFIXES:
+        return None
+    try:
+        found = _entries(path.read_bytes(), yaml=path.suffix in (".yaml", ".yml"))
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}") from None
+    except InvalidInput as error:
+        raise type(error)(f"{path}: {error}") from None
+    if found is None:
+        return None
+    source, entries, left = found
+    if not entries and left:
+        why = "; ".join(f"{name}: {reason}" for name, reason in list(left.items())[:3])
+        raise InvalidInput(f"{path}: nothing says which labels there are ({why})")
+    try:
+        return Dictionary(Domain.from_dictionary(entries), source, left)
+    except DomainError as error:
+        raise DomainError(f"{path}: {error}") from None
+
+
+def load_domain(path: str | Path) -> Domain:
+    """Return the domain of a data dictionary.
+
+    Raises:
+        InvalidInput: the file cannot be read, or is no data dictionary.
+    """
+    found = read_dictionary(path)
+    if found is None:
+        raise InvalidInput(f"{path}: this is no data dictionary; calmstream look TABLE writes one")
+    return found.domain
+
+
+def _entries(raw: bytes, *, yaml: bool) -> tuple[str, Any, dict[str, str]] | None:
+    if yaml:
+        return ("Glean", *_taken(_glean(_yaml(raw))))
+    if re.search(rb"^counter:", raw, re.MULTILINE):
+        return ("Go's charts", *_taken(_go(raw.decode("utf-8", "replace"))))
+    try:
+        return _of_json(orjson.loads(raw))
+    except orjson.JSONDecodeError as error:
+        if raw.lstrip()[:1] not in (b"{", b"[") or b"\n{" in raw.strip():
+            return None
+        raise InvalidInput(f"not JSON: {error}") from None
+
+
+def _of_json(document: Any) -> tuple[str, Any, dict[str, str]] | None:
+    if isinstance(document, dict) and isinstance(document.get("properties"), dict):
+        return ("JSON Schema", *_taken(_schema(document)))
+    if isinstance(document, dict) and "domain" in document:
+        return "calmstream", document["domain"], {}
+    if isinstance(document, list) and document and isinstance(document[0], dict):
+        words = {"labels", "options", "edges", "kind"}
+        if not ("name" in document[0] and words & document[0].keys()):
+            return None
+    return "calmstream", document, {}
+
+
+def _taken(
+    found: Iterator[tuple[str, Entry | str]],
+) -> tuple[list[Entry], dict[str, str]]:
+    """Return the entries, and the reasons where there is none; names may not repeat."""
+    entries: dict[str, Entry] = {}
+    left: dict[str, str] = {}
+    for name, entry in found:
+        if isinstance(entry, str):
+            left[name] = entry
+        else:
+            entries[name] = {"name": name, **entry}
+    return list(entries.values()), left
+
+
+def _yaml(raw: bytes) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(raw)
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        problem = getattr(error, "problem", None) or "cannot be read"
+        raise InvalidInput(f"{where}not YAML: {problem}") from None
+
+
+def _glean(document: Any) -> Iterator[tuple[str, Entry | str]]:
+    """Yield the metrics of Glean's ``metrics.yaml``."""
+    if not isinstance(document, dict):
+        raise InvalidInput("expected Glean's categories of metrics")
+    for category, metrics in document.items():
+        if str(category).startswith(("$", "no_lint")) or not isinstance(metrics, dict):
+            continue
+        for metric, about in metrics.items():
+            name, kind = (
+                f"{category}.{metric}",
+                about.get("type") if isinstance(about, dict) else "",
+            )
+            labels = about.get("labels") if isinstance(about, dict) else None
+            if kind == "boolean":
+                yield name, {"labels": ["false", "true"]}
+            elif str(kind).startswith("labeled_") and isinstance(labels, list):
+                yield name, {"kind": "choices", "options": list(map(str, labels))}
+            elif kind == "quantity":
+                yield name, f"quantity ({about.get('unit', 'no unit')}) without bounds: state edges"
+            elif str(kind).startswith(("labeled_", "string")):
+                yield name, f"{kind} without a list of labels"
+            else:
+                yield name, f"{kind or 'no type'} has no labels"
+
+
+_BUCKETS = re.compile(r"([^{}:]*):\{([^{}]*)\}")
+
+
+def _go(text: str) -> Iterator[tuple[str, Entry | str]]:
+    """Yield the counters of Go's chart configuration; one chart is one program's one answer."""
+    for record in re.split(r"^---\s*$", text, flags=re.MULTILINE):
+        fields = dict(re.findall(r"^(\w+):[ \t]*([^#\n]*?)[ \t]*(?:#.*)?$", record, re.MULTILINE))
+        counter = fields.get("counter", "")
+        if not counter:
+            continue
+        found = _BUCKETS.fullmatch(counter)
+        if fields.get("type") == "stack":
+            yield counter, "a stack has no labels"
+        elif found is None:
+            yield counter, "a counter without buckets"
+        else:
+            options = [part.strip() for part in found[2].split(",")]
+            more = {"other": "other"} if "other" in options else {}
+            yield found[1], {"kind": "choices", "options": list(filter(None, options)), **more}
+
+
+def _schema(root: dict[str, Any]) -> Iterator[tuple[str, Entry | str]]:
+    """Yield the properties of a JSON Schema; those of an object have names such as a.b."""
+    pending = [(name, about, 0) for name, about in root["properties"].items()]
+    while pending:
+        name, about, depth = pending.pop(0)
+        about = _target(root, about)
+        inner = about.get("properties")
+        if isinstance(inner, dict) and depth < 4:
+            pending[:0] = [(f"{name}.{key}", one, depth + 1) for key, one in inner.items()]
+        else:
+            yield name, _property(root, about)
+
+
+def _target(root: dict[str, Any], about: Any) -> dict[str, Any]:
+    """Follow references inside the document."""
+    for _ in range(8):
+        reference = about.get("$ref") if isinstance(about, dict) else None
+        if not isinstance(reference, str):
+            break
+        about = root
+        for part in reference.removeprefix("#").strip("/").split("/"):
+            about = about.get(part) if isinstance(about, dict) else None
+    return about if isinstance(about, dict) else {}
+
+
+def _property(  # noqa: PLR0911 - one for each type
+    root: dict[str, Any], about: dict[str, Any]
+) -> Entry | str:
+    kind = about.get("type")
+    types = [x for x in (kind if isinstance(kind, list) else [kind]) if x != "null"]
+    values = about.get("enum")
+    if values is None and isinstance(about.get("oneOf"), list):
+        values = [one.get("const") for one in about["oneOf"] if isinstance(one, dict)]
+    if isinstance(values, list):
+        labels = [_label(value) for value in values if value is not None]
+        if len(labels) > 1 and None not in labels:
+            return {"labels": labels}
+        return "an enum without two labels"
+    if types == ["boolean"]:
+        return {"labels": ["false", "true"]}
+    if types == ["array"]:
+        item = _property(root, _target(root, about.get("items")))
+        if isinstance(item, dict) and "labels" in item:
+            return {"kind": "choices", "options": item["labels"]}
+        return "a list without an enum of its items"
+    if types in (["integer"], ["number"]):
+        return _bounded(about, whole=types == ["integer"])
+    return f"{types[0] if types else 'no type'} without an enum"
+
+
+def _label(value: object) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, (str, int)) else None
+
+
+def _bounded(about: dict[str, Any], *, whole: bool) -> Entry | str:
+    """Return a number between two bounds, in equal bins; few whole numbers are labels."""
+    low = about.get("minimum", about.get("exclusiveMinimum"))
+    high = about.get("maximum", about.get("exclusiveMaximum"))
+    if not isinstance(low, (int, float)) or not isinstance(high, (int, float)) or low >= high:
+        return "a number without two bounds: state edges"
+    if whole and high - low < _LEVELS:
+        return {"kind": "ordered", "labels": [str(x) for x in range(int(low), int(high) + 1)]}
+    step = (high - low) / _LEVELS
+    found = [numbers.short(low + step * i, step / 10) for i in range(1, _LEVELS)]
+    return {"kind": "number", "edges": [low, *found, high]}

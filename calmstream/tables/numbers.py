@@ -1,0 +1,103 @@
+"""Texts as numbers, and the edges of bins that are learnt from numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_BINS = 8
+"""Most bins of a number whose edges are learnt."""
+
+_STYLES = (
+    ("", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII), "", "."),
+    ("1,234.5", re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?|[-+]?\d+(\.\d+)?", re.ASCII), ",", "."),
+    ("1.234,5", re.compile(r"[-+]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?", re.ASCII), ".", ","),
+    ("1 234,5", re.compile(r"[-+]?(\d{1,3}( \d{3})+|\d+)([.,]\d+)?", re.ASCII), " ", ","),
+)
+"""Ways to write numbers: how one looks, its form, what separates thousands, and the point."""
+
+_AFFIX = re.compile(r"^([$€£¥])?\s*(.*?)\s*(%|[€£])?$", re.DOTALL)
+_BOUND = 1e17
+
+
+def parsed(texts: Sequence[str]) -> tuple[NDArray[np.float64], str] | None:
+    """Return the numbers of texts, and how they are written where that is not plain.
+
+    All must be written in one way, the first one that fits all; None if there is none.
+    """
+    parts = [_AFFIX.match(text.strip().replace("\u00a0", " ")) for text in texts]
+    if not texts or len({(p[1], p[3]) for p in parts if p}) != 1:
+        return None
+    bare = [part[2] for part in parts if part]
+    for style, form, thousands, point in _STYLES:
+        if all(map(form.fullmatch, bare)):
+            plain = [text.replace(thousands, "") if thousands else text for text in bare]
+            values = np.array([_value(text.replace(point, ".")) for text in plain], np.float64)
+            affix = "".join(filter(None, (parts[0][1], parts[0][3]))) if parts[0] else ""
+            how = " ".join(filter(None, (f"written as {style}" if style else "", affix)))
+            return values, how
+    return None
+
+
+def _value(text: str) -> float:
+    """Return a number; one beyond all doubles is the largest of them."""
+    value = float(text)
+    return math.copysign(1e308, value) if math.isinf(value) else value
+
+
+def edges(values: NDArray[np.float64], counts: NDArray[np.int64]) -> list[str]:
+    """Return rising edges of bins with about equally many records each.
+
+    A value that fills a bin has one of its own. Edges are rounded down as far as that moves none by
+    more than a tenth of a bin.
+
+    Args:
+        values: distinct numbers, shape (n,).
+        counts: how many records have each, shape (n,).
+    """
+    order = np.argsort(values)
+    values, counts = np.clip(values[order], -_BOUND, _BOUND), counts[order]
+    frequent = np.flatnonzero(counts * MAX_BINS >= counts.sum())
+    others = np.cumsum(np.where(counts * MAX_BINS >= counts.sum(), 0, counts))
+    bins = MAX_BINS - len(frequent)
+    starts = np.searchsorted(others, others[-1] * np.arange(1, bins) / bins, side="right")
+    places = np.concatenate([[0, len(values) - 1], starts, frequent, frequent + 1])
+    cuts = np.unique(values[places[places < len(values)]])
+    gaps = np.diff(cuts)
+    near = np.minimum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf)) / 10
+    modes = [*[ROUND_FLOOR] * (len(cuts) - 1), ROUND_CEILING]
+    found = [_rounded(*cut) for cut in zip(cuts.tolist(), near.tolist(), modes, strict=True)]
+    return [_text(edge) for edge in found]
+
+
+def _rounded(value: float, most: float, mode: str) -> Decimal:
+    """Return a number with the fewest digits that move it by at most a distance."""
+    exact = Decimal(repr(value))
+    for digits in range(-17, 19):
+        rounded = exact.quantize(Decimal(1).scaleb(-digits), mode)
+        if abs(rounded - exact) <= Decimal(repr(most)):
+            return rounded
+    return rounded
+
+
+def _text(value: Decimal) -> str:
+    """Return plain digits without zeros at the end of the decimal places."""
+    text = format(value, "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text in ("-0", "") else text
+
+
+def short(value: float, most: float) -> str:
+    """Return a number with the fewest digits that move it by at most a distance."""
+    return _text(_rounded(value, most, ROUND_HALF_EVEN))
+
+
+def plain(edge: str) -> bool:
+    """Return whether plans can hold an edge."""
+    whole, _, digits = edge.lstrip("-").partition(".")
+    return len(whole) <= 18 and len(digits) <= 18

@@ -1,0 +1,328 @@
+"""Records of a table as codes, in a domain that is learnt from the table or given by a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calmstream.common.errors import DomainError, InvalidInput
+from calmstream.estimators.domain import Attribute, Codes, Domain
+from calmstream.estimators.kinds import Choice, Number
+from calmstream.estimators.randomness import Randomness
+from calmstream.tables import answers, numbers
+from calmstream.tables.encoding import unpacked
+from calmstream.tables.reading import Reading, load
+from calmstream.tables.table import LABEL, Column, MissingRule, Table, listed, shown
+from calmstream.tables.understand import Understood, understand
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordTable:
+    """Records of a local file.
+
+    Attributes:
+        domain: the attributes of a record.
+        codes: shape (n, d), uint16, the codes of the records; n is at least 1.
+        columns: what was understood of each column; empty where nothing was learnt.
+        said: what was understood of the file.
+    """
+
+    domain: Domain
+    codes: Codes
+    columns: tuple[Understood, ...] = ()
+    said: tuple[str, ...] = ()
+
+    @property
+    def entries(self) -> list[dict[str, Any]]:
+        """The data dictionary."""
+        return [dict(column.entry) for column in self.columns if column.entry is not None]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a person should look at, one line each."""
+        out = [f"{c.column.name} ({c.why})" for c in self.columns if c.entry is None]
+        left = [f"Left out (--columns uses them): {', '.join(out)}"] if out else []
+        return [*left, *(line for column in self.columns for line in column.warnings)]
+
+
+def read_table(
+    path: str | Path,
+    how: Reading = Reading(),  # noqa: B008 - frozen
+    declared: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> RecordTable:
+    """Read a table, and learn what is not declared of its domain.
+
+    Args:
+        path: path of the file.
+        how: how the file is read.
+        declared: entries of a data dictionary about which nothing is learnt, by their column.
+
+    Raises:
+        InvalidInput: the file cannot be read, or has no column that can be used.
+    """
+    table = load(path, how)
+    try:
+        found = _understood(table, how, declared)
+        if how.missing.how == "drop":
+            used = {c.column.name for c in found if c.entry is not None}
+            table = _without_missing(table, used, how.missing)
+            found = _understood(table, how, declared)
+        found = _first(found, how.attributes)
+        domain = _domain(found)
+        return RecordTable(domain, encode(table, domain, how.missing), found, table.said)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from None
+
+
+def _first(found: tuple[Understood, ...], most: int | None) -> tuple[Understood, ...]:
+    """Return the columns without those that are used after the first ones."""
+    used = [column for column in found if column.entry is not None]
+    if most is None:
+        return found
+    if not 1 <= most <= len(used):
+        raise InvalidInput(f"--attributes {most}: there are {len(used)}")
+    return tuple(used[:most])
+
+
+def _domain(found: tuple[Understood, ...]) -> Domain:
+    entries = [column.entry for column in found if column.entry is not None]
+    if not entries:
+        why = "; ".join(f"{column.column.name}: {column.why}" for column in found[:4])
+        raise InvalidInput(f"no column can be used ({why}); --columns names those to use")
+    return Domain.from_json(entries)
+
+
+def _understood(
+    table: Table, how: Reading, declared: Mapping[str, Mapping[str, Any]]
+) -> tuple[Understood, ...]:
+    columns = {column.name: column for column in table.columns}
+    if unused := [name for name in declared if name not in (how.columns or columns)]:
+        raise InvalidInput(f"column {unused[0]!r} is declared, but not used")
+    return tuple(
+        Understood(columns[name], declared[name], "as declared")
+        if name in declared
+        else understand(
+            columns[name], how.missing, asked=how.columns is not None or name in how.choices
+        )
+        for name in how.columns or columns
+    )
+
+
+def read_records(
+    path: str | Path,
+    domain: Domain,
+    randomness: Randomness | None = None,
+    how: Reading = Reading(),  # noqa: B008 - frozen
+) -> Codes:
+    """Return the records of a file in a given domain, such as a plan's: shape (n, d), uint16.
+
+    Args:
+        path: path of the file, which may have more columns than the domain.
+        domain: attributes of a record; unknown labels get the code ``other`` of their attribute.
+        randomness: rounds numbers on a grid; without it they become the nearest point.
+        how: how the file is read.
+
+    Raises:
+        InvalidInput: the file cannot be read, lacks a column, or has a label that the domain does
+            not have.
+    """
+    table = load(path, how)
+    try:
+        if how.missing.how == "drop":
+            used = {attribute.field for attribute in domain.attributes}
+            table = _without_missing(table, used, how.missing)
+        return encode(table, domain, how.missing, randomness)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from None
+
+
+def _without_missing(table: Table, used: set[str], missing: MissingRule) -> Table:
+    """Return the table without the records that say nothing in a column that is used."""
+    kept = np.ones(table.records, bool)
+    for column in table.columns:
+        if column.name in used:
+            kept &= ~np.array(list(map(missing.holds, column.values)))[column.places]
+    if not kept.any():
+        raise InvalidInput("--missing drop: every record lacks something; use --missing label")
+    left = int(table.records - kept.sum())
+    found = table.rows(kept)
+    said = (*found.said, f"left out: {left:,} records that lack something, by --missing drop")
+    return Table(found.columns, said, found.lines)
+
+
+def encode(
+    table: Table, domain: Domain, missing: MissingRule, randomness: Randomness | None = None
+) -> Codes:
+    """Return the records of a table in a domain: shape (n, d), uint16."""
+    columns = {column.name: column for column in table.columns}
+    codes = np.empty((table.records, len(domain)), np.uint16)
+    lists: dict[str, Column] = {}
+    for j, attribute in enumerate(domain.attributes):
+        if attribute.field not in columns:
+            raise DomainError(
+                f"there is no column {attribute.field!r}; there are {listed(columns, 12)}"
+            )
+        column = columns[attribute.field]
+        if isinstance(attribute.kind, Choice):
+            if column.name not in lists:
+                lists[column.name] = _list_of(column, attribute.kind, missing)
+            codes[:, j] = _option(lists[column.name], attribute.kind)
+        elif isinstance(attribute.kind, Number):
+            codes[:, j] = _numbers(table, column, attribute, missing, randomness)
+        else:
+            codes[:, j] = _labels(table, column, attribute, missing)
+    return codes
+
+
+def _option(column: Column, kind: Choice) -> NDArray[np.uint16]:
+    found = answers.chosen(
+        column, kind.option, frozenset(kind.options), other=kind.option == kind.other
+    )
+    return found[column.places]
+
+
+def _list_of(column: Column, kind: Choice, missing: MissingRule) -> Column:
+    """Return a column as lists, with the separator that fits the options best.
+
+    Raises:
+        InvalidInput: most cells have no option.
+    """
+    if any(isinstance(value, tuple) for value in column.values):
+        best = column
+    else:
+        fits = {
+            mark: answers.split(column, mark, missing)
+            for mark in answers.SEPARATORS
+            if any(mark in text for text in column.texts)
+        }
+        whole = column.mapped([() if missing.holds(v) else (str(v),) for v in column.values])
+        best = max((whole, *fits.values()), key=lambda one: _matching(one, kind))
+    said = int(best.counts[np.array([bool(value) for value in best.values])].sum())
+    match = _matching(best, kind)
+    if 2 * match < said:
+        have = listed(value for value in column.values if value)
+        raise InvalidInput(
+            f"{match:,} of {said:,} cells of {column.name!r} match an option "
+            f"({listed(kind.options)}), they have {have}; state the separator, as in --choices "
+            f"'{column.name}=;'"
+        )
+    return best
+
+
+def _matching(column: Column, kind: Choice) -> int:
+    """Return the number of records that have an option of a choice."""
+    known = set(kind.options)
+    return int(column.counts[np.array([not known.isdisjoint(v) for v in column.values])].sum())
+
+
+def _labels(
+    table: Table, column: Column, attribute: Attribute, missing: MissingRule
+) -> NDArray[np.uint16]:
+    places: Mapping[str, int] = {label: code for code, label in enumerate(attribute.labels)}
+
+    def code(value: object) -> int | None:
+        if isinstance(value, tuple):
+            return None
+        found = places.get(str(value))
+        if found is None and missing.holds(str(value)):
+            found = places.get(LABEL)
+        return attribute.other if found is None else found
+
+    found = [code(value) for value in column.values]
+    if None in found:
+        _refuse(table, column, np.array([one is None for one in found]), attribute, missing)
+    return np.array(found, np.uint16)[column.places]
+
+
+def _numbers(
+    table: Table,
+    column: Column,
+    attribute: Attribute,
+    missing: MissingRule,
+    randomness: Randomness | None,
+) -> NDArray[np.int64]:
+    assert isinstance(attribute.kind, Number)
+    said = [not missing.holds(value) for value in column.values]
+    texts = [str(value) for value, kept in zip(column.values, said, strict=True) if kept]
+    values = np.full(len(column.values), np.nan)
+    together = numbers.parsed(texts)
+    if together is not None:
+        values[np.array(said)] = together[0]
+    else:  # written in several ways: each text by itself
+        each = (numbers.parsed([text]) for text in texts)
+        values[np.array(said, bool)] = [np.nan if one is None else one[0][0] for one in each]
+    unknown = np.isnan(values)
+    if attribute.other is None and unknown.any():
+        _refuse(table, column, unknown, attribute, missing)
+    known = np.where(unknown, 0.0, values)
+    if randomness is not None and attribute.kind.rounding == "grid":
+        codes = attribute.kind.codes(known[column.places], randomness)
+    else:
+        of_value = [attribute.kind.code(value) for value in known.tolist()]
+        codes = np.array(of_value, np.int64)[column.places]
+    return (
+        codes
+        if attribute.other is None
+        else np.where(unknown[column.places], attribute.other, codes)
+    )
+
+
+def _refuse(
+    table: Table,
+    column: Column,
+    wrong: NDArray[np.bool_],
+    attribute: Attribute,
+    missing: MissingRule,
+) -> None:
+    """Raise the error about the first cell with a value that the domain does not have."""
+    row = int(wrong[column.places].argmax())
+    value = column.values[column.places[row]]
+    where, n = table.place(row), int(wrong[column.places].sum())
+    if missing.holds(value):
+        raise DomainError(
+            f"{where}: {column.name!r} says nothing, like {n:,} records, and has no label "
+            f"{LABEL!r}; --missing drop leaves such records out"
+        )
+    if isinstance(attribute.kind, Number):
+        raise DomainError(
+            f"{where}: {column.name!r} has {shown(value)}, which is not a finite number; mend it, "
+            "or give the number a label 'other' in the data dictionary"
+        )
+    raise DomainError(
+        f"{where}: {column.name!r} has no label {shown(value)}; it has "
+        f"{listed(attribute.labels, 6)}"
+    )
+
+
+def read_texts(path: str | Path, names: Sequence[str] | None = None) -> dict[str, list[str]]:
+    """Read columns of a CSV file without any interpretation, for central plans.
+
+    A cell may have any length and any bytes; those that are not UTF-8 become U+FFFD. So the text
+    of one user cannot prevent that the records of others are read.
+
+    Raises:
+        InvalidInput: the file is unreadable, malformed or without records, or a column is missing.
+    """
+    from calmstream.tables.delimited import read_delimited
+
+    try:
+        text = unpacked(Path(path).read_bytes()).decode("utf-8-sig", "replace")
+        grid = read_delimited(text, None)
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}") from None
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from None
+    columns = dict(zip(grid.head, grid.columns, strict=True))
+    for name in names or ():
+        if name not in columns:
+            raise InvalidInput(f"{path}: there is no column {name!r}")
+    return {
+        name: [str(columns[name].values[i]) for i in columns[name].places.tolist()]
+        for name in names or columns
+    }

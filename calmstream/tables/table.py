@@ -1,0 +1,145 @@
+"""A table as its files hold it: the distinct values of every column, and which record has which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Value = str | tuple[str, ...]
+"""A cell: its text, empty where nothing is; or the list that it holds."""
+
+Places = NDArray[np.int32]
+
+_MISSING = frozenset(("", "na", "n/a", "#n/a", "<na>", "nan", "null"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MissingRule:
+    """Which cells say nothing, and what becomes of them.
+
+    Attributes:
+        how: ``label`` gives them the label `LABEL`, ``drop`` leaves records with such a cell out,
+            ``keep`` takes all texts as they are; empty cells get the label then too.
+        texts: further texts that say nothing.
+    """
+
+    how: str = "label"
+    texts: frozenset[str] = frozenset()
+
+    def holds(self, value: Value) -> bool:
+        """Return whether a cell says nothing; a list never does."""
+        if isinstance(value, tuple):
+            return False
+        text = value.strip()
+        return text in self.texts or (
+            not text if self.how == "keep" else text.casefold() in _MISSING
+        )
+
+
+LABEL = "missing"
+"""The label of cells that say nothing."""
+
+OTHER = "other"
+"""The label of values that are not frequent."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column.
+
+    Attributes:
+        name: of the column; for a list that several columns hold, of the list.
+        values: its distinct values; each occurs.
+        places: shape (n,), int32, which value each record has.
+    """
+
+    name: str
+    values: tuple[Value, ...]
+    places: Places
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """How many records have each value: shape (values,)."""
+        return np.bincount(self.places, minlength=len(self.values))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The values that are texts."""
+        return tuple(value for value in self.values if isinstance(value, str))
+
+    def taken(self, name: str, rows: Any) -> Column:
+        """Return some records of the column under a name, with the values that they have."""
+        places = self.places[rows]
+        used, places = np.unique(places, return_inverse=True)
+        return Column(name, tuple(self.values[i] for i in used.tolist()), places.astype(np.int32))
+
+    def mapped(self, values: Sequence[Value]) -> Column:
+        """Return the column with other values, which may be equal now."""
+        found: dict[Value, int] = {}
+        into = [found.setdefault(value, len(found)) for value in values]
+        return Column(self.name, tuple(found), np.array(into, np.int32)[self.places])
+
+
+class ColumnBuilder:
+    """Collects the cells of a column part by part."""
+
+    def __init__(self) -> None:
+        self._values: dict[Value, int] = {}
+        self._parts: list[Places] = []
+
+    def extend(self, cells: Iterable[Value]) -> None:
+        values = self._values
+        self._parts.append(
+            np.array([values.setdefault(cell, len(values)) for cell in cells], np.int32)
+        )
+
+    def column(self, name: str) -> Column:
+        parts = self._parts or [np.empty(0, np.int32)]
+        return Column(name, tuple(self._values), np.concatenate(parts))
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The columns of a file, and what was understood on the way.
+
+    Attributes:
+        columns: in the order of the file, with different names.
+        said: what a person should know about the file, one sentence each.
+        lines: shape (n,), the line of each record in its file; None where there are no lines.
+    """
+
+    columns: tuple[Column, ...]
+    said: tuple[str, ...] = ()
+    lines: NDArray[np.int64] | None = field(default=None)
+
+    @property
+    def records(self) -> int:
+        """Number of records."""
+        return len(self.columns[0].places)
+
+    def place(self, row: int) -> str:
+        """Return where a record stands."""
+        return f"record {row + 1:,}" if self.lines is None else f"line {self.lines[row]:,}"
+
+    def rows(self, kept: NDArray[np.bool_]) -> Table:
+        """Return the table with some of its records."""
+        columns = tuple(column.taken(column.name, kept) for column in self.columns)
+        return Table(columns, self.said, None if self.lines is None else self.lines[kept])
+
+
+def shown(value: Value, width: int = 40) -> str:
+    """Return a value for a message: in quotes, and not longer than a line has room for."""
+    text = ";".join(value) if isinstance(value, tuple) else value
+    return repr(text if len(text) <= width else f"{text[: width - 10]}… ({len(text):,} characters)")
+
+
+def listed(values: Iterable[Value], most: int = 4) -> str:
+    """Return some values for a message, and how many more there are."""
+    found = list(values)
+    more = f" and {len(found) - most:,} more" if len(found) > most else ""
+    return ", ".join(map(shown, found[:most])) + more

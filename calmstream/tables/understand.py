@@ -1,0 +1,199 @@
+"""What the columns of a table are: labels, ordered labels, numbers, lists of options, or nothing.
+
+The entries are those of a data dictionary. What is learnt says why, for the person who decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calmstream.tables import answers, numbers
+from calmstream.tables.order import order_of
+from calmstream.tables.table import LABEL, OTHER, Column, MissingRule, listed, shown
+
+MAX_LABELS = 64
+"""Columns with more labels keep the frequent ones."""
+
+MAX_KEPT = 31
+"""Most labels that are kept of a column with too many."""
+
+FREQUENT = 0.01
+"""Smallest share of the records that have a frequent label."""
+
+FEW_NUMBERS = 16
+"""Most distinct numbers that are labels, not bins."""
+
+_DATE = re.compile(
+    r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?"
+    r"|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})( .*)?"
+    r"|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[AP]M)?"
+    r"|(\w{3}, )?\d{1,2}[- ][^\W\d]{3,9}[- ,]+\d{2,4}( .*)?|[^\W\d]{3,9}\.? \d{1,2},? \d{4}( .*)?)",
+    re.IGNORECASE,
+)
+_ID = re.compile(r"(^|[\s_.-])(id|uuid|guid|index|key|rowid|nr|no)$|[a-z]I[dD]$|^#$", re.IGNORECASE)
+_TRUE = frozenset(("true", "yes", "1", "y", "t"))
+_FALSE = frozenset(("false", "no", "0", "n", "f"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Understood:
+    """What a column is.
+
+    Attributes:
+        column: as it was read; its lists are lists.
+        entry: its entry in a data dictionary; None if it is left out.
+        why: why it is left out, or what its labels are.
+        warnings: what the person should look at.
+        missing: number of records in which it says nothing.
+    """
+
+    column: Column
+    entry: Mapping[str, Any] | None
+    why: str
+    warnings: tuple[str, ...] = ()
+    missing: int = 0
+
+
+def understand(column: Column, missing: MissingRule, *, asked: bool) -> Understood:
+    """Return what a column is.
+
+    Args:
+        column: its cells.
+        missing: which cells say nothing.
+        asked: whether a person named it; then dates, ids and rare labels are labels, too.
+    """
+    if any(isinstance(value, tuple) for value in column.values):
+        return _choices(column)
+    said = [not missing.holds(value) for value in column.values]
+    texts = [str(value) for value, kept in zip(column.values, said, strict=True) if kept]
+    counts = column.counts[np.array(said)]
+    absent = int(column.counts.sum() - counts.sum())
+    found = _left_out(column.name, texts, counts, absent) if not asked or not texts else ""
+    if found:
+        return Understood(column, None, found, (), absent)
+    if len(texts) > FEW_NUMBERS and (bins := _number(column, texts, counts, absent)):
+        return bins
+    return _labels(column, dict(zip(texts, counts.tolist(), strict=True)), absent)
+
+
+def _left_out(name: str, texts: Sequence[str], counts: Any, absent: int) -> str:
+    """Return why a column that nobody asked for is left out; empty if it is not."""
+    n = int(counts.sum())
+    if not texts:
+        return "it is empty"
+    if len(texts) == 1 and not absent:
+        return f"every record has {shown(texts[0], 24)}"
+    if sum(map(bool, map(_DATE.fullmatch, map(str.strip, texts)))) >= 0.9 * len(texts):
+        return f"dates or times, such as {shown(texts[0], 24)}"
+    each = len(texts) > 0.9 * n and n > FEW_NUMBERS
+    if each and (_ID.search(name) or _counts_up(texts)):
+        return f"ids: {len(texts):,} values in {n:,} records"
+    many = len(texts) > FEW_NUMBERS and numbers.parsed(texts) is None
+    if many and (2 * len(texts) > n or (len(texts) > MAX_LABELS and counts.max() < FREQUENT * n)):
+        return f"ids or free text: {len(texts):,} values in {n:,} records"
+    return ""
+
+
+def _counts_up(texts: Sequence[str]) -> bool:
+    """Return whether texts are whole numbers without a gap."""
+    if not all(text.isdecimal() and len(text) < 16 for text in texts):
+        return False
+    values = set(map(int, texts))
+    return max(values) - min(values) < 1.1 * len(texts)
+
+
+def _number(column: Column, texts: Sequence[str], counts: Any, absent: int) -> Understood | None:
+    found = numbers.parsed(texts)
+    if found is None:
+        return None
+    values, style = found
+    edges = numbers.edges(values, counts)
+    if len(edges) < 3 or not all(numbers.plain(edge) for edge in edges):
+        return None
+    entry: dict[str, Any] = {"name": column.name, "kind": "number", "edges": edges}
+    if absent:
+        entry["other"] = LABEL
+    note = ", ".join(filter(None, (f"{len(edges) - 1} bins, {edges[0]} to {edges[-1]}", style)))
+    return Understood(column, entry, note, (), absent)
+
+
+def _labels(column: Column, counts: dict[str, int], absent: int) -> Understood:
+    """Return a column of labels; of many, the frequent ones and one for all others."""
+    n = sum(counts.values())
+    warnings = _spellings(column.name, counts)
+    kept, why, entry = list(counts), "", dict[str, Any](name=column.name)
+    if len(counts) > MAX_LABELS:
+        kept = sorted(counts, key=lambda label: (-counts[label], label))[:MAX_KEPT]
+        kept = [x for x in kept if counts[x] >= FREQUENT * n] or kept
+        rest = next((x for x in kept if x.casefold() == OTHER), OTHER)
+        share = 1 - sum(counts[x] for x in kept if x != rest) / n
+        kept = [x for x in kept if x != rest]
+        why = f"the {len(kept)} frequent ones of {len(counts):,}; {rest!r} for {percent(share)}"
+        entry["other"] = rest
+        if hint := next((s for s in ";|" if sum(s in x for x in counts) > 0.2 * len(counts)), ""):
+            warnings += (f"many cells have {hint!r}: --choices {column.name!r} if it separates",)
+    parsed = numbers.parsed(kept)
+    order = order_of(kept)
+    if parsed is not None:
+        kept = [kept[i] for i in np.argsort(parsed[0], kind="stable")]
+        order = tuple(kept) if 3 <= len(kept) == len(counts) else None
+    else:
+        kept = list(order or sorted(kept))
+    if absent:
+        kept.append(LABEL)
+    if "other" in entry:
+        kept.append(entry["other"])
+    kept = list(dict.fromkeys(kept))
+    if len(kept) < 2:
+        return Understood(column, None, f"every record has {listed(kept, 1)}", warnings, absent)
+    if order and not absent and "other" not in entry:
+        entry["kind"] = "ordered"
+    entry["labels"] = kept
+    return Understood(column, entry, why or listed(kept, 3).replace("'", ""), warnings, absent)
+
+
+def _spellings(name: str, counts: Mapping[str, int]) -> tuple[str, ...]:
+    """Return a line about labels that look like one."""
+    alike: dict[str, list[str]] = {}
+    for label in counts:
+        alike.setdefault(" ".join(label.casefold().split()), []).append(label)
+    if len(alike) > 2 and alike.keys() <= _TRUE | _FALSE:
+        alike = {
+            "t": [x for x in counts if " ".join(x.casefold().split()) in _TRUE],
+            "f": [x for x in counts if " ".join(x.casefold().split()) in _FALSE],
+        }
+    groups = [group for group in alike.values() if len(group) > 1]
+    if not groups:
+        return ()
+    listing = "; ".join(listed(sorted(group)) for group in groups[:3])
+    return (f"labels of {name!r} that look alike: {listing}; mend the table if they are one",)
+
+
+def _choices(column: Column) -> Understood:
+    """Return a column of lists."""
+    counts = answers.options_of(column)
+    options = sorted(counts)
+    entry: dict[str, Any] = {"name": column.name, "kind": "choices"}
+    if not options:
+        return Understood(column, None, "it is empty")
+    n = len(column.places)
+    none = sum(int(c) for v, c in zip(column.values, column.counts, strict=True) if not v)
+    why = ", ".join(f"{x} {percent(m / n)}" for x, m in counts.most_common(3))
+    why += f"; none {percent(none / n)}" * bool(none)
+    if len(options) > MAX_LABELS:
+        options = [x for x, m in counts.most_common(MAX_KEPT) if m >= FREQUENT * n and x != OTHER]
+        options.append(OTHER)
+        entry["other"] = OTHER
+        why = f"the {len(options) - 1} frequent ones of {len(counts):,} and {OTHER!r}"
+    entry["options"] = options
+    return Understood(column, entry, why, _spellings(column.name, counts))
+
+
+def percent(share: float) -> str:
+    """Return a share for people."""
+    return "<1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"

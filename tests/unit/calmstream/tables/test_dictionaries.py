@@ -1,0 +1,120 @@
+"""Check data dictionaries of others: what is taken over, and what is listed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from calmstream.cli import main
+from calmstream.common.errors import InvalidInput
+from calmstream.tables.dictionaries import read_dictionary
+
+GLEAN = """
+$schema: moz://mozilla.org/schemas/glean/metrics/2-0-0
+browser:
+  dark_theme:
+    type: boolean
+  engines:
+    type: labeled_counter
+    labels: [ddg, bing]
+  tabs:
+    type: quantity
+    unit: tabs
+  locale:
+    type: string
+"""
+GO = """
+# approved charts
+title: Editor Distribution
+counter: gopls/client:{vscode,vim,other} # more later
+type: partition
+program: golang.org/x/tools/gopls
+---
+title: Crashes
+counter: crash/crash
+type: stack
+---
+counter: gopls/started
+type: partition
+"""
+SCHEMA = {
+    "type": "object",
+    "$defs": {"size": {"enum": ["s", "m", "l"]}},
+    "properties": {
+        "region": {"enum": ["EU", "US", None]},
+        "size": {"$ref": "#/$defs/size"},
+        "on": {"type": ["boolean", "null"]},
+        "stars": {"type": "integer", "minimum": 1, "maximum": 5},
+        "ms": {"type": "number", "minimum": 0, "maximum": 100},
+        "uses": {"type": "array", "items": {"enum": ["mail", "maps"]}},
+        "device": {"type": "object", "properties": {"os": {"enum": ["x", "y"]}}},
+        "name": {"type": "string"},
+        "count": {"type": "integer", "minimum": 0},
+    },
+}
+
+CASES = {
+    "metrics.yaml": (
+        GLEAN,
+        ["browser.dark_theme", "browser.engines=ddg", "browser.engines=bing"],
+        {"browser.tabs": "quantity (tabs) without bounds", "browser.locale": "string without"},
+    ),
+    "config.txt": (
+        GO,
+        ["gopls/client=vscode", "gopls/client=vim", "gopls/client=other"],
+        {"crash/crash": "a stack has no labels", "gopls/started": "a counter without buckets"},
+    ),
+    "schema.json": (
+        json.dumps(SCHEMA),
+        ["region", "size", "on", "stars", "ms", "uses=mail", "uses=maps", "device.os"],
+        {"name": "string without an enum", "count": "a number without two bounds"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_dictionaries_of_others(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, names, left = CASES[name]
+    path, out = tmp_path / name, tmp_path / "out.json"
+    path.write_text(text)
+    found = read_dictionary(path)
+    assert found is not None
+    assert list(found.domain.names) == names
+    assert found.left.keys() == left.keys()
+    assert all(found.left[field].startswith(why) for field, why in left.items())
+    assert main(["look", str(path), "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"not taken over: {field}" in shown for field in left)
+    again = read_dictionary(out)
+    assert again is not None
+    assert again.domain == found.domain
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("m.yaml", "a:\n  b: [", "line 2, column .*: not YAML"),
+        ("m.yaml", "a:\n  b:\n    type: string", "nothing says which labels there are"),
+        ("m.yaml", "[1]", "expected Glean's categories"),
+        ("s.json", '{"properties": {}}', "a domain has 1 to"),
+        ("s.json", "{", "not JSON"),
+        ("s.json", '{"properties": {"x": {"type": "string"}}}', "nothing says .*x: string without"),
+    ],
+)
+def test_what_says_no_labels_is_refused(tmp_path: Path, name: str, text: str, why: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(InvalidInput, match=why) as refusal:
+        read_dictionary(path)
+    assert str(path) in str(refusal.value)
+
+
+def test_tables_are_no_dictionaries(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    for text in ('{"a": 1}\n{"a": 2}\n', '[{"a": 1}, {"a": 2}]', "a,b\n1,2\n"):
+        path.write_text(text)
+        assert read_dictionary(path) is None

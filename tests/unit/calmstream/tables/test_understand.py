@@ -1,0 +1,200 @@
+"""Check what columns are taken for: labels, their order, numbers, lists; and what is left out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calmstream.cli import main
+from calmstream.tables.numbers import edges, parsed
+from calmstream.tables.order import order_of
+from calmstream.tables.reading import Reading
+from calmstream.tables.records import read_records, read_table
+from calmstream.tables.table import ColumnBuilder, MissingRule
+from calmstream.tables.understand import Understood, understand
+
+Cells = Callable[[random.Random], object]
+
+
+def learnt(cells: Cells, name: str = "x", n: int = 1000) -> Understood:
+    dice, builder = random.Random(1), ColumnBuilder()
+    builder.extend(str(cells(dice)) for _ in range(n))
+    return understand(builder.column(name), MissingRule(), asked=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "why"),
+    [
+        ("id", lambda d: d.randrange(10**9), "ids: "),
+        ("user_id", lambda d: f"u{d.randrange(10**9)}", "ids: "),
+        ("notes", lambda d: f"text {d.random()}", "ids or free text"),
+        ("ip", lambda d: f"10.0.{d.randrange(256)}.{d.randrange(256)}", "ids or free text"),
+        ("when", lambda d: f"2026-0{d.randrange(1, 9)}-1{d.randrange(9)}", "dates or times"),
+        ("when", lambda d: f"{d.randrange(1, 28)}/11/2026 10:{d.randrange(10, 60)}", "dates or"),
+        ("when", lambda d: f"{d.randrange(1, 28)} Nov 2026", "dates or times"),
+        ("x", lambda _: "", "it is empty"),
+        ("x", lambda _: "v1", "every record has 'v1'"),
+    ],
+)
+def test_what_says_nothing_about_groups_is_left_out(name: str, cells: Cells, why: str) -> None:
+    found = learnt(cells, name)
+    assert found.entry is None
+    assert why in found.why
+
+
+@pytest.mark.parametrize(
+    ("cells", "entry"),
+    [
+        (lambda d: d.choice(["yes", "no"]), {"labels": ["no", "yes"]}),
+        (lambda d: d.choice("15324"), {"kind": "ordered", "labels": ["1", "2", "3", "4", "5"]}),
+        (lambda d: d.choice(["1", "2", "3", "NA"]), {"labels": ["1", "2", "3", "missing"]}),
+        (
+            lambda d: d.choice(["18-24", "65+", "25-34", "Under 18"]),
+            {"kind": "ordered", "labels": ["Under 18", "18-24", "25-34", "65+"]},
+        ),
+        (
+            lambda d: d.choice(["5 or more", "1", "3-4", "2"]),
+            {"kind": "ordered", "labels": ["1", "2", "3-4", "5 or more"]},
+        ),
+        (
+            lambda d: d.choice(["Agree", "Strongly agree", "Disagree"]),
+            {"kind": "ordered", "labels": ["Disagree", "Agree", "Strongly agree"]},
+        ),
+        (lambda d: d.choice(["Route 9", "Route 66"]), {"labels": ["Route 66", "Route 9"]}),
+    ],
+)
+def test_labels_and_their_order(cells: Cells, entry: dict[str, Any]) -> None:
+    assert learnt(cells).entry == {"name": "x", **entry}
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["$10,000 - $20,000", "less than $10,000", "$20,000 or more"], [1, 0, 2]),
+        (["1-10k", "under 1k", "over 10k"], [1, 0, 2]),
+        (["often", "never", "Sometimes"], [1, 2, 0]),
+        (["red", "green", "blue"], None),
+        (["18-24", "25-34", "prefer not to say"], None),
+    ],
+)
+def test_order(labels: Sequence[str], expected: list[int] | None) -> None:
+    found = order_of(labels)
+    assert (None if found is None else [labels.index(x) for x in found]) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "values", "style"),
+    [
+        (["1", "-2.5", "1e3"], [1, -2.5, 1000], ""),
+        (["1,234.5", "7"], [1234.5, 7], "written as 1,234.5"),
+        (["1.234,5", "7,5"], [1234.5, 7.5], "written as 1.234,5"),
+        (["$5", "$ 1,000"], [5, 1000], "written as 1,234.5 $"),
+        (["5 %", "7%"], [5, 7], "%"),
+        (["9" * 400], [1e308], ""),
+        (["1", "two"], None, ""),
+        (["$5", "5"], None, ""),
+        (["nan", "1"], None, ""),
+    ],
+)
+def test_numbers_of_texts(texts: list[str], values: list[float] | None, style: str) -> None:
+    found = parsed(texts)
+    assert (found and found[0].tolist()) == values
+    assert found is None or found[1] == style
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda g: g.normal(50, 10, 5000),
+        lambda g: g.lognormal(3, 2, 5000),
+        lambda g: np.where(g.random(5000) < 0.9, 0, g.integers(100, 99_999, 5000)),
+        lambda g: g.integers(0, 40, 5000).astype(float),
+        lambda g: g.normal(0, 1e-9, 5000),
+        lambda g: g.normal(0, 1e15, 5000),
+        lambda g: g.choice([1.0, 1.0000001, 2.0, *range(20)], 5000),
+    ],
+)
+def test_learnt_bins_are_short_and_about_equally_full(
+    draw: Callable[[np.random.Generator], np.ndarray],
+) -> None:
+    values, counts = np.unique(draw(np.random.default_rng(1)), return_counts=True)
+    found = list(map(float, edges(values, counts)))
+    assert found == sorted(set(found))
+    assert found[0] <= max(values[0], -1e17)
+    assert found[-1] >= min(values[-1], 1e17)
+    clipped = np.clip(values, found[0], found[-1])
+    bins = np.minimum(np.searchsorted(found, clipped, side="right") - 1, len(found) - 2)
+    full = np.bincount(bins, counts, len(found) - 1) / counts.sum()
+    alone = np.bincount(bins, minlength=len(found) - 1) == 1
+    assert (full[~alone] < 0.3).all()
+
+
+@pytest.mark.parametrize(
+    ("cells", "options"),
+    [
+        (["a;b", "b", "a", "", "c", "b;c;"], ["a", "b", "c"]),
+        (["a|b", "b", "a", "c|b", "c"], ["a", "b", "c"]),
+        (["a\nb", "b", "a", "c\nb", "c"], ["a", "b", "c"]),
+        (["a, b", "b", "a", "c, b", "c", "a, c"], ["a", "b", "c"]),
+        (["Yes, always", "No, never", "No"], None),
+        (["Smith, John", "Doe, Jane", "Smith, Jane"], None),
+        (["1,234", "5,678", "1"], None),
+        (["a/b", "b", "a"], None),
+    ],
+)
+def test_several_answers_in_a_cell(
+    tmp_path: Path, cells: list[str], options: list[str] | None
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("y,x\n" + "".join(f'{i % 2},"{cell}"\n' for i in range(9) for cell in cells))
+    table = read_table(path)
+    assert table.entries[1].get("options") == options
+    assert (read_records(path, table.domain) == table.codes).all()
+
+
+def test_columns_that_say_one_thing_each_are_one_list(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    rows = ["Python,,", ",SQL,", "Python,SQL,R", ",,"] * 5
+    path.write_text(
+        "Q7_1,Q7_2,Q7_3,y\n" + "".join(f"{row},{i % 2}\n" for i, row in enumerate(rows))
+    )
+    assert read_table(path).entries[0] == {
+        "name": "Q7", "kind": "choices", "options": ["Python", "R", "SQL"],
+    }  # fmt: skip
+    path.write_text("uses [mail],uses [maps],y\n" + "1,,0\n,1,1\n,,0\n1,1,1\n" * 5)
+    table = read_table(path)
+    assert table.entries[0] == {"name": "uses", "kind": "choices", "options": ["mail", "maps"]}
+    assert table.codes[:4, 0].tolist() == [1, 0, 0, 1]
+
+
+def test_stated_choices_and_missing_texts(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("x,y\n" + "a/b,-99\na,1\nb,2\n" * 5)
+    table = read_table(path, Reading(choices={"x": "/"}, missing=MissingRule("label", {"-99"})))
+    assert table.entries[0]["options"] == ["a", "b"]
+    assert table.entries[1]["labels"] == ["1", "2", "missing"]
+    path.write_text("x,y\n" + "a;b,1\na,1\nb,2\n" * 5)
+    assert read_table(path, Reading(choices={"x": ""})).entries[0]["labels"] == ["a", "a;b", "b"]
+
+
+def test_the_page_fits_eighty_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    path, out = tmp_path / "people.csv", tmp_path / "people.json"
+    name = "How often, if ever, do you use the thing that we asked about before?"
+    rows = [
+        f"{i},{i % 7},{['yes', 'Yes', 'no'][i % 3]},{['a;b', 'a', 'b'][i % 3]}" for i in range(60)
+    ]
+    path.write_text("\n".join([f'id,"{name}",ok,uses', *rows]))
+    assert main(["look", str(path), "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines()[1:-1])) <= 80
+    for text in ("60 records; 3 of 4 columns are used", "left out", "ids: 60 values", "look alike"):
+        assert text in shown
+    assert main(["plan", str(out), "--epsilon", "1", "--users", "9000", "--k", "2"]) == 0
