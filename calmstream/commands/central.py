@@ -23,6 +23,7 @@ from calmstream.consumer.central.subscribe import subscribe_releases
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.runtime.config import HttpConfig
 from calmstream.consumer.runtime.service import configure_logging, run_service
+from calmstream.consumer.runtime.worker import Alone
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.pages.central_watch import show_release
@@ -134,7 +135,7 @@ def _aggregate(args: argparse.Namespace) -> int:
     configure_logging(http.log_level)
     registry = new_registry()
     with closing(kafka(args.bootstrap)) as broker:
-        role = Aggregator(
+        aggregator = Aggregator(
             plan,
             broker,
             names_of(plan, args.namespace),
@@ -145,7 +146,7 @@ def _aggregate(args: argparse.Namespace) -> int:
             software=version(),
             raw_memory_bytes=config.raw_memory_bytes,
         )
-        run_service([role], registry, http)
+        run_service([Alone(aggregator, until_over=True)], registry, http)
     return 0
 
 

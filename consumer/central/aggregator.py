@@ -52,8 +52,8 @@ _RETENTION_MARGIN_MS = 600_000
 class Aggregator:
     """Releases the windows of one plan.
 
-    If two aggregators of a plan run, no harm is done: claims decide which of them may release a
-    window.
+    It is a `PlanWorker`. If two aggregators of a plan run, no harm is done: claims decide which of
+    them may release a window.
 
     Args:
         account: the budget account; every release is paid from it before its noise is drawn.
@@ -115,6 +115,7 @@ class Aggregator:
         self._listening: list[int] = []
         self._ticked = -TICK_SECONDS
         self._started = False
+        self._retries = RetryBudget(clock, RETRY_SECONDS)
         self._watch: TopicWatch | None = None
 
     @property
@@ -130,31 +131,43 @@ class Aggregator:
         """
         return self._windows.held_bytes
 
-    def run(self, stop: threading.Event) -> None:
-        """Work until asked to stop or until the plan's last release."""
-        retries = RetryBudget(self._clock, RETRY_SECONDS)
-        try:
-            while not stop.is_set() and not self.finished:
-                try:
-                    self.turn()
-                    retries.succeeded()
-                except RecoverableError:
-                    spent = retries.failed()
-                    if spent and not self._publication.has_unsent_release:
-                        raise
-                    if self._publication.has_unsent_release:
-                        # A restart would lose the paid release, so the process must stay alive.
-                        self.health.turned()
-                    stop.wait(POLL_SECONDS)
-        finally:
-            self.health.not_ready("stopped")
-            self._claims.close()
-            self._reader.close()
-            self._sink.close(SEND_SECONDS)
-            self._topics.close()
+    def start(self, stop: threading.Event) -> None:
+        """Do nothing: the first turn verifies the topics, so that failures are repeated."""
 
-    def turn(self) -> None:
-        """Do one round: read records, send ticks to idle partitions, release closed windows."""
+    def over(self) -> bool:
+        """Return whether all windows of the plan are done and all paid releases were sent."""
+        return self.finished
+
+    def turn(self) -> bool:
+        """Do one round; repeat what fails, without limit while a paid release was not sent."""
+        try:
+            self._round()
+        except RecoverableError:
+            spent = self._retries.failed()
+            if spent and not self._publication.has_unsent_release:
+                raise
+            if self._publication.has_unsent_release:
+                # A restart would lose the paid release, so the process must stay alive.
+                self.health.turned()
+            self._clock.sleep(POLL_SECONDS)
+        else:
+            self._retries.succeeded()
+        return False
+
+    def finish(self) -> None:
+        """End: what was paid and not sent is lost."""
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close the clients."""
+        self.health.not_ready("stopped")
+        self._claims.close()
+        self._reader.close()
+        self._sink.close(SEND_SECONDS)
+        self._topics.close()
+
+    def _round(self) -> None:
+        """Read records, send ticks to idle partitions, release closed windows."""
         if not self._started:
             self._start()
         self._send()

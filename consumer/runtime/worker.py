@@ -40,19 +40,24 @@ class PlanWorker(Protocol):
 
 
 class Alone:
-    """A role with the worker of one plan, which a fault ends."""
+    """A role with the worker of one plan, which a fault ends.
 
-    def __init__(self, worker: PlanWorker) -> None:
+    Args:
+        until_over: whether it also ends when the plan needs no worker any more.
+    """
+
+    def __init__(self, worker: PlanWorker, *, until_over: bool = False) -> None:
         self.name = worker.name
         self.health = worker.health
         self._worker = worker
+        self._until_over = until_over
 
     def run(self, stop: threading.Event) -> None:
         """Work until ``stop`` is set; then let the worker finish."""
         worker = self._worker
         try:
             worker.start(stop)
-            while not stop.is_set():
+            while not stop.is_set() and not (self._until_over and worker.over()):
                 worker.turn()
         except StopRequested:
             pass

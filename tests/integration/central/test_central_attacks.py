@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.metrics import CentralMetrics
 from calmstream.consumer.central.subscribe import CentralRelease, subscribe_releases
 from calmstream.consumer.metrics.registry import new_registry
+from calmstream.consumer.runtime.worker import Alone
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.wire import encode_batches
 from calmstream.estimators.randomness import SeededRandomness
@@ -237,26 +239,23 @@ def test_a_broker_that_is_away_after_the_payment_delays_the_release_and_no_more(
         return SendFault.FAIL if release and bench.clock.monotonic() < until else SendFault.NONE
 
     bench.broker.faults.on_send = away
-    aggregator.run(Patience(bench.clock, 400))
+    Alone(aggregator, until_over=True).run(Patience(1200))
     (only,) = [r for r in bench.releases() if r.manifest["window"] == 0]
     assert counts(only, 2)
     assert all(entry.published for entry in bench.account("account").read().entries)
     assert aggregator.finished
 
 
-class Patience:
-    """An event that is set after a number of checks; a second passes at each check."""
+class Patience(threading.Event):
+    """An event that is set after a number of checks."""
 
-    def __init__(self, clock: ManualClock, looks: int) -> None:
-        self._clock = clock
+    def __init__(self, looks: int) -> None:
+        super().__init__()
         self._left = looks
 
     def is_set(self) -> bool:
         self._left -= 1
         return self._left < 0
-
-    def wait(self, _: float) -> None:
-        self._clock.advance(1.5)
 
 
 @pytest.mark.parametrize("trimmed", [False, True])

@@ -18,6 +18,7 @@ from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.metrics import CentralMetrics
 from calmstream.consumer.central.subscribe import CentralRelease, subscribe_releases
+from calmstream.consumer.runtime.worker import Alone
 from calmstream.estimators.central.ledger import BudgetSpent
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.mechanisms.registry import build
@@ -190,7 +191,7 @@ def test_publishing_stops_when_the_budget_is_spent(bench: Bench) -> None:
     fill(bench)
     bench.clock.advance(200)
     with pytest.raises(BudgetSpent, match="release 1 is refused"):
-        aggregator.run(_turns(bench, 40))
+        Alone(aggregator, until_over=True).run(_turns(bench, 40))
     assert [r.manifest["window"] for r in bench.seen()] == [0]
     labels = {"plan": f"{PLAN.name}-{PLAN.digest[:32]}"}
     assert bench.registry.get_sample_value("calmstream_central_refused_total", labels) == 1

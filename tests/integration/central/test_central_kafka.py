@@ -19,6 +19,7 @@ from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.metrics import CentralMetrics
 from calmstream.consumer.central.subscribe import subscribe_releases
+from calmstream.consumer.runtime.worker import Alone
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.producer.central.submit import submit
@@ -94,7 +95,7 @@ def run_to_the_end(
         raw_memory_bytes=1 << 30,
     )
     stop = threading.Event()
-    thread = threading.Thread(target=aggregator.run, args=(stop,))
+    thread = threading.Thread(target=Alone(aggregator, until_over=True).run, args=(stop,))
     thread.start()
     thread.join(DEADLINE)
     stop.set()
