@@ -8,6 +8,7 @@ import { SessionContext, type Session } from "./state/context";
 import { useResource, useRoute } from "./state/hooks";
 import { useLive } from "./state/live";
 import type { Route } from "./state/route";
+import { ended } from "./text/windows";
 import { Associations } from "./views/associations";
 import { Changes } from "./views/changes";
 import { Overview } from "./views/overview";
@@ -90,11 +91,9 @@ function WithPlan({
   plans: readonly PlanEntry[];
   plan: Plan;
 }) {
-  const { version, pulse, newest, connection } = useLive(
-    client,
-    plan,
-    plans.find((one) => one.digest === plan.digest)?.newest ?? null,
-  );
+  const known = plans.find((one) => one.digest === plan.digest)?.newest ?? null;
+  const { version, pulse, newest: announced, connection } = useLive(client, plan, known);
+  const newest = announced ?? known;
   useEffect(() => {
     document.title = `${plan.name} · calmstream`;
   }, [plan.name]);
@@ -102,7 +101,7 @@ function WithPlan({
   const Page = PAGES[route.view];
   return (
     <SessionContext.Provider value={session}>
-      <Shell plans={plans} route={route} name={plan.name} connection={connection} newest={newest}>
+      <Shell plans={plans} route={route} name={plan.name} connection={connection} newest={newest} ended={ended(plan, newest)}>
         <Page words={route.words} />
       </Shell>
     </SessionContext.Provider>

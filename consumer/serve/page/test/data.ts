@@ -36,7 +36,7 @@ function made(
   name: string,
   attributes: [string, string[]][],
   windows: number,
-  more: Partial<Made> & { perWindow?: number; kinds?: Readonly<Record<string, Partial<Attribute>>> } = {},
+  more: Partial<Made> & { ends?: number; kinds?: Readonly<Record<string, Partial<Attribute>>> } = {},
 ): Made {
   const perWindow = more.perWindow ?? 25_000;
   const names = attributes.map(([own]) => own);
@@ -58,7 +58,7 @@ function made(
     ],
     loss: { report: "1", window: "1", year: "1", plan: "1" },
     guarantee: "once",
-    windows: { seconds: HOUR, grace: 300, first_start: START, last_end: START + 2160 * HOUR },
+    windows: { seconds: HOUR, grace: 300, first_start: START, last_end: START + (more.ends ?? 900_000) * HOUR },
     attributes: attributes.map(([own, all]) => ({ name: own, labels: all, ...more.kinds?.[own] })),
     published: [...names.map((own) => [own]), ...names.flatMap((a, i) => names.slice(i + 1).map((b) => [a, b]))],
   };
@@ -80,6 +80,13 @@ const PHONE: [string, string[]][] = [
   ["screen reader", ["on", "off"]],
   ["start", ["icon", "notification", "link", "widget"]],
   ["crashed", ["no", "once", "more than once"]],
+];
+
+const SCREENS: [string, string[]][] = [
+  ["screen orientation", ["upright", "across"]],
+  ["marital status", ["married", "never married", "divorced", "widowed"]],
+  ["hours of use a week", ["up to 5", "6 to 20", "more"]],
+  ["paid subscription", ["yes", "no"]],
 ];
 
 const EDGES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
@@ -104,9 +111,16 @@ export const plans = (): Made[] => [
   made("settings", PHONE, 48),
   made("numbers", NUMBERS, 24, { kinds: KINDS }),
   made("empty", PHONE, 0),
-  made("silent", PHONE, 12, { reports: (w) => (w % 4 === 2 || w === 11 ? 0 : 20_000) }),
+  made("silent", PHONE, 12, { ends: 12, reports: (w) => (w % 4 === 2 || w === 11 ? 0 : 20_000) }),
   made("noise", PHONE, 24, { perWindow: 60, flags: () => ["modelled", "noise"] }),
   made("forged", PHONE, 24, { flags: (w) => (w % 9 === 5 || w === 23 ? ["modelled", "suspicious"] : ["modelled"]) }),
+  made("two", PHONE.slice(0, 2), 24),
+  made(
+    "fourteen",
+    [...PHONE, ...NUMBERS.slice(0, 1), ...NUMBERS.slice(2, 3), ...SCREENS],
+    24,
+    { kinds: KINDS },
+  ),
   made("thousand", PHONE.slice(0, 4), 1000),
   made(
     "wide",
@@ -336,11 +350,10 @@ export function associations(one: Made): Associations {
   return { windows: answer(one, [names[0]!], 0, one.windows - 1, true, []).windows, reports, pairs, tree };
 }
 
-/** Tests of all published tables; on the plan "settings" only, other servers have none. */
-export function changes(one: Made): ChangeTests & Record<string, unknown> {
-  const last = one.windows - 1;
+/** Tests of all published tables. */
+export function changes(one: Made, last: number, earlier: number): ChangeTests & Record<string, unknown> {
   const tables = one.plan.published.map((names): TableChange => {
-    const found = answer(one, names, last, last, false, [], last - 1);
+    const found = answer(one, names, last, last, false, [], earlier);
     const differences = combinations(found.labels).map((labels, i) => ({
       labels,
       value: found.table[i]!,
@@ -367,7 +380,7 @@ export function changes(one: Made): ChangeTests & Record<string, unknown> {
       differences: tested ? differences : [],
     };
   });
-  const [window, against] = [last, last - 1].map((w) => ({
+  const [window, against] = [last, earlier].map((w) => ({
     first: w,
     last: w,
     start: START + w * HOUR,
@@ -379,7 +392,7 @@ export function changes(one: Made): ChangeTests & Record<string, unknown> {
     other_plan: null,
     window,
     against,
-    reports: [one.reports(last), one.reports(last - 1)],
+    reports: [one.reports(last), one.reports(earlier)],
     flags: [],
     tested: adjusted.length,
     changed: adjusted.filter((p) => p <= 0.05).length,

@@ -13,7 +13,7 @@ try {
   await page.goto(address);
   await settled(page);
   await page.getByText(`Window ${window} (`).waitFor({ timeout: TIMEOUT });
-  await page.locator(".live.live", { hasText: `window ${window}` }).waitFor({ timeout: TIMEOUT });
+  await page.locator(".live.on", { hasText: `window ${window}` }).waitFor({ timeout: TIMEOUT });
   for (const view of ["overview", "time", "associations", "changes", "tables"]) {
     await page.evaluate((to) => (location.hash = location.hash.replace(/(#\/[^/]+\/)[a-z]+/, `$1${to}`)), view);
     await settled(page);

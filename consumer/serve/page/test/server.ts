@@ -26,6 +26,7 @@ class Refusal extends Error {
     readonly status: number,
     readonly title: string,
     detail: string,
+    readonly reason = "other",
   ) {
     super(detail);
   }
@@ -93,13 +94,13 @@ export class PageServer {
         throw new Refusal(401, "The token is missing or wrong.", "");
       this.answer(url, response);
     } catch (error) {
-      const { status, title, message } =
+      const { status, title, message, reason } =
         error instanceof Refusal ? error : new Refusal(500, "The server has a defect.", String(error));
       response.writeHead(status, {
         "content-type": "application/problem+json",
         ...(status === 503 ? { "retry-after": "1" } : {}),
       });
-      response.end(JSON.stringify({ type: "about:blank", title, status, detail: message }));
+      response.end(JSON.stringify({ type: `urn:calmstream:problem:${reason}`, reason, title, status, detail: message }));
     }
   }
 
@@ -130,10 +131,13 @@ function document(one: Made, part: string, words: URLSearchParams): unknown {
   if (part === "")
     return { ...one.plan, namespace: "demo", topics: { snapshots: "demo.snapshots", counts: "demo.counts" } };
   if (part === "windows") return windowList(one, Number(words.get("limit") ?? 200));
-  if (part === "changes" && one.plan.name === "settings") return changes(one);
-  if (!["tables", "series", "associations", "summaries"].includes(part))
+  if (!["tables", "series", "associations", "summaries", "changes"].includes(part))
     throw new Refusal(404, "There is nothing at this address.", "");
   if (!one.windows) throw new Refusal(404, "The window is not final.", "no window is final yet");
+  if (part === "changes") {
+    const [window] = range(one, words.get("window") ?? "latest");
+    return changes(one, window, Number(words.get("against")) || window - 1);
+  }
   if (part === "associations") return associations(one);
   const names = list(words, "attributes", one);
   if (part === "series") return series(one, names, Number((words.get("windows") ?? "last:50").replace("last:", "")));
@@ -144,7 +148,7 @@ function document(one: Made, part: string, words: URLSearchParams): unknown {
   }
   const minus = words.get("minus") ? range(one, words.get("minus")!)[0] : undefined;
   if (first === last && one.reports(last) === 0)
-    throw new Refusal(404, "There are no reports.", `window ${last} received no reports`);
+    throw new Refusal(404, "There are no reports.", `window ${last} received no reports`, "no_reports");
   return answer(one, names, first, last, total, words.get("given") ? list(words, "given", one) : [], minus);
 }
 

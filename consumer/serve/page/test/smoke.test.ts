@@ -16,7 +16,7 @@ test("the page loads and shows the plan", async () => {
     await settled(page);
     assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "settings");
     assert.equal(await page.locator(".glance").count(), 8);
-    await page.locator(".live.live", { hasText: "Live" }).waitFor();
+    await page.locator(".live.on", { hasText: "Live" }).waitFor();
     assert.deepEqual(wrongs, []);
     const ready = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
     console.log(`# first contentful paint after ${ready?.toFixed(0)} ms`);
@@ -45,7 +45,7 @@ test("the page works behind a proxy that serves it below a path", async () => {
     await settled(page);
     assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "settings");
     assert.equal(await page.locator(".glance").count(), 8);
-    await page.locator(".live.live", { hasText: "Live" }).waitFor();
+    await page.locator(".live.on", { hasText: "Live" }).waitFor();
     assert.deepEqual(wrongs, []);
   } finally {
     await browser.close();

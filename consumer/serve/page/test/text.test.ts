@@ -1,7 +1,9 @@
 /** What needs no browser: numbers and times, lists of names, snippets, event streams, the tree. */
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { address, path, questionWords } from "../src/api/client";
 import { parser, type LiveEvent } from "../src/api/events";
 import { heights, scaleOf } from "../src/charts/bins";
@@ -12,6 +14,9 @@ import { link, readRoute } from "../src/state/route";
 import { chance, count, decimals, duration, half, number, percent, points, short, span } from "../src/text/format";
 import { joined, separated, visible } from "../src/text/names";
 import { curl, python } from "../src/text/snippets";
+import { ended } from "../src/text/windows";
+import type { Plan } from "../src/api/types";
+import { PageServer } from "./server";
 
 const SPACE = "\u00a0";
 const plain = (text: string) => text.replaceAll(SPACE, " ");
@@ -67,16 +72,38 @@ test("names with commas are parameters of their own", () => {
   assert.deepEqual([...found.searchParams.keys()], ["attributes", "attributes", "windows", "given"]);
 });
 
-test("snippets quote what they hold", () => {
-  const question = { attributes: ["it's", 'say "x"'], windows: "0..6", minus: "7", group: "a=b|c", given: ["it's"] };
-  assert.match(
-    python(question),
-    /history\.difference\(\["it's", "say \\"x\\""\], "0\.\.6", "7", group="a=b\|c", given=\["it's"\]\)/,
-  );
-  assert.match(
-    curl("http://h/", "p", { ...question, attributes: ["it's"] }, true),
-    /^curl -H "Authorization: Bearer \$TOKEN" 'http:\/\/h\/v1\/plans\/p\/tables\?attributes=it%27s/,
-  );
+test("snippets ask this server, and quote what they hold", async () => {
+  const server = await PageServer.start();
+  server.token = "secret";
+  const names = ["theme", "age"];
+  const question = { attributes: names, windows: "0..6", minus: "", group: "", given: ["age"] };
+  const run = async (program: string, text: string) => {
+    const { stdout } = await promisify(execFile)(program, ["-c", text], { env: { ...process.env, TOKEN: "secret" } });
+    return stdout;
+  };
+  try {
+    const base = `${server.address}/`;
+    const shown = await run("python3", python(base, "settings", question, true));
+    assert.deepEqual(shown.split("\n").map((line) => line.split(" ")[0]), ["attributes", "labels", "table", "stderr", ""]);
+    assert.match(shown, /^attributes \['theme', 'age'\]/);
+    const found = JSON.parse(await run("sh", curl(base, "settings", question, true))) as { attributes: string[] };
+    assert.deepEqual(found.attributes, names);
+    const odd = { ...question, attributes: ["it's", 'say "x"'] };
+    assert.doesNotMatch(python(base, "p", odd, false), /Authorization|it's/);
+    assert.match(curl(base, "p", odd, false), /^curl 'http:.*attributes=it%27s%2Csay\+%22x%22/);
+  } finally {
+    await server.close();
+  }
+});
+
+test("a plan has ended with its last window, or some time after its end", () => {
+  const hours = { seconds: 3600, grace: 60, first_start: 0, last_end: 3 * 3600 };
+  const plan = (windows: Plan["windows"]) => ({ windows }) as Plan;
+  assert.equal(ended(plan(hours), 1, 0), false);
+  assert.equal(ended(plan(hours), 2, 0), true);
+  assert.equal(ended(plan(hours), null, 3.5 * 3600), false);
+  assert.equal(ended(plan(hours), null, 5 * 3600), true);
+  assert.equal(ended(plan({ ...hours, last_end: null }), 9, 1e9), false);
 });
 
 test("an event stream is read in pieces of any size", () => {

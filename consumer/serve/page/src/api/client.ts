@@ -19,6 +19,8 @@ export class Problem extends Error {
     detail: string,
     /** Seconds after which the same request may succeed; 0 where it will not. */
     readonly retryAfter = 0,
+    /** The server's word for it, as docs/serving.md lists them. */
+    readonly reason = "",
   ) {
     super(detail || title);
   }
@@ -74,19 +76,14 @@ export class Client {
     return this.get(path(name, "associations"), { windows }, signal);
   }
 
-  /** Tests of the newest window against the one before it; null from a server without them. */
-  async changes(name: string, signal: AbortSignal): Promise<ChangeTests | null> {
-    try {
-      return await this.get<ChangeTests>(path(name, "changes"), { window: "latest" }, signal);
-    } catch (error) {
-      if (error instanceof Problem && error.status === 404) return null;
-      throw error;
-    }
+  /** Tests of a window against an earlier one. */
+  changes(name: string, window: number, against: number, signal: AbortSignal): Promise<ChangeTests> {
+    return this.get(path(name, "changes"), { window: String(window), against: String(against) }, signal);
   }
 
   /** A request whose answer is neither JSON nor short: events, files. */
-  async open(address: string, accept: string, signal: AbortSignal): Promise<Response> {
-    const headers = { Accept: accept, ...(this.token ? { Authorization: `Bearer ${this.token}` } : {}) };
+  async open(address: string, signal: AbortSignal): Promise<Response> {
+    const headers = this.token ? { Authorization: `Bearer ${this.token}` } : {};
     let response: Response;
     try {
       response = await fetch(address, { headers, signal, credentials: "omit" });
@@ -102,7 +99,7 @@ export class Client {
   private async get<T>(where: string, words: Words, signal: AbortSignal): Promise<T> {
     const limit = new Limit(signal, LONGEST_ANSWER_MS);
     try {
-      return await json<T>(await this.open(address(where, words), "application/json", limit.signal), limit.signal);
+      return await json<T>(await this.open(address(where, words), limit.signal), limit.signal);
     } catch (error) {
       throw limit.expired ? silent() : error;
     } finally {
@@ -155,8 +152,8 @@ async function refusal(response: Response): Promise<Problem> {
   const fallback = `The server answered ${response.status}`;
   const again = Number(response.headers.get("retry-after") ?? 0) || 0;
   try {
-    const body = (await response.json()) as { title?: unknown; detail?: unknown };
-    return new Problem(response.status, text(body.title, fallback), text(body.detail, ""), again);
+    const body = (await response.json()) as { title?: unknown; detail?: unknown; reason?: unknown };
+    return new Problem(response.status, text(body.title, fallback), text(body.detail, ""), again, text(body.reason, ""));
   } catch {
     return new Problem(response.status, fallback, "", again);
   }

@@ -51,7 +51,7 @@ async function once(
 ): Promise<void> {
   const limit = new Limit(signal, SILENCE_MS);
   try {
-    const response = await client.open(path(plan, "events"), "text/event-stream", limit.signal);
+    const response = await client.open(path(plan, "events"), limit.signal);
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     const parse = parser(onEvent);
     for (let part = await reader.read(); !part.done; part = await reader.read()) {

@@ -42,12 +42,12 @@ export function Matrix({ names, pairs, href, chosen, onChoose }: MatrixProps) {
   const shared = { top, onChoose };
   return (
     <div
-      class={`matrix ${names.length > 16 ? "dense" : ""}`}
+      class={`matrix ${names.length > 16 ? "dense" : names.length > 8 ? "crowded" : ""}`}
       role="region"
       aria-label="Map of associations; arrow keys move in it"
       onKeyDown={move}
     >
-      <table>
+      <table style={{ "--columns": columns.length }}>
         <caption class="sr">Strength of association of each pair, 0 to 1</caption>
         <tbody>
           {rows.map((row, i) => (

@@ -9,20 +9,21 @@ import { Snippet } from "./copy";
 
 export function Code({ question }: { question: Question }) {
   const { client, plan } = useSession();
+  const asked = [new URL(".", location.href).href, plan.name, question, client.token !== ""] as const;
   return (
     <section class="code" aria-label="The same question elsewhere">
       <h2>Take it with you</h2>
       <Files question={question} />
-      <Snippet title="Python" text={python(question)} />
-      <Snippet title="curl" text={curl(new URL(".", location.href).href, plan.name, question, client.token !== "")} />
+      <Snippet title="Python" text={python(...asked)} />
+      <Snippet title="curl" text={curl(...asked)} />
     </section>
   );
 }
 
 const FORMATS = [
-  ["csv", "CSV", "text/csv"],
-  ["arrow", "Arrow", "application/vnd.apache.arrow.stream"],
-  ["json", "JSON", "application/json"],
+  ["csv", "CSV"],
+  ["arrow", "Arrow"],
+  ["json", "JSON"],
 ] as const;
 
 /** Links; with a token, buttons that load the file, because a link cannot send one. */
@@ -31,10 +32,10 @@ function Files({ question }: { question: Question }) {
   const [failure, setFailure] = useState("");
   const where = (format: string) => address(path(plan.name, "tables"), { ...questionWords(question), format });
   const stem = `${plan.name}-${question.attributes.join("-")}`.replace(/[^\p{L}\p{N}._-]+/gu, "_");
-  const save = async (format: string, type: string) => {
+  const save = async (format: string) => {
     setFailure("");
     try {
-      const response = await client.open(where(format), type, new AbortController().signal);
+      const response = await client.open(where(format), new AbortController().signal);
       download(await response.blob(), `${stem}.${format}`);
     } catch (error) {
       setFailure(`The file was not loaded. ${(error as Error).message}`);
@@ -42,9 +43,9 @@ function Files({ question }: { question: Question }) {
   };
   return (
     <p class="files">
-      {FORMATS.map(([format, label, type]) =>
+      {FORMATS.map(([format, label]) =>
         client.token ? (
-          <button key={format} type="button" onClick={() => save(format, type)}>
+          <button key={format} type="button" onClick={() => save(format)}>
             {label}
           </button>
         ) : (

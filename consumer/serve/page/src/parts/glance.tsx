@@ -6,7 +6,7 @@ import { useSession } from "../state/context";
 import { useResource, useSeen } from "../state/hooks";
 import { queued } from "../state/queue";
 import { link } from "../state/route";
-import { counted, percent } from "../text/format";
+import { counted, half, percent } from "../text/format";
 import { joined, visible } from "../text/names";
 
 const PARTS = 4;
@@ -66,7 +66,8 @@ function Strip({ answer }: { answer: Answer }) {
 function Part({ row, digits }: { row: Row; digits: number }) {
   return (
     <span>
-      <bdi>{visible(row.label)}</bdi> {percent(row.value, digits)}
+      <bdi>{visible(row.label)}</bdi> {percent(row.value, digits)}{" "}
+      <small>{half(row.stderr, digits)}</small>
     </span>
   );
 }

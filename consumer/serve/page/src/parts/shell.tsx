@@ -19,11 +19,13 @@ interface ShellProps {
   readonly name: string;
   readonly connection: Connection;
   readonly newest: number | null;
+  /** Whether no window is to come. */
+  readonly ended?: boolean;
   readonly children: ComponentChildren;
 }
 
 /** Head, navigation and the place of the view. */
-export function Shell({ plans, route, name, connection, newest, children }: ShellProps) {
+export function Shell({ plans, route, name, connection, newest, ended = false, children }: ShellProps) {
   const main = useRef<HTMLElement>(null);
   const nav = useRef<HTMLElement>(null);
   const first = useRef(true);
@@ -48,7 +50,7 @@ export function Shell({ plans, route, name, connection, newest, children }: Shel
             calmstream
           </a>
           <PlanSwitch plans={plans} route={route} name={name} />
-          <Live connection={connection} newest={newest} />
+          <Live connection={ended ? "ended" : connection} newest={newest} />
         </div>
         <nav ref={nav} aria-label="Views">
           {VIEWS.map((view) => (
@@ -89,13 +91,21 @@ function PlanSwitch({ plans, route, name }: { plans: readonly PlanEntry[]; route
   );
 }
 
-function Live({ connection, newest }: { connection: Connection; newest: number | null }) {
-  const words = { live: "Live", connecting: "Connecting", waiting: "Reconnecting", refused: "Not live" }[connection];
+const STATES = {
+  live: "Live",
+  connecting: "Connecting",
+  waiting: "Reconnecting",
+  refused: "Not live",
+  ended: "Ended",
+};
+
+function Live({ connection, newest }: { connection: Connection | "ended"; newest: number | null }) {
+  const known = connection === "live" || connection === "ended";
   return (
-    <span class={`live ${connection}`} role="status">
+    <span class={`live ${connection === "live" ? "on" : connection}`} role="status">
       <i aria-hidden="true" />
-      {words}
-      {connection === "live" && newest !== null && <span class="live-window">window {newest}</span>}
+      {STATES[connection]}
+      {known && newest !== null && <span class="live-window">window {newest}</span>}
     </span>
   );
 }

@@ -9,12 +9,16 @@ export function Loaded<T>({
   of,
   lines = 6,
   children,
+  refused,
 }: {
   of: Resource<T>;
   lines?: number;
   children: (data: T) => ComponentChildren;
+  /** What stands there instead of a problem; nothing for the problem itself. */
+  refused?: (problem: Problem) => ComponentChildren;
 }) {
-  if (of.error && of.data === undefined) return <Refused problem={of.error} again={of.again} />;
+  if (of.error && of.data === undefined)
+    return <>{refused?.(of.error) || <Refused problem={of.error} again={of.again} />}</>;
   if (of.data === undefined) return <Loading lines={lines} />;
   return (
     <div class={of.fresh ? "loaded" : "loaded stale"} aria-busy={!of.fresh}>

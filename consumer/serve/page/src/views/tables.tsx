@@ -3,6 +3,7 @@
 import type { Question } from "../api/types";
 import { Result } from "../parts/result";
 import { Chooser } from "../parts/chooser";
+import { NoReports } from "../parts/no_reports";
 import { QuestionForm } from "../parts/question";
 import { Statistics } from "../parts/statistics";
 import { Code } from "../parts/code";
@@ -53,7 +54,15 @@ function Asked({ question, shape, onShow }: AskedProps) {
   return (
     <>
       <QuestionForm key={question.attributes.join("\n")} question={question} onAsk={(next) => onShow(next, shape)} />
-      <Loaded of={answer} lines={10}>
+      <Loaded
+        of={answer}
+        lines={10}
+        refused={(problem) =>
+          problem.reason === "no_reports" && (
+            <NoReports onWindows={(windows) => onShow({ ...question, windows, minus: "" }, shape)} />
+          )
+        }
+      >
         {(found) => (
           <Result answer={found} shape={shape} onShape={(as) => onShow(question, as)}>
             <Statistics question={question} />
