@@ -34,8 +34,8 @@ from calmstream.producer.simulation.produce import ProduceSummary, produce
 
 NAMESPACE = "demo"
 
-EPSILON = "1"
-"""Privacy loss of a report, a usual value."""
+EPSILON = "2"
+"""Privacy loss of a report. With it, education and income of 400,000 devices depend on each other."""
 
 K = 3
 """Maximum number of attributes of the published tables."""

@@ -44,7 +44,7 @@ def check(result: dict[str, object]) -> None:
     assert 0.9 * REPORTS < result["accepted"] <= REPORTS  # type: ignore[operator]
     # A part of what it lost may be rejected as late; nothing else is.
     assert result["rejected"] == 0 or result["accepted"] < REPORTS  # type: ignore[operator]
-    assert (result["windows"], result["method"], result["epsilon"]) == (2, "noise-aware", 1.0)
+    assert (result["windows"], result["method"], result["epsilon"]) == (2, "noise-aware", 2.0)
     assert result["snapshots"] >= 4  # type: ignore[operator] # two finals and two totals
     assert 0 < result["sse_mean"] < result["uniform_sse"] / 10  # type: ignore[operator]
 
