@@ -35,7 +35,7 @@ from calmstream.producer.simulation.produce import ProduceSummary, produce
 NAMESPACE = "demo"
 
 EPSILON = "2"
-"""Privacy loss of a report. With it, education and income of 400,000 devices depend on each other."""
+"""Privacy loss of a report. At 1 the dependence of education and income hides in the noise."""
 
 K = 3
 """Maximum number of attributes of the published tables."""
