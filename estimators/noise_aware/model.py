@@ -26,8 +26,8 @@ from calmstream.estimators.tally import Tally
 MAX_CELLS = 1 << 22
 """Maximum number of cells of a table: 32 MB for the table, twelve times that for its draws."""
 
-ORDERS = 3
-"""Highest order of the moments that are read."""
+ORDERS = {True: 4, False: 3}
+"""Highest order of the moments that are read: of bits, and of domains with other labels."""
 
 
 class NoiseAwareModel:
@@ -91,7 +91,7 @@ def _fit(
     plan: CollectionPlan, tallies: Sequence[Tally], layout: Layout, effort: Effort | None
 ) -> Tables:
     features = Features(plan.domain.cardinalities)
-    statistics = collect(plan, tallies, features, ORDERS)
+    statistics = collect(plan, tallies, features, ORDERS[layout.bits])
     ordered = OrderedMargins(plan, tallies)
     signs = {}
     for i in ordered.levels:
@@ -101,4 +101,4 @@ def _fit(
             signs[i] = own
     targets = Targets(layout, features, statistics, signs)
     sampler = Sampler(layout, plan.domain, targets, effort or Effort.of(layout, targets))
-    return Tables(layout, targets, sampler.run())
+    return Tables(layout, targets, sampler.run(), features, statistics)

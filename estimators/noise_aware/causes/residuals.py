@@ -131,16 +131,8 @@ class Residuals:
         at = np.minimum((chance < point).sum(axis=1), len(RATIOS) - 1)
         self.kappa[:, i, j] = self.kappa[:, j, i] = np.square(RATIOS)[at]
 
-    def expected(self, second: Reals) -> tuple[Reals, Reals]:
-        """Return mean and variance of the pairs' residuals given the causes' moments."""
+    def remaining(self) -> Reals:
+        """Return the mean variance of pairs' residuals given the causes and the estimates."""
         known = self._targets.known
-        gain = np.where(known, self.variance * self.pairs, 0.0)
-        mean = gain * (self._targets.products - second)
-        return mean.mean(axis=0), np.where(known, self.variance * (1 - gain), self.variance).mean(0)
-
-    def expected_triples(self, third: Reals) -> Reals:
-        """Return the mean of the triples' residuals given the causes' moments."""
-        assert self.triples is not None
-        assert self._targets.triples is not None
-        gain = np.square(self.delta)[:, None, None] * self.triples
-        return np.asarray((gain * (self._targets.triples.values - third)).mean(axis=0))
+        left = np.where(known, self.variance * self._targets.variances * self.pairs, self.variance)
+        return np.asarray(left.mean(axis=0))

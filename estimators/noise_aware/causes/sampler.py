@@ -83,7 +83,7 @@ class Effort:
 
 @dataclass
 class Draws:
-    """Draws of causes (weights and probabilities), and the means of the residuals.
+    """Draws of causes, and the mean variance of the pairs' residuals given causes and estimates.
 
     Attributes:
         share: for each attribute (draws, states, labels).
@@ -91,9 +91,7 @@ class Draws:
 
     weights: Reals  # (draws, states)
     share: list[Reals]
-    pairs: Reals  # (columns, columns)
-    pair_variance: Reals  # (columns, columns)
-    triples: Reals | None  # (columns, pairs)
+    residual: Reals  # (columns, columns)
     acceptance: float
 
 
@@ -103,9 +101,7 @@ class _Kept:
 
     weights: list[Reals] = field(default_factory=list)
     share: list[Reals] = field(default_factory=list)
-    pairs: list[Reals] = field(default_factory=list)
-    variances: list[Reals] = field(default_factory=list)
-    triples: list[Reals] = field(default_factory=list)
+    residual: list[Reals] = field(default_factory=list)
     acceptance: list[float] = field(default_factory=list)
 
 
@@ -197,12 +193,7 @@ class Sampler:
             self.state = self._white.measure(problem, self.state)
 
     def _keep(self, kept: _Kept, moments: Moments, *, draw: bool) -> None:
-        residuals = self.problem.residuals
-        mean, variance = residuals.expected(moments.second)
-        kept.pairs.append(mean)
-        kept.variances.append(variance)
-        if moments.third is not None:
-            kept.triples.append(residuals.expected_triples(moments.third))
+        kept.residual.append(self.problem.residuals.remaining())
         if draw:
             kept.weights.append(moments.weights)
             kept.share.append(moments.share)
@@ -217,9 +208,7 @@ class Sampler:
         return Draws(
             np.concatenate(kept.weights),
             tables,
-            np.mean(kept.pairs, axis=0),
-            np.mean(kept.variances, axis=0),
-            np.mean(kept.triples, axis=0) if kept.triples else None,
+            np.mean(kept.residual, axis=0),
             float(np.mean(kept.acceptance)),
         )
 

@@ -1,9 +1,9 @@
 """Tables of any attributes with intervals, from draws of the causes and of the residuals.
 
-A table is the causes' mean table, raked to pair tables that contain the pairs' residuals. One rule
-gives every interval: a *deviation* is a draw of the causes less their mean, plus a draw of the
-residuals and of interactions that nothing shows. A standard error is the root mean square of the
-deviations; sums over groups have those of the summed deviations.
+One rule makes every draw of a table. The causes' table is raked to the draws of the tables of fewer
+attributes; then its highest interaction moves by a draw of its residual, given the causes and the
+estimate where views hold it; cells are not negative. The answer is the mean of the draws, and their
+spread is its error.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 from math import prod, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -20,33 +21,87 @@ from calmstream.estimators.noise_aware.arrays import Floats, Reals
 from calmstream.estimators.noise_aware.causes.layout import Layout
 from calmstream.estimators.noise_aware.causes.sampler import Draws
 from calmstream.estimators.noise_aware.causes.targets import Targets
+from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.input.statistics import Statistics
 from calmstream.estimators.numerics.contraction import contract
-from calmstream.estimators.numerics.raking import outer, rake, valid_pair
+from calmstream.estimators.numerics.raking import outer, rake
 
-INFLATION = 1.4
+INFLATION = 1.2
 """Multiplies standard errors: chains are short and find not all causes; measured, not derived."""
+
+DOUBT = (0.1, 0.05, 0.05)
+"""Least prior deviation of residuals of two, three and four attributes in intervals, in
+correlations: what a few causes and a shared scale cannot express may be as large in some sets."""
 
 THIRD = 0.25
 """Size of interactions of three attributes that nothing shows, in correlations of their pairs."""
 
 LEAST_KEPT = 1e-3
-"""Least part of a cell that interactions of three leave: no cell that is raked may be negative."""
+"""Least part of a cell that a residual leaves: no cell that is raked may be negative."""
 
-MOST_NUMBERS = 1 << 25
-"""Maximum number of numbers in the draws of one table; large tables have fewer draws."""
+MOST_NUMBERS = 1 << 18
+"""Number of numbers in the draws of one table; large tables have fewer draws."""
 
 LEAST_DRAWS = 12
 """Least number of draws of a table: quantiles of fewer mean nothing."""
+
+MOST_KEPT = 1 << 23
+"""Numbers in the draws of small tables that are kept for larger ones: 64 MB."""
+
+ROUNDS = 6
+"""Passes over the smaller tables that a table is raked to."""
+
+SCALE = 0.03
+"""Deviation of the half-normal prior of the scale of what smaller tables do not show."""
+
+SCALES = np.exp(np.linspace(np.log(2e-3), np.log(0.5), 24))
+"""The grid of such scales, in correlations."""
+
+MOST_LEARNT = 100
+"""Sets from which a scale is learnt: more change it by less than its own width."""
 
 
 class Tables:
     """Answers from draws."""
 
-    def __init__(self, layout: Layout, targets: Targets, draws: Draws) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        targets: Targets,
+        draws: Draws,
+        features: Features,
+        statistics: Statistics,
+    ) -> None:
         self._layout, self._targets, self._draws = layout, targets, draws
+        self._features = features
+        self._found: dict[Attributes, Floats] = {}
+        self._held = 0
+        bits = {s: (np.full([1] * len(s), v), known) for s, (v, known) in statistics.higher.items()}
+        self._estimates: dict[Attributes, tuple[Floats, float]] = bits | statistics.blocks
+        share = layout.variance(targets.margins)
+        self._unit = (share @ layout.member) / layout.free
+        self._scales: dict[int, Floats] = {}
+        self._top = 2
+        for order in (3, 4):
+            sets = [own for own in self._estimates if len(own) == order]
+            if not sets:
+                break
+            self._scales[order] = self._learn(sets)
+            self._top = order
 
-    def drawn(self, attributes: Attributes, count: int | None = None) -> Floats:
-        """Return the tables of the causes alone: (draws, *labels)."""
+    def answer(self, attributes: Attributes) -> tuple[Floats, Floats]:
+        """Return a table and its deviations: shapes (*labels) and (draws, *labels)."""
+        drawn = self._drawn(attributes)
+        table = drawn.mean(axis=0)
+        if len(attributes) > self._top:
+            table = self._raked(table[None], attributes, mean=True)[0]
+        away = drawn - drawn.mean(axis=0)
+        if self._top < 3 <= len(attributes):
+            away += self._third_noise(table, len(drawn))
+        return table, np.maximum(away, -table)
+
+    def causes(self, attributes: Attributes, count: int | None = None) -> Floats:
+        """Return draws of the table of the causes alone: (draws, *labels)."""
         weights, share = self._draws.weights[:count], self._draws.share
         half = (len(attributes) + 1) // 2
         left = self._product(weights, [share[i][:count] for i in attributes[:half]])
@@ -63,68 +118,130 @@ class Tables:
             out = (out[..., None] * share[:, :, None]).reshape(*out.shape[:2], -1)
         return out
 
-    def answer(self, attributes: Attributes) -> tuple[Floats, Floats]:
-        """Return a table and its deviations: shapes (*labels) and (draws, *labels)."""
+    def _drawn(self, attributes: Attributes) -> Floats:
+        """Return draws of a table: (draws, *labels)."""
+        if attributes in self._found:
+            return self._found[attributes]
+        table = self._smaller(attributes)
+        if 1 < len(attributes) <= self._top:
+            shift = self._residual(attributes, table)
+            least = LEAST_KEPT * (self._even(table) if len(attributes) == 2 else table)
+            table = self._raked(np.maximum(table + shift, least), attributes)
+        if len(attributes) <= self._top:
+            if self._held > MOST_KEPT:
+                self._found, self._held = {}, 0
+            self._found[attributes] = table
+            self._held += table.size
+        return table
+
+    def _smaller(self, attributes: Attributes) -> Floats:
+        """Return draws of a table that only those of fewer attributes, and the causes, decide."""
         cells = prod(int(self._layout.cardinalities[i]) for i in attributes)
-        count = max(LEAST_DRAWS, min(len(self._draws.weights), MOST_NUMBERS // cells))
-        drawn = self.drawn(attributes, count)
-        mean = drawn.mean(axis=0)
-        random = np.random.default_rng(cells)
-        pairs = self._pairs(attributes, mean)
-        table = self._table(attributes, mean, pairs)
-        away = drawn - mean
-        for (a, b), pair in pairs.items():
-            noise = self._pair_noise(attributes[a], attributes[b], len(drawn), random)
-            ratio = noise / np.maximum(pair, 1e-9)
-            wide = [n if c in (a, b) else 1 for c, n in enumerate(table.shape)]
-            away += table * ratio.reshape(-1, *wide)
-        if len(attributes) > 2 and self._targets.triples is None:
-            away += self._third_noise(table, len(drawn), random)
-        return table, np.maximum(away, -table)
+        table = self.causes(attributes, max(LEAST_DRAWS, MOST_NUMBERS // cells))
+        return self._raked(table, attributes) if len(attributes) > 2 else table
 
-    def _pairs(self, attributes: Attributes, mean: Floats) -> dict[tuple[int, int], Floats]:
-        """Return the pair tables with residuals, by axes."""
-        found = {}
-        for a, b in combinations(range(len(attributes)), 2):
-            others = tuple(c for c in range(len(attributes)) if c not in (a, b))
-            base = mean.sum(axis=others)
-            left, right = self._codes(attributes[a]), self._codes(attributes[b])
-            own = self._layout.own[attributes[a]], self._layout.own[attributes[b]]
-            pair = base + left @ self._draws.pairs[own] @ right.T
-            margins = base.sum(axis=1)[None], base.sum(axis=0)[None]
-            found[a, b] = valid_pair(pair[None], *margins)[0]
-        return found
+    def _raked(self, table: Floats, attributes: Attributes, *, mean: bool = False) -> Floats:
+        """Return tables raked to those of fewer attributes, or to the means of these."""
+        size = min(len(attributes) - 1, self._top)
+        targets = []
+        for axes in combinations(range(len(attributes)), size):
+            small = self._drawn(tuple(attributes[a] for a in axes))
+            small = small.mean(axis=0)[None] if mean else small[: len(table)]
+            targets.append((axes, small))
+        return rake(table, targets, ROUNDS)
 
-    def _table(
-        self, attributes: Attributes, mean: Floats, pairs: dict[tuple[int, int], Floats]
+    @staticmethod
+    def _even(table: Floats) -> Floats:
+        """Return the products of the margins of pair tables."""
+        return np.asarray(table.sum(axis=2)[:, :, None] * table.sum(axis=1)[:, None])
+
+    def _residual(self, attributes: Attributes, table: Floats) -> Floats:
+        """Return draws of what a residual adds to the cells."""
+        random = np.random.default_rng(attributes)
+        if len(attributes) == 2:
+            return self._pair_residual(attributes, table, random)
+        found = self._highest(attributes, table)
+        gain, left = self._gain(attributes)
+        unit, free = self._units(attributes)
+        shift = gain * (self._estimates[attributes][0] - found) if gain else 0.0 * found
+        margins = [m.mean(axis=0) for m in _margins(table)]
+        noise = _noise(
+            margins, range(len(attributes)), sqrt(left * free / unit), len(table), random
+        )
+        return self._cells(attributes, shift) + noise
+
+    def _pair_residual(
+        self, attributes: Attributes, table: Floats, random: np.random.Generator
     ) -> Floats:
-        if len(attributes) < 3:
-            return pairs.get((0, 1), mean)
-        table, triples = mean, self._targets.triples
-        if len(attributes) == 3 and triples is not None:
-            assert self._draws.triples is not None
-            x, y, z = (np.arange(self._layout.size)[self._layout.own[i]] for i in attributes)
-            block = self._draws.triples[x[:, None, None], triples.index[y[:, None], z][None]]
-            codes = [self._codes(i) for i in attributes]
-            shift = np.einsum("abc,xa,yb,zc->xyz", block, *codes, optimize=True)
-            table = np.maximum(table + shift, LEAST_KEPT * table)
-        targets = [(axes, pair[None]) for axes, pair in pairs.items()]
-        return np.asarray(rake(table[None], targets, 6)[0])
+        """Return draws of a pair's residual, in the columns of the causes, as cells."""
+        layout, targets = self._layout, self._targets
+        (i, j), (a, b) = attributes, (layout.own[x] for x in attributes)
+        left, right = (np.asarray(layout.codes(x), np.float64) for x in attributes)
+        moments = np.einsum("dxy,xa,yb->dab", table, self._columns(i), self._columns(j))
+        known = targets.known[a, b]
+        noise = np.where(known, targets.variances[a, b], np.inf)
+        left_over = self._draws.residual[a, b]
+        gain = np.where(known, left_over / noise, 0.0)
+        share = layout.variance(targets.margins)
+        unit = np.outer(share[a], share[b]) / sqrt(layout.free[i] * layout.free[j])
+        spread = np.sqrt(_doubted(left_over, 2, unit, noise))
+        shift = gain * (targets.products[a, b] - moments)
+        return np.asarray(left @ (shift + spread * random.normal(size=shift.shape)) @ right.T)
 
-    def _codes(self, i: int) -> Floats:
-        return np.asarray(self._layout.codes(i), np.float64)
+    def _columns(self, i: int) -> Floats:
+        """Return the features of labels in the model's columns: (labels, columns)."""
+        r = int(self._layout.cardinalities[i])
+        if self._layout.bits:
+            return np.array([[1.0], [-1.0]])
+        return np.asarray(np.sqrt(r) * (np.eye(r) - 1.0 / r))
 
-    def _pair_noise(self, i: int, j: int, count: int, random: np.random.Generator) -> Floats:
-        """Return draws of the residual of a pair less its mean: (draws, labels, labels)."""
-        spread = np.sqrt(self._draws.pair_variance[self._layout.own[i], self._layout.own[j]])
-        noise = spread * random.normal(size=(count, *spread.shape))
-        return np.asarray(self._codes(i) @ noise @ self._codes(j).T)
+    def _learn(self, sets: Sequence[Attributes]) -> Floats:
+        """Return the posterior of the scale of interactions that smaller tables do not show."""
+        if len(sets) > MOST_LEARNT:
+            sets = [sets[i] for i in np.linspace(0, len(sets) - 1, MOST_LEARNT).astype(int)]
+        score = np.log(SCALES) - 0.5 * np.square(SCALES / SCALE)
+        for own in sets:
+            value, known = self._estimates[own]
+            unit, free = self._units(own)
+            found = self._highest(own, self._smaller(own)).mean(axis=0)
+            total = np.square(SCALES) * unit + 1.0 / known
+            score = score - 0.5 * (np.square(value - found).sum() / total + free * np.log(total))
+        weight = np.exp(score - score.max())
+        return np.asarray(weight / weight.sum())
 
-    def _third_noise(self, table: Floats, count: int, random: np.random.Generator) -> Floats:
+    def _units(self, own: Attributes) -> tuple[float, float]:
+        """Return the variance of a correlation of 1, and the number of free directions."""
+        free = prod(int(self._layout.cardinalities[i]) - 1 for i in own)
+        return float(np.prod(self._unit[list(own)])), float(free)
+
+    def _gain(self, own: Attributes) -> tuple[float, float]:
+        """Return the mean gain of an interaction's estimate, and the variance that remains."""
+        unit, scale = self._units(own)[0], self._scales[len(own)]
+        prior = np.square(SCALES) * unit
+        if own not in self._estimates:
+            return 0.0, float(_doubted(float(scale @ prior), len(own), unit, np.inf))
+        noise = 1.0 / self._estimates[own][1]
+        gain = prior / (prior + noise)
+        left = _doubted(float(scale @ (gain * noise)), len(own), unit, noise)
+        return float(scale @ gain), float(left)
+
+    def _highest(self, attributes: Attributes, table: Floats) -> Floats:
+        """Return the interactions of all attributes of tables: (draws, *features)."""
+        for axis, i in enumerate(attributes, 1):
+            table = np.moveaxis(np.tensordot(table, self._features.codes[i], (axis, 0)), -1, axis)
+        return table
+
+    def _cells(self, attributes: Attributes, block: Floats) -> Floats:
+        """Return what interactions add to the cells: (draws, *labels)."""
+        for axis, i in enumerate(attributes, 1):
+            codes = self._features.codes[i] / self._features.cardinalities[i]
+            block = np.moveaxis(np.tensordot(block, codes, (axis, 1)), -1, axis)
+        return block
+
+    def _third_noise(self, table: Floats, count: int) -> Floats:
         """Return draws of interactions of three attributes without any estimate."""
-        axes = range(table.ndim)
-        margins = [table.sum(axis=tuple(b for b in axes if b != a)) for a in axes]
-        squares = []
+        axes, random = range(table.ndim), np.random.default_rng(table.size)
+        margins, squares = [m[0] for m in _margins(table[None])], []
         for a, b in combinations(axes, 2):
             pair = table.sum(axis=tuple(c for c in axes if c not in (a, b)))
             even = np.maximum(np.outer(margins[a], margins[b]), 1e-12)
@@ -132,18 +249,37 @@ class Tables:
             squares.append(float((np.square(pair - even) / even).sum()) / free)
         size, total = THIRD * sqrt(float(np.mean(squares))), np.zeros((count, *table.shape))
         for members in combinations(axes, 3):
-            shape = [table.shape[a] for a in members]
-            noise = random.normal(size=(count, *shape))
-            for axis, a in enumerate(members, 1):  # covariance diag(m) - m m', of trace below 1
-                m = margins[a]
-                side = (np.diag(np.sqrt(m)) - np.outer(m, np.sqrt(m))) / sqrt(max(m.size - 1, 1))
-                noise = np.moveaxis(np.tensordot(noise, side, (axis, 1)), -1, axis)
-            wide = noise.reshape(
-                count, *(n if a in members else 1 for a, n in enumerate(table.shape))
-            )
-            rest = [np.ones((1, 1)) if a in members else margins[a][None] for a in axes]
-            total += size * wide * outer(rest)
+            total += _noise(margins, members, size, count, random)
         return np.asarray(total)
+
+
+def _doubted(left: Any, order: int, unit: Any, noise: Any) -> Any:
+    """Return the variance that remains of a residual, at least that with a prior of `DOUBT`."""
+    return np.maximum(left, 1.0 / (1.0 / (np.square(DOUBT[order - 2]) * unit) + 1.0 / noise))
+
+
+def _margins(tables: Floats) -> list[Floats]:
+    """Return the margins of tables (batch, *labels): (batch, labels) each."""
+    axes = range(1, tables.ndim)
+    return [tables.sum(axis=tuple(b for b in axes if b != a)) for a in axes]
+
+
+def _noise(
+    margins: Sequence[Floats],
+    members: Sequence[int],
+    size: float,
+    count: int,
+    random: np.random.Generator,
+) -> Floats:
+    """Return draws of an interaction of some axes: (draws, *labels or 1)."""
+    noise = size * random.normal(size=(count, *(margins[a].size for a in members)))
+    for axis, a in enumerate(members, 1):  # covariance diag(m) - m m', of trace below 1
+        m = margins[a]
+        side = (np.diag(np.sqrt(m)) - np.outer(m, np.sqrt(m))) / sqrt(max(m.size - 1, 1))
+        noise = np.moveaxis(np.tensordot(noise, side, (axis, 1)), -1, axis)
+    shape = [m.size if a in members else 1 for a, m in enumerate(margins)]
+    rest = [np.ones((1, 1)) if a in members else m[None] for a, m in enumerate(margins)]
+    return np.asarray(noise.reshape(count, *shape) * outer(rest))
 
 
 def errors(table: Floats, away: Floats) -> Floats:

@@ -25,17 +25,16 @@ def _tables(residual: float) -> tuple[Tables, Draws]:
     share = [random.dirichlet(np.ones(r), size=(20, 4)) for r in CARDS]
     weights = random.dirichlet(np.ones(4), size=20)
     square = np.full((layout.size, layout.size), residual**2)
-    zero = np.zeros_like(square)
-    draws = Draws(weights, share, zero, square, None, 0.8)
-    return Tables(layout, Targets(layout, features, none, {}), draws), draws
+    draws = Draws(weights, share, square, 0.8)
+    return Tables(layout, Targets(layout, features, none, {}), draws, features, none), draws
 
 
 def test_tables_are_sums_over_states() -> None:
     tables, draws = _tables(0.0)
     wanted = np.einsum("dn,dna,dnb,dnc->dabc", draws.weights, *draws.share)
-    np.testing.assert_allclose(tables.drawn((0, 1, 2)), wanted, rtol=1e-5)
-    np.testing.assert_allclose(tables.drawn((0, 2)), wanted.sum(axis=2), rtol=1e-5)
-    np.testing.assert_allclose(tables.drawn((1,)), wanted.sum(axis=(1, 3)), rtol=1e-5)
+    np.testing.assert_allclose(tables.causes((0, 1, 2)), wanted, rtol=1e-5)
+    np.testing.assert_allclose(tables.causes((0, 2)), wanted.sum(axis=2), rtol=1e-5)
+    np.testing.assert_allclose(tables.causes((1,)), wanted.sum(axis=(1, 3)), rtol=1e-5)
 
 
 def test_residuals_widen_pairs_and_no_margins() -> None:
