@@ -38,6 +38,7 @@ KINDS = {
     Kind.EARLY: "early: still receives reports",
     Kind.FINAL: "final",
     Kind.TOTAL: "total of all windows so far",
+    Kind.CURRENT: "now: this window, with what earlier ones say about it",
 }
 FLAGS = {
     "covered": "some devices reported on all of these attributes together",
@@ -166,7 +167,7 @@ def _grid(record: MarginalRecord) -> Grid:
 
 
 class Dashboard:
-    """A live view of the newest window and the newest running total.
+    """A live view of the newest window, the newest running total, and what the tables are now.
 
     Args:
         marginal: table to show; None for as many published tables as fit on the screen.
@@ -174,19 +175,19 @@ class Dashboard:
 
     def __init__(self, marginal: Sequence[str] | None = None) -> None:
         self._marginal = marginal
-        self._shown: dict[bool, Snapshot] = {}
+        self._shown: dict[Kind, Snapshot] = {}
 
     def show(self, snapshot: Snapshot) -> None:
         """Show a snapshot, unless a newer window is shown already."""
         if self._marginal is not None and snapshot.marginals:
             snapshot.record(*self._marginal)
-        total = snapshot.kind is Kind.TOTAL
-        if total not in self._shown or snapshot.window >= self._shown[total].window:
-            self._shown[total] = snapshot
+        place = Kind.FINAL if snapshot.kind is Kind.EARLY else snapshot.kind
+        if place not in self._shown or snapshot.window >= self._shown[place].window:
+            self._shown[place] = snapshot
 
     def tables(self, height: int) -> Iterator[tuple[Snapshot, Sequence[str]]]:
         """Yield the tables to show on ``height`` lines, at least one of each snapshot."""
-        for _, snapshot in sorted(self._shown.items()):
+        for snapshot in [self._shown[kind] for kind in Kind if kind in self._shown]:
             for marginal in _fitting(snapshot, self._marginal, height // len(self._shown)):
                 yield snapshot, marginal
 

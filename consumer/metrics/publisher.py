@@ -32,6 +32,11 @@ RUNNING_TOTAL_PUBLISHED = PUBLISHER_METRICS.counter(
     "Running-total sets written and acknowledged.",
     "Rises together with the finals, one for each.",
 )
+CURRENT_PUBLISHED = PUBLISHER_METRICS.counter(
+    "calmstream_current_snapshots_published_total",
+    "Current sets written and acknowledged.",
+    "Rises after the finals, one for each, unless the plan has one window.",
+)
 LAST_SNAPSHOT = PUBLISHER_METRICS.gauge(
     "calmstream_last_snapshot_timestamp_seconds",
     "When this publisher last completed a set, 0 before the first; its age is now minus this.",

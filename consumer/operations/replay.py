@@ -24,6 +24,7 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Chunk, Partition, Record, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, InvalidInput, Reason, Rejection
+from calmstream.consumer.publish import current_sets
 from calmstream.consumer.publish.build import SnapshotSet, build_set, count_records
 from calmstream.consumer.publish.changes import TESTS_FAILED, changes_of
 from calmstream.consumer.publish.merge import MergedWindow, StateMerger
@@ -34,7 +35,9 @@ from calmstream.consumer.tally.folding.admission import check_append_time, possi
 from calmstream.consumer.tally.folding.fold import Accumulator, ChunkOutcome, PartitionFold
 from calmstream.consumer.tally.folding.windows import window_of_clock
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.tracking.tracker import Tracker
 from calmstream.estimators.wire.batch import Batch, decode_batch
+from calmstream.estimators.wire.counts import decode_counts
 from calmstream.estimators.wire.dead_letter import DeadLetter, content_hash
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.estimators.wire.state import ClosedWindow, WindowCount
@@ -335,8 +338,9 @@ class _Publication:
         self._notes = tuple(f"rejected records admitted: {reason} {n:,}" for reason, n in admitted)
 
     def write(self, broker: Broker, clock: Clock) -> int:
-        """Write the finals of the windows and, of a whole log, the totals; return their reports."""
+        """Write the finals and, of a whole log, totals and current sets; return the reports."""
         reports = 0
+        tracker = Tracker(self._plan)
         sink = broker.sink()
         writer = SetWriter(sink, self._target.snapshots, clock, _SEND_SECONDS)
         try:
@@ -352,6 +356,10 @@ class _Publication:
                         writer.write(_set_with_notes(self._plan, merged, self._notes))
                 if final is not None:
                     writer.deliver(self._target.counts, self._tests(window, kept), 0)
+                if final is not None and self._whole and self._plan.windows > 1:
+                    counts = [decode_counts(self._plan, value) for _, value in kept]
+                    current_sets.add(tracker, counts)
+                    writer.write(current_sets.build(self._plan, tracker, counts))
         finally:
             sink.close(_SEND_SECONDS)
         return reports

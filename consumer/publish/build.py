@@ -6,7 +6,7 @@ A set is all tables of one window and kind, with a manifest that lists and descr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError
@@ -95,6 +95,23 @@ def build_set(plan: Plan, merged: MergedWindow, *, counts: bool = False) -> Snap
         manifest, poisoning=poisoning, analysis=association, counts=counts, central=central
     )
     return SnapshotSet(manifest, tables)
+
+
+def build_current(plan: Plan, merged: MergedWindow, tracking: Mapping[str, Any]) -> SnapshotSet:
+    """Estimate every published marginal from discounted counts, as :func:`build_set` does.
+
+    Args:
+        plan: the plan.
+        merged: the counts of a current set.
+        tracking: what they rest on, as the manifest states it.
+    """
+    model = methods.get(plan.method).fit(plan, merged.tallies)
+    tables = tuple(
+        _record(plan, merged, attributes, model, suspicious=False)
+        for attributes in (plan.marginals if merged.reports else ())
+    )
+    manifest = _manifest(plan, merged, tables, processing(model, tables) if tables else ())
+    return SnapshotSet(replace(manifest, tracking=tracking), tables)
 
 
 def count_records(

@@ -21,6 +21,7 @@ class PublisherConfig(WorkerConfig):
         rewrite_seconds: pause before a set is written again that was written several times and was
             never read back complete.
         test_changes: whether every final is tested for changes against the windows before.
+        track: whether every final has a current set.
     """
 
     refresh_seconds: float | None = bounded(None, ge=0, le=86_400)
@@ -30,6 +31,7 @@ class PublisherConfig(WorkerConfig):
     clean_records: int = bounded(10_000, fixed=True, ge=1, le=1_000_000)
     rewrite_seconds: float = bounded(60.0, fixed=True, gt=0, le=86_400)
     test_changes: bool = True
+    track: bool = bounded(True, fixed=True)
 
     def refresh(self, plan: Plan) -> float:
         """Return the time between two early sets of a window of this plan, in seconds."""

@@ -10,6 +10,7 @@ from calmstream.consumer.publish.completeness import Closed, Completeness
 from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.merge import StateMerger
 from calmstream.consumer.publish.untested import UntestedCounts
+from calmstream.consumer.publish.untracked import UntrackedCounts
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.runtime.read_topics import EndCheck
 from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
@@ -29,6 +30,7 @@ class TopicFollower:
         assembler: the complete sets of the snapshots topic.
         completeness: finals and totals that are complete with their counts.
         untested: the counts of finals that have no tests of change.
+        untracked: the counts of windows that no current set rests on yet.
         early_keys: the keys of early records in the snapshots topic, by window.
         foreign: counts the records that are skipped.
     """
@@ -47,6 +49,7 @@ class TopicFollower:
         self._plan = plan
         self._changed = changed
         self.untested = UntestedCounts(plan, on=context.config.test_changes)
+        self.untracked = UntrackedCounts(plan, on=context.config.track)
         self.merger = StateMerger(plan)
         self.assembler = SnapshotAssembler(plan)
         self.completeness = Completeness(plan)
@@ -135,7 +138,7 @@ class TopicFollower:
         snapshot = self.assembler.read(key, record.value)
         if kind is Kind.EARLY:
             self._note_early(window, key, record.value)
-        if snapshot is None or kind is Kind.EARLY:
+        if snapshot is None or kind in (Kind.EARLY, Kind.CURRENT):
             return
         self._found(snapshot)
         self._complete(self.completeness.found(snapshot.manifest))
@@ -149,6 +152,7 @@ class TopicFollower:
         header, closed = self.completeness.read_counts(key, value)
         assert value is not None
         self.untested.read(header, value)
+        self.untracked.read(header.window, header.group, value)
         self._complete(closed)
 
     def _complete(self, closed: Closed | None) -> None:

@@ -17,6 +17,7 @@ from calmstream.consumer.publish.change_tests import ChangeTests
 from calmstream.consumer.publish.cleaning import Cleaner
 from calmstream.consumer.publish.completeness import Closed
 from calmstream.consumer.publish.config import PublisherContext
+from calmstream.consumer.publish.current_sets import CurrentSets
 from calmstream.consumer.publish.follower import TopicFollower
 from calmstream.consumer.publish.job import EstimateRunner, Job
 from calmstream.consumer.publish.measures import Measures
@@ -68,6 +69,9 @@ class PublishingSession:
         self.schedule = Schedule(context, self.follower)
         self._cleaner = Cleaner(context, self.follower, self._topics, self._writer, counts)
         self._tests = ChangeTests(context, self.follower, self._writer, self._estimates.start_tests)
+        self._current = CurrentSets(
+            context, self.follower, self._writer, self._estimates.start_tests
+        )
         self._job: Job[SnapshotSet] | None = None
         self._merged: MergedWindow | None = None
         self._kept: list[KeyedRecord] = []
@@ -79,18 +83,19 @@ class PublishingSession:
 
     @property
     def finished(self) -> bool:
-        """Whether every window of the plan has a complete final and total, and was tested."""
+        """Whether every window of the plan has its final, total, current set and tests."""
         windows, complete = self._context.plan.windows, self.follower.completeness
         published = all(complete.count(k) >= windows for k in (Kind.FINAL, Kind.TOTAL))
-        return published and not self._tests.pending
+        return published and not self._tests.pending and not self._current.pending
 
     def step(self, timeout: float) -> bool:
         """Read once, write at most one set and one record of tests; return whether more may be due.
 
         The call blocks at most ``timeout`` seconds for records, one second for an estimate, and the
         time for the acknowledgements of one set. A longer estimate continues during the following
-        steps. Tests of change begin when no final or total is due, and run beside later steps: no
-        set waits for them. After an error, the next call continues where this one failed.
+        steps. Tests of change and current sets begin when no final or total is due, and run beside
+        later steps: no final waits for them. After an error, the next call continues where this one
+        failed.
         """
         if not self.follower.caught_up:
             return self.follower.catch_up(timeout)
@@ -102,9 +107,9 @@ class PublishingSession:
             self._finish(job, merged)
         deleted = self._cleaner.clean() if job is None else 0
         self._context.metrics.inc(TOMBSTONES, deleted)
-        early = merged is None or merged.kind is Kind.EARLY
-        tested = self._tests.turn(begin=job is None or early)
-        return found or job is not None or deleted > 0 or tested
+        idle = job is None or merged is None or merged.kind is Kind.EARLY
+        beside = [part.turn(begin=idle) for part in (self._tests, self._current)]
+        return found or job is not None or deleted > 0 or any(beside)
 
     def close(self, timeout: float) -> None:
         """Close the clients; wait at most ``timeout`` seconds for the sink."""

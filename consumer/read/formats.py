@@ -39,6 +39,7 @@ def window_range(plan: Plan, windows: Windows) -> dict[str, Any]:
         "first": windows.first,
         "last": windows.last,
         "total": windows.total,
+        "current": windows.current,
         "start": plan.window_start(windows.first) // 1000,
         "end": plan.window_end(windows.last) // 1000,
     }

@@ -15,6 +15,7 @@ from calmstream.consumer.read.answer import Answer
 from calmstream.consumer.read.kept import KeptCounts
 from calmstream.consumer.read.ranges import Windows, read_windows
 from calmstream.consumer.read.refusals import NoReports, NotFinal, NotKept, Withheld
+from calmstream.consumer.read.tracked import TrackedCounts
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, connected, plan_names
 from calmstream.estimators import methods
 from calmstream.estimators.analysis.grouped import GroupedTable, conditional, difference, grouped
@@ -87,6 +88,7 @@ class History:
         names = plan_names(plan, namespace, output_namespace)
         self._kept = KeptCounts(plan, transport, names, SystemClock())
         self._stack.callback(self._kept.close)
+        self._tracked = TrackedCounts(plan, self._kept)
         self._models: OrderedDict[tuple[Windows, Revision], _Fitted] = OrderedDict()
         self._read = False
 
@@ -133,7 +135,7 @@ class History:
 
         Args:
             attributes: names, published or not.
-            windows: ``total``, ``latest``, ``I``, ``I..J`` or ``DATE..DATE``, or what they stand
+            windows: ``current``, ``total``, ``latest``, ``I..J`` or others, or what they stand
                 for (`read.ranges`).
             group: groups of labels, ``region=EU|US,other;age=17-30|31+``
                 (`analysis.grouping`), or a mapping from attribute to its groups.
@@ -296,6 +298,9 @@ class History:
 
     def _flags(self, windows: Windows, tallies: list[Tally]) -> tuple[str, ...]:
         flags = []
+        if windows.current:
+            # What a discount leaves of forged counts looks like no forged window.
+            return (SUSPICIOUS,) if self._kept.suspicious(windows.last) else ()
         forged = any(self._kept.suspicious(w) for w in range(windows.first, windows.last + 1))
         if forged or examine(self._plan, tallies, len(windows)).suspicious:
             flags.append(SUSPICIOUS)
@@ -308,6 +313,9 @@ class History:
 
         Running totals give them by two records where they are kept; else all windows are added.
         """
+        if windows.current:
+            self._window(windows.last)
+            return list(self._tracked.through(windows.last).tallies)
         last = self._total(windows.last)
         before = None if windows.first == 0 else self._total(windows.first - 1)
         if last is not None and (windows.first == 0 or before is not None):

@@ -1,7 +1,7 @@
 """Names of windows in questions.
 
-``total``, ``latest``, ``I``, ``I..J``, ``DATE``, ``DATE..DATE``, ``last 7 days``; a zone such as
-``Europe/Berlin`` may follow dates.
+``current``, ``total``, ``latest``, ``I``, ``I..J``, ``DATE``, ``DATE..DATE``, ``last 7 days`` (also
+``last:7d``); a zone such as ``Europe/Berlin`` may follow dates.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.refusals import NotFinal
 from calmstream.estimators.plan import Plan
 
+CURRENT = "current"
 TOTAL = "total"
 LATEST = "latest"
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 _LAST = re.compile(r"last (?:(\d{1,6}) )?(minute|hour|day|week|window)s?", re.ASCII)
+_SHORT = re.compile(r"last:(\d{1,6})([mhdw]?)", re.ASCII)
+_UNITS = {"": "window", "m": "minute", "h": "hour", "d": "day", "w": "week"}
 _MILLISECONDS = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000}
 
 
@@ -30,11 +33,14 @@ class Windows:
         first, last: their numbers.
         total: whether they were asked for as all windows: then the counts of earlier plans, which
             a plan may carry, join them.
+        current: whether the question is what the value is now: in the last window, with what
+            earlier ones say about it.
     """
 
     first: int
     last: int
     total: bool = False
+    current: bool = False
 
     def __len__(self) -> int:
         return self.last - self.first + 1
@@ -42,6 +48,8 @@ class Windows:
     def __str__(self) -> str:
         if self.total:
             return f"all windows through {self.last}"
+        if self.current:
+            return f"now, in window {self.last}"
         return f"window {self.first}" if len(self) == 1 else f"windows {self.first} to {self.last}"
 
     def overlaps(self, other: Windows) -> bool:
@@ -59,13 +67,15 @@ def read_windows(text: str, plan: Plan, newest: int) -> Windows:
     text = text.strip()
     if text == TOTAL:
         return Windows(0, newest, total=True)
-    if text == LATEST:
-        return Windows(newest, newest)
+    if text in (LATEST, CURRENT):
+        return Windows(newest, newest, current=text == CURRENT)
     first, dots, last = text.partition("..")
     if _NUMBER.fullmatch(first) and (not dots or _NUMBER.fullmatch(last)):
         found = Windows(int(first), int(last or first))
     elif span := _LAST.fullmatch(text):
         found = _last(int(span[1] or 1), span[2], plan, newest)
+    elif span := _SHORT.fullmatch(text):
+        found = _last(int(span[1]), _UNITS[span[2]], plan, newest)
     else:
         found = _of_dates(text, plan, newest)
     if found.first > found.last:
@@ -87,7 +97,7 @@ def _last(count: int, unit: str, plan: Plan, newest: int) -> Windows:
 
 def _unknown(text: str) -> InvalidInput:
     return InvalidInput(
-        f"windows {text!r}: expected total, latest, a number, I..J, last 7 days, DATE or "
+        f"windows {text!r}: expected current, total, latest, a number, I..J, last 7 days, DATE or "
         "DATE..DATE, such as 2026-01-01..2026-01-31"
     )
 

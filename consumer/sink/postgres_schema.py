@@ -20,7 +20,7 @@ CREATE TABLE calmstream.sets (
     plan text NOT NULL,
     plan_name text NOT NULL,
     window_number bigint NOT NULL,
-    kind text NOT NULL CHECK (kind IN ('early', 'final', 'total')),
+    kind text NOT NULL CHECK (kind IN ('early', 'final', 'total', 'current')),
     window_start timestamptz NOT NULL,
     window_end timestamptz NOT NULL,
     revision bigint NOT NULL,

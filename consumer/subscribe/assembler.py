@@ -147,7 +147,9 @@ class SnapshotAssembler:
         self._plan = plan
         self._pending: dict[_SetId, dict[bytes, _Record]] = {}
         self._returned: dict[_SetId, Revision] = {}
-        self._complete_windows: dict[Kind, set[int]] = {Kind.FINAL: set(), Kind.TOTAL: set()}
+        self._complete_windows: dict[Kind, set[int]] = {
+            kind: set() for kind in Kind if kind is not Kind.EARLY
+        }
 
     def read(self, key: bytes, value: bytes | None) -> Snapshot | None:
         """Read one record of the snapshots topic; return the set that it completes, if any.

@@ -28,7 +28,7 @@ class DeliveryOrder:
         self._first = first
         self._skipping = latest
         self._held: dict[tuple[Kind, int], Snapshot] = {}
-        self._next = {Kind.FINAL: first, Kind.TOTAL: first}
+        self._next = {kind: first for kind in Kind if kind is not Kind.EARLY}
 
     def holds(self) -> bool:
         """Return whether a set waits until the end of the topic is reached."""
@@ -53,7 +53,7 @@ class DeliveryOrder:
 
     def at_end(self) -> Iterator[Snapshot]:
         """Yield the sets that can be delivered at the end of the topic."""
-        held = sorted(self._held.values(), key=lambda s: (s.window, s.kind is Kind.TOTAL))
+        held = sorted(self._held.values(), key=lambda s: (s.window, list(Kind).index(s.kind)))
         self._held.clear()
         if self._skipping:
             self._skipping = False

@@ -254,6 +254,7 @@ PUBLISHER = Row(
                 (total("early_snapshots_published_total"), "early"),
                 (total("final_snapshots_published_total"), "final"),
                 (total("running_total_snapshots_published_total"), "total"),
+                (total("current_snapshots_published_total"), "current"),
             ),
             "Since the start.",
         ),

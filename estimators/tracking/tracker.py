@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,8 @@ class Current:
         windows: shape as discounts: reports that the table is worth over those of a mean window.
         misfit: shape as discounts: factor of the variance, at least 1.
         anew: shape as discounts: the window in which a view began anew; the first without a jump.
+        since: the first window that was added.
+        missing: number of later windows that were not.
     """
 
     tallies: tuple[Tally, ...]
@@ -56,6 +59,21 @@ class Current:
     windows: Floats
     misfit: Floats
     anew: NDArray[np.int64]
+    since: int
+    missing: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the manifest of a current set states (`wire.snapshot.Manifest`)."""
+        return {
+            "since": self.since,
+            "missing": self.missing,
+            "misfit": bool((self.misfit > 1).any()),
+            "reports": [int(n) for tally in self.tallies for n in tally.n],
+            "windows": _rounded(self.windows),
+            "discount": _rounded(self.discounts),
+            "variance": _rounded(self.misfit),
+            "anew": np.maximum(self.anew, 0).tolist(),
+        }
 
 
 class Tracker:
@@ -73,13 +91,22 @@ class Tracker:
         self, plan: Plan, discounts: tuple[float, ...] = DISCOUNTS, *, seasons: bool = True
     ) -> None:
         period = phases(plan.window) if seasons else 0
+        self._withholds = plan.on_suspicion == "withhold"
+        self._first, self._last, self._added = 0, -1, 0
         self._groups = [
             _Group(mechanism, len(group.views), discounts, period)
             for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
         ]
 
-    def add(self, window: int, tallies: Sequence[Tally]) -> None:
-        """Add the tallies of a window, one per group; windows ascend, and some may be missing."""
+    def add(self, window: int, tallies: Sequence[Tally], *, suspicious: bool = False) -> None:
+        """Add the tallies of a window, one per group; windows ascend, and some may be missing.
+
+        A window whose counts look forged is left out where the plan withholds such sets.
+        """
+        if suspicious and self._withholds:
+            return
+        self._first = window if self._last < 0 else self._first
+        self._last, self._added = window, self._added + 1
         prior = self._common()
         for group, tally in zip(self._groups, tallies, strict=True):
             group.add(window, tally, prior)
@@ -92,7 +119,8 @@ class Tracker:
         discounts, windows, misfit, anew = (
             np.concatenate([one[i] for one in found]) for i in range(1, 5)
         )
-        return Current(tallies, discounts, windows, misfit, anew)
+        missing = self._last + 1 - self._first - self._added
+        return Current(tallies, discounts, windows, misfit, anew, self._first, missing)
 
     def _common(self) -> Floats:
         """Return the candidates' common distribution, shape (candidates,), by empirical Bayes."""
@@ -228,6 +256,10 @@ def _weights(evidence: Floats, prior: Floats) -> Floats:
     weights: Floats = prior[:, None] * likelihood
     weights /= weights.sum(axis=0)
     return weights
+
+
+def _rounded(values: Floats) -> list[float]:
+    return [float(f"{value:.4g}") for value in values]
 
 
 def _log_sum(terms: Floats) -> Floats:

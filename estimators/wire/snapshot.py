@@ -26,7 +26,7 @@ from calmstream.estimators.wire.table_summary import SUMMARY, TableSummary, read
 
 VERSION = "1.3"
 _MANIFEST = "manifest"
-_KEY = re.compile(r"(\d{1,9})/(early|final|total)/([^/]+)", re.ASCII)
+_KEY = re.compile(r"(\d{1,9})/(early|final|total|current)/([^/]+)", re.ASCII)
 Revision = tuple[int, ...]
 
 
@@ -34,12 +34,14 @@ class Kind(StrEnum):
     """What a set is about.
 
     ``early``: the window still receives reports. ``final``: it never will again. ``total``: all
-    windows up to and including this one, all of them final.
+    windows up to and including this one, all of them final. ``current``: the value in this window,
+    with what earlier windows say about it (docs/continuous.md).
     """
 
     EARLY = "early"
     FINAL = "final"
     TOTAL = "total"
+    CURRENT = "current"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,11 @@ class Manifest:
         central: what readers of snapshots learn about one device from this final, as
             `plan.central_statement` states it: ``epsilon``, ``delta``, ``n`` and
             the list ``assumes``. Empty where there is no statement; then the record lacks it.
+        tracking: what the tables of a current set rest on: ``since``, the first window;
+            ``missing``, how many later ones were not counted; ``misfit``, whether some view moves
+            as no model of it expects; and per view ``reports`` and ``windows``, what its table is
+            worth, ``discount``, ``variance`` (the factor by which misfit widens it) and ``anew``
+            (the window in which it began anew). Empty for other kinds; then the record lacks it.
         counts: whether the counters of this final window were written to the counts topic before
             the set; the final is complete only with them. False for other kinds.
     """
@@ -137,6 +144,7 @@ class Manifest:
     analysis: Mapping[str, Any] = field(default_factory=dict)
     counts: bool = False
     central: Mapping[str, Any] = field(default_factory=dict)
+    tracking: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> bytes:
@@ -189,7 +197,7 @@ def encode(record: MarginalRecord | Manifest) -> bytes:
     """Return the value of a record; finite numbers only."""
     kind = "manifest" if isinstance(record, Manifest) else "marginal"
     body = {name: getattr(record, name) for name in record.__slots__}
-    for later in ("central", "summaries"):
+    for later in ("central", "summaries", "tracking"):
         if not body.get(later, True):
             del body[later]
     return orjson.dumps({"v": VERSION, "type": kind, **body})
@@ -207,7 +215,7 @@ def decode(raw: bytes, plan: Plan) -> MarginalRecord | Manifest:
     )
     manifest = body.get("type") == "manifest"
     if manifest:
-        fields.check_fields(body, "a snapshot record", _MANIFEST_FIELDS, {"central": _CENTRAL})
+        fields.check_fields(body, "a snapshot record", _MANIFEST_FIELDS, _LATER)
     elif body.get("type") == "marginal":
         optional = {"summaries": fields.each(SUMMARY)}
         fields.check_fields(body, "a snapshot record", _MARGINAL_FIELDS, optional)
@@ -260,6 +268,21 @@ _CENTRAL = fields.fields(
         "assumes": fields.texts,
     }
 )
+_LATER = {
+    "central": _CENTRAL,
+    "tracking": fields.fields(
+        {
+            "since": fields.count,
+            "missing": fields.count,
+            "misfit": fields.flag,
+            "reports": fields.each(fields.count),
+            "windows": fields.each(fields.number),
+            "discount": fields.each(fields.number),
+            "variance": fields.each(fields.number),
+            "anew": fields.each(fields.count),
+        }
+    ),
+}
 _MANIFEST_FIELDS = _OF_BOTH | {
     "start": fields.seconds,
     "end": fields.seconds,
@@ -308,7 +331,7 @@ def _marginal(body: Mapping[str, Any]) -> MarginalRecord:
 
 def _manifest(body: Mapping[str, Any]) -> Manifest:
     known = {name: body[name] for name in _MANIFEST_FIELDS}
-    known["central"] = body.get("central", {})
+    known |= {name: body.get(name, {}) for name in _LATER}
     for name in ("revision", "groups", "marginals", "processing"):
         known[name] = tuple(known[name])
     known["kind"] = Kind(known["kind"])

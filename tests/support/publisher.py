@@ -245,7 +245,13 @@ class Bench:
         self.topics.create(self.names.specs(DAY_MS))
         self.sink = self.broker.sink()
         self.config = PublisherConfig(
-            **{"poll_seconds": 0, "send_seconds": 5, "test_changes": False, **config}
+            **{
+                "poll_seconds": 0,
+                "send_seconds": 5,
+                "test_changes": False,
+                "track": False,
+                **config,
+            }
         )
         self.registry = CollectorRegistry()
         self.logs = slot_logs(plan)

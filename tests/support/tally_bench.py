@@ -50,6 +50,7 @@ from calmstream.producer.simulation.fleet import Fleet
 from calmstream.producer.simulation.produce import ProduceSummary, produce
 from tests.support.producer import FakeClock
 from tests.support.publisher import AWAIT_SECONDS
+from tests.support.service.processes import until
 from tests.support.tally import at, batch_id, body, fields_of, fold_one, names_of
 
 DAY_MS = 86_400_000
@@ -190,13 +191,17 @@ class Stage:
             self.turns(worker, count=1)
             publisher.turn()
 
+    def _done(self, worker: TallyWorker, publisher: Publisher) -> bool:
+        self.together(worker, publisher, 1)
+        return publisher.finished
+
     def finish(self, *kinds: Kind) -> list[Snapshot]:
         """Count and publish a plan of at most half a minute to its end; return the snapshots."""
         worker, publisher = self.worker(), self.publisher()
         for seconds in (5, 15, 40):
             self.move_to(seconds)
             self.together(worker, publisher, 40)
-        assert publisher.finished
+        until("all sets are published", lambda: self._done(worker, publisher), 60)
         return self.snapshots(*kinds)
 
     # What the topics hold

@@ -133,6 +133,16 @@ def test_the_ends_are_the_final_and_the_total(discount: float) -> None:
         assert list(tracker.current().tallies) == expected
 
 
+def test_windows_that_were_not_counted_are_stated() -> None:
+    plan = plan_of(3_000)
+    tracker = Tracker(plan)
+    for window, tallies in zip((3, 4, 7), stream(plan, np.full(3, 0.4), 1), strict=True):
+        tracker.add(window, tallies)
+    stated = tracker.current().to_json()
+    assert (stated["since"], stated["missing"]) == (3, 2)
+    assert stated["reports"] == [int(n) for t in tracker.current().tallies for n in t.n]
+
+
 def test_missing_windows_count_as_time() -> None:
     levels = Levels((0.5,), np.zeros(1), 1)
     levels.add(0, np.array([100.0]), np.array([[40.0]]), np.zeros(1, bool))

@@ -174,7 +174,7 @@ function range(one: Made, text: string): [number, number, boolean] {
     throw new Refusal(
       400,
       "The question is malformed.",
-      `windows '${text}': expected total, latest, a number, I..J or DATE..DATE`,
+      `windows '${text}': expected current, total, latest, a number, I..J or DATE..DATE`,
     );
   if ((last ?? first)! >= one.windows)
     throw new Refusal(

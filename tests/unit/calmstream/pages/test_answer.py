@@ -45,7 +45,16 @@ def test_json_is_one_object_with_all_that_must_be_known() -> None:
         "table": pytest.approx([n / 15 for n in range(6)]),
         "stderr": [0.01] * 6,
         "flags": ["covered", "noise"],
-        "windows": [{"first": 0, "last": 2, "total": True, "start": START, "end": START + 30}],
+        "windows": [
+            {
+                "first": 0,
+                "last": 2,
+                "total": True,
+                "current": False,
+                "start": START,
+                "end": START + 30,
+            }
+        ],
         "reports": 1234,
         "revision": [1, 2, 3, 4],
     }
@@ -108,7 +117,8 @@ def test_the_command_prints_one_object(
     assert found["attributes"] == ["a0", "a2"]
     assert np.array(found["table"]).reshape(2, 2).sum(axis=1) == pytest.approx([1, 1])
     assert found["windows"][0] == {
-        "first": 1, "last": 2, "total": False, "start": START + 10, "end": START + 30,
+        "first": 1, "last": 2, "total": False, "current": False,
+        "start": START + 10, "end": START + 30,
     }  # fmt: skip
     assert "conditional" in found["flags"]
 
@@ -152,7 +162,7 @@ def test_the_command_subtracts(
         (["--attributes", "a0", "--where", "a1"], "expected"),
         (["--attributes", "a0", "--where", "a1=7"], "no label '7'"),
         (["--attributes", "[5]"], "[5]: expected names"),
-        (["--attributes", "a0", "--windows", "never"], "expected total, latest"),
+        (["--attributes", "a0", "--windows", "never"], "expected current, total, latest"),
         (["--attributes", "a0", "--windows", "0..3"], "the newest final window is 2"),
         (["--attributes", "a0", "--windows", "0", "--minus", "0"], "overlap"),
     ],

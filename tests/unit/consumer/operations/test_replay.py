@@ -98,7 +98,7 @@ def test_a_rebuild_publishes_the_same_bytes() -> None:
     assert done.totals
     assert done.reports == 400
     expected = sets(stage, stage.names)
-    assert len(expected) == 4 * 2 * 2
+    assert len(expected) == 4 * 3 * 2
     assert sets(stage, names) == expected
     assert set(counts(stage, names)) == {
         key for w in range(4) for key in (b"%d/0000" % w, b"%d/changes" % w)
@@ -312,7 +312,7 @@ def test_a_day_of_hours_comes_out_the_same() -> None:
     assert done.windows == tuple(range(24))
     assert done.reports == 24 * 4 * 2 * 20
     expected = sets(stage, stage.names)
-    assert len(expected) == 24 * 2 * 2
+    assert len(expected) == 24 * 3 * 2
     assert sets(stage, names) == expected
 
 

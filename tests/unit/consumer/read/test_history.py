@@ -21,7 +21,7 @@ from tests.support.publisher import Bench, count_of, published_plan, work
 
 def filled(plan: Plan | None = None, windows: int = 3) -> Bench:
     """Return a bench with published windows of some 200 reports a group."""
-    bench = Bench(published_plan(groups=3) if plan is None else plan)
+    bench = Bench(published_plan(groups=3) if plan is None else plan, track=True)
     dice = np.random.default_rng(7)
     for log in bench.logs:
         for window in range(windows):
@@ -47,7 +47,12 @@ def snapshot(bench: Bench, window: int, kind: Kind) -> Snapshot:
 
 @pytest.mark.parametrize(
     ("windows", "window", "kind"),
-    [("total", 2, Kind.TOTAL), ("latest", 2, Kind.FINAL), ("1", 1, Kind.FINAL)],
+    [
+        ("total", 2, Kind.TOTAL),
+        ("latest", 2, Kind.FINAL),
+        ("1", 1, Kind.FINAL),
+        ("current", 2, Kind.CURRENT),
+    ],
 )
 def test_a_published_table_is_answered_as_it_was_published(
     bench: Bench, windows: str, window: int, kind: Kind

@@ -22,6 +22,9 @@ PLAN = replace(published_plan(), start=START, window=3600, expires=START + 100 *
     [
         ("total", Windows(0, 90, total=True)),
         ("latest", Windows(90, 90)),
+        ("current", Windows(90, 90, current=True)),
+        ("last:7", Windows(84, 90)),
+        ("last:2d", Windows(43, 90)),
         ("0", Windows(0, 0)),
         (" 7 ", Windows(7, 7)),
         ("3..9", Windows(3, 9)),
@@ -48,12 +51,12 @@ def test_windows_are_read(text: str, found: Windows) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "expected total, latest, a number"),
-        ("-1", "expected total, latest, a number"),
-        ("x", "expected total, latest, a number"),
-        ("last 7 moons", "expected total, latest, a number"),
-        ("2026-01-02 Mars/Berlin", "expected total, latest, a number"),
-        ("2026-01-02 ../../etc/passwd", "expected total, latest, a number"),
+        ("", "expected current, total, latest, a number"),
+        ("-1", "expected current, total, latest, a number"),
+        ("x", "expected current, total, latest, a number"),
+        ("last 7 moons", "expected current, total, latest, a number"),
+        ("2026-01-02 Mars/Berlin", "expected current, total, latest, a number"),
+        ("2026-01-02 ../../etc/passwd", "expected current, total, latest, a number"),
         ("9..3", "range; windows 0 to 90 are final and begin"),
         ("91", "the newest final window is 90"),
         ("3..91", "the newest final window is 90"),

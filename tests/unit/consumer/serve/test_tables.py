@@ -162,12 +162,12 @@ def test_changes_are_those_of_the_history(serving: Serving) -> None:
     [
         ("/changes?window=0", 404, "not_final", "no window is before window 0"),
         ("/changes?window=1&against=0..1", 400, "malformed", "windows apart"),
-        ("/changes?against=soon", 400, "malformed", "expected total, latest"),
+        ("/changes?against=soon", 400, "malformed", "expected current, total, latest"),
         ("/tables", 400, "malformed", "attributes: name at least one"),
         ("/tables?attributes=", 400, "malformed", "expected names separated by commas"),
         ("/tables?attributes=a0&colour=red", 400, "malformed", "unknown parameter 'colour'"),
         ("/tables?attributes=a0&windows=0&windows=1", 400, "malformed", "more than once"),
-        ("/tables?attributes=a0&windows=soon", 400, "malformed", "expected total, latest"),
+        ("/tables?attributes=a0&windows=soon", 400, "malformed", "expected current, total, latest"),
         (
             "/tables?attributes=a0&windows=2..1",
             400,

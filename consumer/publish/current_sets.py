@@ -1,0 +1,114 @@
+"""Writes the current set of each final window, from the counts topic alone; no final waits for it.
+
+A current set says what the tables are now: the counts of earlier windows join in, discounted
+(`estimators.tracking`). It follows from the counts of all windows through its own, in their order.
+So a publisher that starts later, or another one, adds the same windows and writes the same bytes.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from calmstream.consumer.metrics.publisher import CURRENT_PUBLISHED
+from calmstream.consumer.publish.build import SnapshotSet, build_current
+from calmstream.consumer.publish.config import PublisherContext
+from calmstream.consumer.publish.follower import TopicFollower
+from calmstream.consumer.publish.job import Job, Start
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.publish.set_writer import SetWriter
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tracking.tracker import Tracker
+from calmstream.estimators.wire.counts import GroupCounts, decode_counts
+from calmstream.estimators.wire.snapshot import Kind
+from calmstream.estimators.wire.state import WindowCount
+
+_MOST_WINDOWS = 16
+"""Windows that are added in one turn, so that a long history holds up no final."""
+
+
+def build(plan: Plan, tracker: Tracker, counts: list[GroupCounts]) -> SnapshotSet:
+    """Return the current set of the window that was added last, whose counts are given."""
+    current = tracker.current()
+    merged = MergedWindow(
+        counts[0].window,
+        Kind.CURRENT,
+        tuple(chain.from_iterable(one.revision for one in counts)),
+        tuple(map(WindowCount, current.tallies)),
+    )
+    return build_current(plan, merged, current.to_json())
+
+
+def add(tracker: Tracker, counts: list[GroupCounts]) -> None:
+    """Add the counts of a window, one per group; windows ascend."""
+    suspicious = bool(counts[0].suspicious)
+    tracker.add(counts[0].window, [one.tally for one in counts], suspicious=suspicious)
+
+
+class CurrentSets:
+    """Follows the finals in the order of windows, and writes the current sets that are missing."""
+
+    def __init__(
+        self, context: PublisherContext, follower: TopicFollower, writer: SetWriter, start: Start
+    ) -> None:
+        self._context = context
+        self._follower = follower
+        self._writer = writer
+        self._start = start
+        self._tracker = Tracker(context.plan)
+        # Nothing is added to the tracker while a set is built.
+        self._job: Job[SnapshotSet] | None = None
+        # Offset of the manifest that was written last.
+        self._sent = -1
+
+    @property
+    def pending(self) -> bool:
+        """Whether a final has no current set yet, and may get one."""
+        return self._job is not None or bool(self._follower.untracked.windows())
+
+    def turn(self, *, begin: bool) -> bool:
+        """Add windows, and write a set that is ready; return whether more may be due at once."""
+        if self._job is not None:
+            return self._job.wait() and self._finish(self._job)
+        if not begin or not self._follower.has_read(self._sent, -1):
+            return False
+        for _ in range(_MOST_WINDOWS):
+            window = self._next()
+            if window is None:
+                return False
+            self._job = self._add(window)
+            if self._job is not None:
+                break
+        return True
+
+    def _next(self) -> int | None:
+        """Return the next window to add, if nothing before it can still come."""
+        follower = self._follower
+        window = min(follower.untracked.windows(), default=None)
+        if window is None or not follower.completeness.complete(window, Kind.FINAL):
+            return None
+        earlier = min(follower.merger.closed_windows(), default=window)
+        return window if window <= earlier else None
+
+    def _add(self, window: int) -> Job[SnapshotSet] | None:
+        """Add a window; return a job for its set, if that is missing."""
+        plan, records = self._context.plan, self._follower.untracked.take(window)
+        counts = [decode_counts(plan, records[group]) for group in sorted(records)]
+        add(self._tracker, counts)
+        if self._follower.assembler.complete(window, Kind.CURRENT):
+            return None
+        return Job(lambda: build(plan, self._tracker, counts), self._start)
+
+    def _finish(self, job: Job[SnapshotSet]) -> bool:
+        try:
+            found = job.result()
+        except Exception as error:  # noqa: BLE001 - a final does not need its current set
+            self._context.log.error(  # noqa: TRY400 - one line
+                "a current set failed; please report it with the plan",
+                error=f"{type(error).__name__}: {error}",
+            )
+        else:
+            # After a failure the job stays, and the next turn writes its set again.
+            self._sent = self._writer.write(found)
+            self._context.metrics.inc(CURRENT_PUBLISHED)
+        self._job = None
+        return True
