@@ -20,9 +20,8 @@ from scipy import stats
 
 from calmstream.estimators.changes import Source, compare
 from calmstream.estimators.changes.basis import contrasts, positions
-from calmstream.estimators.changes.bootstrap import BODY, SMALL, UNEVEN
 from calmstream.estimators.changes.evidence import SINGULAR
-from calmstream.estimators.changes.readings import MIN_EXPECTED, MIN_PER_CELL
+from calmstream.estimators.changes.readings import MIN_EXPECTED, MIN_PER_CELL, MIN_UNEVEN, UNEVEN
 from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.base import Counts, Floats, Mechanism
@@ -64,31 +63,19 @@ class Windows:
         return map(self.source, range(len(self)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Results:
-    """P-values of a batch.
+def p_values(first: Windows, second: Windows, targets: Sequence[Attributes]) -> Floats:
+    """Return the p-values of ``compare(first[i], second[i], targets)``: shape (windows, tables).
 
-    Attributes:
-        p: shape (windows, tables); nan where there is no test.
-        bootstrap: whether the p-value comes from simulated counts, the same shape.
+    They are nan where there is no test.
     """
-
-    p: Floats
-    bootstrap: Flags
-
-
-def p_values(first: Windows, second: Windows, targets: Sequence[Attributes]) -> Results:
-    """Return the p-values of ``compare(first[i], second[i], targets)`` for every i."""
     batch = _Batch(first, second)
     p = np.full((len(first), len(targets)), np.nan)
-    drawn = np.zeros(p.shape, bool)
     for column, target in enumerate(targets):
         p[:, column], regular = batch.test(target)
         for i in np.flatnonzero(~regular).tolist():
             found = compare(first.source(i), second.source(i), [target], details=0.0).tables[0]
             p[i, column] = np.nan if found.p is None else found.p
-            drawn[i, column] = found.method == "bootstrap"
-    return Results(p, drawn)
+    return p
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +111,7 @@ class _Batch:
         information = np.zeros((2, windows, size, size))
         score = np.zeros((2, windows, size))
         regular = np.full(windows, all(view.kind == "cell" for _, view in one.views))
-        uneven, covered = np.zeros(windows, bool), np.zeros(size, bool)
+        covered = np.zeros(size, bool)
         for number, (_, view) in enumerate(one.views):
             axes = tuple(j for j, i in enumerate(view.attributes) if i in target)
             if not axes or not regular.any():
@@ -132,9 +119,8 @@ class _Batch:
             part = self._part(number, axes)
             places = positions(shape, tuple(target.index(view.attributes[j]) for j in axes))
             reports = np.stack([side.reports[:, number] for side in self._sides])
-            regular &= part.regular & (part.least >= MIN_EXPECTED)
-            ratio = reports.max(axis=0) / np.maximum(reports.min(axis=0), 1)
-            uneven |= (part.least < SMALL) & (ratio > UNEVEN)
+            uneven = reports.max(axis=0) > UNEVEN * reports.min(axis=0)
+            regular &= part.regular & (part.least >= np.where(uneven, MIN_UNEVEN, MIN_EXPECTED))
             covered[places] = True
             precision = reports[:, :, None, None] * part.precision
             information[:, :, places[:, None], places] += precision
@@ -144,7 +130,7 @@ class _Batch:
             held = np.flatnonzero(covered)
             chosen = information[:, regular][:, :, held[:, None], held]
             p[regular] = _chi_square(chosen, score[:, regular][:, :, held])
-        return p, regular & ~(uneven & (p < BODY))
+        return p, regular
 
     def _part(self, number: int, axes: Axes) -> _Part:
         if (number, axes) not in self._parts:

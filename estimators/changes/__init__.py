@@ -5,7 +5,7 @@ nor power. docs/changes.md has the derivations.
 
 ``basis``: the interactions of a table. ``source``: counts of one side, view by view. ``evidence``:
 what a view says about the interactions. ``fit``: generalised least squares over all views.
-``homogeneity`` and ``dependence``: the two tests. ``bootstrap``: p-values for small counts.
+``homogeneity`` and ``dependence``: the two tests.
 ``compare``: all tables of two sources. ``power``: the smallest shift that a test finds.
 """
 

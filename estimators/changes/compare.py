@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
-from zlib import crc32
 
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators.changes import bootstrap
 from calmstream.estimators.changes.basis import Floats, contrasts, interactions, own_positions
 from calmstream.estimators.changes.dependence import dependence
 from calmstream.estimators.changes.fit import Fit, fit
-from calmstream.estimators.changes.homogeneity import Homogeneity, homogeneity
-from calmstream.estimators.changes.readings import MIN_EXPECTED, Reading, Readings
+from calmstream.estimators.changes.homogeneity import homogeneity
+from calmstream.estimators.changes.readings import MIN_EXPECTED, MIN_UNEVEN, UNEVEN, Readings
 from calmstream.estimators.changes.source import Source
 from calmstream.estimators.domain import Attributes
 
@@ -27,8 +24,6 @@ FALSE_SHARE = 0.05
 
 ALPHA = 0.001
 """The alert fires on a smallest adjusted p-value below this."""
-
-Method = Literal["chi2", "bootstrap"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +49,6 @@ class ComparedTable:
     p: float | None = None
     adjusted: float | None = None
     dependence: float | None = None
-    method: Method = "chi2"
     uncovered: tuple[Attributes, ...] = ()
     left_out: tuple[Attributes, ...] = ()
     reason: str = ""
@@ -158,7 +152,7 @@ def _test(readings: Readings, target: Attributes) -> ComparedTable:
     if cells > MAX_CELLS:
         reason = f"more than {MAX_CELLS:,} cells"
         return ComparedTable(target, reason=reason)
-    sides, fits, left_out = _fits(readings, target, together=True)
+    fits, left_out = _fits(readings, target, together=True)
     test = homogeneity(*fits)
     known = fits[0].known & fits[1].known
     uncovered = tuple(
@@ -168,50 +162,32 @@ def _test(readings: Readings, target: Attributes) -> ComparedTable:
     )
     if not test.freedom:
         return ComparedTable(target, uncovered=uncovered, left_out=left_out, reason=_why(left_out))
-    p, method = test.p, "chi2"
-    uneven = bootstrap.needed([*sides[0], *sides[1]])
-    if uneven and test.p < bootstrap.BODY:
-        if not bootstrap.possible([*sides[0], *sides[1]]):
-            reason = "too few reports for the chi-square distribution"
-            return ComparedTable(target, uncovered=uncovered, left_out=left_out, reason=reason)
-        p, method = _bootstrapped(target, test, fits, sides), "bootstrap"
     return ComparedTable(
-        target, test.statistic, test.freedom, p, method=method,  # type: ignore[arg-type]
-        uncovered=uncovered, left_out=left_out,
-    )  # fmt: skip
+        target, test.statistic, test.freedom, test.p, uncovered=uncovered, left_out=left_out
+    )
 
 
 def _why(left_out: tuple[Attributes, ...]) -> str:
     if left_out:
-        return f"too few reports: fewer than {MIN_EXPECTED:g} expected of some outcome"
+        return (
+            f"too few reports: fewer than {MIN_EXPECTED:g} expected of some outcome, or than "
+            f"{MIN_UNEVEN:g} where one side has more than {UNEVEN:g} times as many reports"
+        )
     return "no views of both sides speak about it"
 
 
 def _fits(
     readings: Readings, target: Attributes, *, together: bool
-) -> tuple[tuple[list[Reading], list[Reading]], tuple[Fit, Fit], tuple[Attributes, ...]]:
+) -> tuple[tuple[Fit, Fit], tuple[Attributes, ...]]:
     coefficients = int(np.prod(readings.sides[0].domain.shape(target))) - 1
     (one, out), (other, more) = (readings.of(s, target, together=together) for s in (0, 1))
-    first, second = (fit([r.evidence for r in side], coefficients) for side in (one, other))
-    return (one, other), (first, second), tuple(dict.fromkeys((*out, *more)))
-
-
-def _bootstrapped(
-    target: Attributes,
-    test: Homogeneity,
-    fits: tuple[Fit, Fit],
-    sides: tuple[list[Reading], list[Reading]],
-) -> float:
-    everything = [one.evidence for side in sides for one in side]
-    theta = fit(everything, len(fits[0].theta)).theta
-    seed = [crc32(one.own.counts.tobytes()) for side in sides for one in side]
-    return bootstrap.p_value(test, fits, sides, theta, [*target, *seed])
+    return (fit(one, coefficients), fit(other, coefficients)), tuple(dict.fromkeys((*out, *more)))
 
 
 def _detailed(readings: Readings, table: ComparedTable) -> ComparedTable:
     target = table.attributes
     shape = readings.sides[0].domain.shape(target)
-    _, (first, second), _ = _fits(readings, target, together=False)
+    (first, second), _ = _fits(readings, target, together=False)
     known = first.known & second.known
     delta = np.where(known, second.theta - first.theta, 0.0)
     spread = (first.covariance + second.covariance) * np.outer(known, known)

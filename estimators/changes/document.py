@@ -39,7 +39,6 @@ def table_document(
         "p": rounded(change.p),
         "p_adjusted": rounded(change.adjusted),
         "dependence_p": rounded(change.dependence),
-        "method": change.method,
         "flags": [*flags, *own],
         "reason": change.reason,
         "uncovered": [_names(a, domain) for a in change.uncovered],

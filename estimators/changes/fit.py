@@ -23,14 +23,12 @@ class Fit:
         covariance: shape (coefficients, coefficients), the same.
         known: shape (coefficients,): whether the views determine the coefficient.
         determined: shape (coefficients, rank): orthonormal combinations that the views determine.
-        gains: one matrix per piece of evidence: theta is the sum of ``gain @ z``.
     """
 
     theta: Floats
     covariance: Floats
     known: Flags
     determined: Floats
-    gains: tuple[Floats, ...]
 
 
 def fit(pieces: Sequence[Evidence], coefficients: int) -> Fit:
@@ -54,11 +52,4 @@ def fit(pieces: Sequence[Evidence], coefficients: int) -> Fit:
     spread = np.asarray((determined / values[kept]) @ determined.T)
     # A coefficient is known if its own direction is determined.
     known = np.square(determined).sum(axis=1) > 1.0 - np.sqrt(SINGULAR)
-    gains = tuple(_gain(spread, one) for one in pieces)
-    return Fit(spread @ score, spread, known, determined, gains)
-
-
-def _gain(spread: Floats, one: Evidence) -> Floats:
-    if one.design is None:
-        return np.asarray(spread[:, one.places] @ one.precision)
-    return np.asarray(spread @ one.design.T @ one.precision)
+    return Fit(spread @ score, spread, known, determined)

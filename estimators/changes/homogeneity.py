@@ -19,13 +19,11 @@ class Homogeneity:
     Attributes:
         statistic: ``Q = Delta^T (V_1 + V_2)^+ Delta`` over the common coefficients.
         p: probability of at least this statistic if the tables are equal; 1 without a coefficient.
-        root: shape (freedom, coefficients): Q is the squared length of ``root @ Delta``.
     """
 
     statistic: float
     freedom: int
     p: float
-    root: Floats
 
 
 def homogeneity(first: Fit, second: Fit) -> Homogeneity:
@@ -35,7 +33,7 @@ def homogeneity(first: Fit, second: Fit) -> Homogeneity:
     root = root_of_inverse(spread) @ shared.T
     statistic = float(np.square(root @ (first.theta - second.theta)).sum())
     freedom = len(root)
-    return Homogeneity(statistic, freedom, tail(statistic, freedom) if freedom else 1.0, root)
+    return Homogeneity(statistic, freedom, tail(statistic, freedom) if freedom else 1.0)
 
 
 def common(one: Floats, other: Floats) -> Floats:

@@ -15,13 +15,17 @@ from calmstream.estimators.changes.evidence import (
     inverse,
     part_of,
 )
-from calmstream.estimators.changes.source import Observed, Source, pooled
+from calmstream.estimators.changes.source import Source, pooled
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.mechanisms.base import Counts
 from calmstream.estimators.numerics.simplex import project
 
 MIN_EXPECTED = 5.0
 """Least expected count of an event, or of its complement, for a view to be used."""
+
+MIN_UNEVEN, UNEVEN = 40.0, 4.0
+"""The same where one side has more than so many times the reports of the other: there the far tail
+of chi-square is too light for small counts."""
 
 MIN_PER_CELL = 4
 """Reports per cell below which the covariance is not that of the reported frequencies.
@@ -33,23 +37,6 @@ frequencies do not have this fault.
 
 Key = tuple[int, int, tuple[int, ...], bool]
 """Side, number of the view, axes, and whether the covariance is that of both sides together."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Reading:
-    """A view's part in the test of one table, on one side.
-
-    Attributes:
-        least: least expected count of an event or its complement, on the side with fewer reports.
-        ratio: reports of the side with more of them over those of the other side; 1 where the other
-            side has no such view.
-    """
-
-    own: Observed
-    part: Part
-    evidence: Evidence
-    least: float
-    ratio: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,8 +63,8 @@ class Readings:
 
     def of(
         self, side: int, target: Attributes, *, together: bool
-    ) -> tuple[list[Reading], list[Attributes]]:
-        """Return the readings of one side for a table, and the views that are left out.
+    ) -> tuple[list[Evidence], list[Attributes]]:
+        """Return what one side says about a table, and the views that are left out.
 
         Args:
             target: ascending positions.
@@ -89,16 +76,13 @@ class Readings:
             if part is None:
                 continue
             other = None if self._pooled is None else self.sides[1 - side].views[number]
-            least = 0.0
-            if own.n and (other is None or other.n):
-                least = self._least(side, number, part)
-            if least < MIN_EXPECTED:
+            both = (own.n,) if other is None else (own.n, other.n)
+            wanted = MIN_UNEVEN if max(both) > UNEVEN * min(both) else MIN_EXPECTED
+            if not min(both) or self._least(side, number, part) < wanted:
                 left_out.append(own.view.attributes)
                 continue
             z, precision = self._estimate(side, number, part, together=together)
-            piece = evidence(own, part, target, source.domain, z, precision)
-            ratio = 1.0 if other is None else max(own.n / other.n, other.n / own.n)
-            found.append(Reading(own, part, piece, least, ratio))
+            found.append(evidence(own, part, target, source.domain, z, precision))
         return found, left_out
 
     def _least(self, side: int, number: int, part: Part) -> float:

@@ -367,7 +367,6 @@ export function changes(one: Made, last: number, earlier: number): ChangeTests &
       statistic: 20,
       df: 5,
       dependence_p: tested && names.length > 1 ? p * 30 : null,
-      method: "chi2",
       uncovered: [],
       left_out: [],
     };

@@ -50,7 +50,7 @@ def test_the_object_has_all_that_a_reader_needs() -> None:
     for table in found["tables"]:
         assert set(table) == {
             "attributes", "covered", "statistic", "df", "p", "p_adjusted", "dependence_p",
-            "method", "flags", "reason", "uncovered", "left_out", "differences",
+            "flags", "reason", "uncovered", "left_out", "differences",
         }  # fmt: skip
         cells = 1
         for name in table["attributes"]:

@@ -10,7 +10,6 @@ from scipy import stats
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.changes import Source, compare
-from calmstream.estimators.changes import bootstrap as bootstrapping
 from calmstream.estimators.changes import readings as reading
 from calmstream.estimators.changes.basis import contrasts, functions
 from calmstream.estimators.changes.compare import benjamini_hochberg
@@ -101,8 +100,6 @@ def test_the_fit_is_the_best_linear_one() -> None:
     solved = np.linalg.lstsq(stacked, np.concatenate(right), rcond=None)[0]
     np.testing.assert_allclose(found.theta, solved, rtol=1e-8)
     np.testing.assert_allclose(found.covariance, np.linalg.inv(stacked.T @ stacked), rtol=1e-8)
-    gains = sum(g @ (p.z - p.offset) for g, p in zip(found.gains, pieces, strict=True))
-    np.testing.assert_allclose(gains, solved, rtol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -257,8 +254,8 @@ def test_views_with_too_few_reports_are_left_out_and_named() -> None:
     assert not table.covered
 
 
-def test_small_counts_against_many_get_a_bootstrap() -> None:
-    """The value agrees with the share of null statistics above it, beyond the chi-square's."""
+def test_small_counts_against_many_are_left_out() -> None:
+    """The far tail of chi-square is too light there; with even sides the same counts are tested."""
     generator = np.random.default_rng(11)
     rare = np.array([0.9, 0.06, 0.01, 0.01, 0.01, 0.01])
     mechanism = build(GRR, "4")
@@ -267,44 +264,12 @@ def test_small_counts_against_many_get_a_bootstrap() -> None:
         counts = mechanism.draw_tally(generator.multinomial(n, rare), generator)
         return Source(DOMAIN, (Observed(View((0, 1)), mechanism, n, counts),))
 
-    found = [compare(table(300), table(30_000), [(0, 1)], details=0.0) for _ in range(400)]
-    tables = [one.tables[0] for one in found]
-    low = [t for t in tables if t.method == "bootstrap"]
-    assert low
-    assert all(t.p is not None and t.p < 0.1 for t in low)
-    assert all(t.method == "bootstrap" for t in tables if t.p is not None and t.p < 0.03)
-    assert stats.binomtest(sum(t.p < 0.02 for t in low if t.p), 400, 0.02).pvalue > 1e-6
-    again = compare(found and table(300), table(30_000), [(0, 1)])
-    assert again.tables[0].p is not None
-
-
-def test_the_bootstrap_repeats_itself() -> None:
-    generator = np.random.default_rng(12)
-    shifted = np.array([0.2, 0.2, 0.2, 0.1, 0.2, 0.1])
-    sides = [
-        Source(DOMAIN, (observed(GRR, n, pi, generator),)) for n, pi in ((120, shifted), (4000, PI))
-    ]
-    one, other = (compare(sides[0], sides[1], [(0, 1)]).tables[0] for _ in range(2))
-    assert one.p == other.p
-
-
-def test_the_tail_beyond_the_draws_decreases(monkeypatch: pytest.MonkeyPatch) -> None:
-    generator = np.random.default_rng(13)
-    monkeypatch.setattr(bootstrapping, "BODY", 1.1)
-    values = []
-    for shift in (0.0, 0.2, 0.4):
-        pi = PI + shift * np.array([-0.6, 0.6, 0, 0, 0, 0])
-        sides = [
-            Source(DOMAIN, (observed(GRR, n, q, generator, epsilon="4"),))
-            for n, q in ((300, pi), (20_000, PI))
-        ]
-        found = compare(sides[0], sides[1], [(0, 1)]).tables[0]
-        assert found.method == "bootstrap"
-        assert found.p is not None
-        values.append(found.p)
-    assert values[0] > 1e-3
-    assert values[2] < values[1] < values[0]
-    assert values[2] < 1e-8
+    few = table(300)
+    found = compare(few, table(30_000), [(0, 1)]).tables[0]
+    assert found.p is None
+    assert "fewer than 40" not in found.reason and "40 where one side" in found.reason  # noqa: PT018
+    assert compare(few, table(1000), [(0, 1)]).tables[0].p is not None
+    assert compare(table(3000), table(30_000), [(0, 1)]).tables[0].p is not None
 
 
 def test_adjusted_values_are_those_of_another_implementation() -> None:
