@@ -70,5 +70,5 @@ def windows(
     drawn = []
     for number, (mechanism, _) in enumerate(views):
         histograms = generator.multinomial(reports[:, number], frequencies[number])
-        drawn.append(mechanism.draw_tallies(histograms, generator))
+        drawn.append(np.stack([mechanism.draw_tally(h, generator) for h in histograms]))
     return Windows(domain, views, reports, tuple(drawn))

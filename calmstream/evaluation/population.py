@@ -28,10 +28,6 @@ MAX_DISTINCT_CELLS = 1 << 12
 """Maximum number of possible records with which devices are counted by record, which is faster if
 many devices have equal records."""
 
-MAX_DRAWN_CELLS = 1 << 24
-"""Maximum number of inputs of a mechanism whose counts are drawn from their distribution; a
-histogram of the devices takes 8 bytes per input. A larger number is an error."""
-
 
 MAX_BYTES = 8 << 30
 """Maximum memory for the devices of one repeat; more is an error, before anything is drawn."""
@@ -142,12 +138,6 @@ def _from_distribution(
     generator = np.random.default_rng(seed)
 
     def tally(mechanism: Mechanism, inputs: Sequence[NDArray[Any]]) -> Tally:
-        cells = mechanism.drawn_cells
-        if cells > MAX_DRAWN_CELLS:
-            raise InvalidInput(
-                f"a report has {cells:,} possible inputs that are counted together, too many to "
-                "draw tallies from their distribution: use --tallies devices"
-            )
         rows = [mechanism.draw_tally_of(values, generator) for values in inputs]
         return Tally(np.array([len(values) for values in inputs], np.int64), np.stack(rows))
 

@@ -37,6 +37,13 @@ MAX_CHANNEL_OUTPUTS = 1 << 12
 """Maximum number of outputs of a channel that is listed in full, which only tests do."""
 
 
+MAX_HISTOGRAM = 1 << 24
+"""Maximum number of inputs whose histogram is made for a simulation."""
+
+DRAWN_REPORTS = 1 << 16
+"""Reports of a simulation that are perturbed at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a report batch.
@@ -303,11 +310,6 @@ class Mechanism(ABC):
         """
         return 0.0
 
-    @property
-    def drawn_cells(self) -> int:
-        """Size of the largest histogram that :meth:`draw_tally_of` builds."""
-        return self.cells
-
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw a tally from its exact distribution, given how many devices hold each input.
 
@@ -321,23 +323,7 @@ class Mechanism(ABC):
         Returns:
             Shape (width,), int64.
         """
-        drawn: Counts = draw_by_report(self, histogram[None], generator)[0]
-        return drawn
-
-    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
-        """Draw one tally per histogram as :meth:`draw_tally` does, if possible all at once.
-
-        Args:
-            histograms: shape (draws, L), true counts.
-            generator: seeded by the caller.
-
-        Returns:
-            Shape (draws, width), int64.
-        """
-        drawn = np.empty((len(histograms), self.width), np.int64)
-        for row, histogram in zip(drawn, histograms, strict=True):
-            row[:] = self.draw_tally(histogram, generator)
-        return drawn
+        return self._by_report(np.repeat(np.arange(self.cells), histogram), generator)
 
     def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
         """Draw a tally as :meth:`draw_tally` does, given the devices' inputs.
@@ -347,9 +333,20 @@ class Mechanism(ABC):
             generator: seeded by the caller.
 
         Returns:
-            Shape (width,), int64. Memory: O(:attr:`drawn_cells`).
+            Shape (width,), int64.
         """
+        if self.cells > MAX_HISTOGRAM:
+            return self._by_report(values, generator)
         return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
+
+    def _by_report(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
+        """Perturb and count every report, in blocks."""
+        randomness = SeededRandomness(int(generator.integers(1 << 62)))
+        drawn = np.zeros(self.width, np.int64)
+        for start in range(0, len(values), DRAWN_REPORTS):
+            reports = self.perturb(values[start : start + DRAWN_REPORTS], randomness)
+            drawn += self.tally(reports, None, 1)[0]
+        return drawn
 
     def worst_ratio(self) -> Fraction:
         """Return the exact largest P(y|x) / P(y|x') over all outputs y and inputs x and x'."""
@@ -360,17 +357,6 @@ class Mechanism(ABC):
 def _json_ready(value: object) -> object:
     """Return a parameter as in a plan's document: tuples are lists there."""
     return [_json_ready(one) for one in value] if isinstance(value, tuple) else value
-
-
-def draw_by_report(
-    mechanism: Mechanism, histograms: Counts, generator: np.random.Generator
-) -> Counts:
-    """Draw tallies, (draws, width), by perturbing every report; cost that of all reports."""
-    draws, cells = histograms.shape
-    values = np.repeat(np.tile(np.arange(cells), draws), histograms.ravel())
-    which = np.repeat(np.arange(draws), histograms.sum(axis=1))
-    randomness = SeededRandomness(int(generator.integers(1 << 62)))
-    return mechanism.tally(mechanism.perturb(values, randomness), which, draws)
 
 
 def require_enumerable(outputs: int) -> None:

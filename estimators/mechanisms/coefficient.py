@@ -87,9 +87,6 @@ class HadamardCoefficient(SupportOracle):
         )
         return minus
 
-    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
-        return self.draw_tally(histograms, generator)
-
     def channel(self) -> Channel:
         return ((self.p, self.q), (self.q, self.p))
 

@@ -85,9 +85,6 @@ class GRR(SupportOracle):
         drawn = kept + generator.multinomial(rest, np.full(self.cells, 1 / self.cells))
         return drawn.astype(np.int64)
 
-    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
-        return self.draw_tally(histograms, generator)
-
     def channel(self) -> Channel:
         require_enumerable(self.cells)
         p, q = self.p, self.q

@@ -161,9 +161,6 @@ class OLH(SupportOracle):
         """Draw for an ideal hash in O(L): a report supports the cells independently."""
         return draw_supports(histogram, self.p, self.q, generator)
 
-    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
-        return self.draw_tally(histograms, generator)
-
     def channel(self) -> Channel:
         seeds = 1 << self.seed_bits
         require_enumerable(seeds * self.buckets)

@@ -20,12 +20,11 @@ from calmstream.estimators.mechanisms.base import (
     Floats,
     Reports,
     ReportWork,
-    draw_by_report,
     require_enumerable,
 )
 from calmstream.estimators.mechanisms.bits import count_bits
 from calmstream.estimators.mechanisms.covariance import one_set_covariance
-from calmstream.estimators.mechanisms.subset_draws import draw_many_sets, draw_sets
+from calmstream.estimators.mechanisms.subset_draws import draw_sets
 from calmstream.estimators.mechanisms.support import (
     OTHER,
     SupportOracle,
@@ -43,9 +42,6 @@ BLOCK_CELLS = 1 << 20
 
 WORD_BITS = 64
 """Up to this number of cells, a set is one word."""
-
-FEW_REPORTS = 4
-"""Mean number of reports for each cell up to which simulated reports are drawn one by one."""
 
 
 @dataclass(frozen=True)
@@ -207,15 +203,6 @@ class SubsetSelection(SupportOracle):
         certain, anything = self._surplus
         own = generator.binomial(histogram, certain / (certain + anything))
         return draw_sets(own, int(histogram.sum() - own.sum()), self.size, generator)
-
-    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
-        """Draw all tallies at once: report by report where these are few, else in O(L w) arrays."""
-        if histograms.sum() <= FEW_REPORTS * histograms.size:
-            return draw_by_report(self, histograms, generator)
-        certain, anything = self._surplus
-        own = generator.binomial(histograms, certain / (certain + anything))
-        free = histograms.sum(axis=1) - own.sum(axis=1)
-        return draw_many_sets(own, free, self.size, generator)
 
     def channel(self) -> Channel:
         require_enumerable(math.comb(self.cells, self.size))

@@ -48,9 +48,6 @@ class UnaryOracle(SupportOracle):
         """Draw from the exact distribution in O(L): every counter is a sum of two binomials."""
         return draw_supports(histogram, self.p, self.q, generator)
 
-    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
-        return self.draw_tally(histograms, generator)
-
     def channel(self) -> Channel:
         require_enumerable(1 << min(self.cells, 64))
         p, q, cells = self.p, self.q, self.cells

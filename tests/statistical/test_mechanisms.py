@@ -156,27 +156,6 @@ def test_drawn_tallies_have_the_distribution_of_perturbed_ones(key: str) -> None
     assert_moments(counted, mean, np.atleast_2d(covariance))
 
 
-@pytest.mark.parametrize("few", [False, True])
-@pytest.mark.parametrize(
-    "key",
-    [
-        "subset-selection-4-3",
-        *(
-            pytest.param(f"subset-selection-{size}", marks=pytest.mark.slow)
-            for size in ("6-2", "9-4")
-        ),
-    ],
-)
-def test_tallies_that_are_drawn_together_have_the_same_distribution(key: str, few: bool) -> None:
-    mechanism = example(key, "1")
-    cells = np.arange(mechanism.cells)
-    histogram = cells % 4 if few else 40 + 30 * cells
-    generator = np.random.default_rng(47)
-    drawn = mechanism.draw_tallies(np.tile([histogram, 2 * histogram], (20_000, 1)), generator)
-    assert_moments(drawn[::2], *exact_moments(mechanism, histogram))
-    assert_moments(drawn[1::2], *exact_moments(mechanism, 2 * histogram))
-
-
 def test_drawn_tallies_of_local_hashing_have_the_distribution_of_perturbed_ones() -> None:
     mechanism = standard("olh", "1", 6)
     assert isinstance(mechanism, SupportOracle)

@@ -96,19 +96,6 @@ class JointTables:
             parts.append(np.bincount(cell, minlength=views * size).reshape(views, size))
         return np.concatenate(parts, axis=1)
 
-    def project(self, cube: Counts, axes: tuple[int, ...], into: Counts) -> None:
-        """Write the counters of all tables that are contained in ``axes``.
-
-        Args:
-            axes: ascending positions of attributes.
-            into: shape (width,), int64, changed in place; counters of other tables stay unchanged.
-        """
-        for table, size in zip(self.tables, self.sizes, strict=True):
-            if set(table) <= set(axes):
-                start = self._starts[table]
-                others = tuple(j for j, i in enumerate(axes) if i not in table)
-                into[start : start + size] = cube.sum(axis=others).reshape(-1)
-
     def holder(self, attributes: Sequence[int]) -> tuple[int, ...] | None:
         """Return the smallest table that contains all of the attributes, or None."""
         query = set(attributes)

@@ -7,7 +7,7 @@ that of RR-Joint, and with other blocks that of RR-Clusters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -48,9 +48,6 @@ MAX_BLOCK_CELLS = 1 << 30
 
 MAX_WEIGHT = exp_weight(str(MAX_PART))
 """Maximum weight of a block's true cell: the limit of every other mechanism."""
-
-MAX_DRAWN_CELLS = 1 << 24
-"""Maximum number of cells of one part (`ProductGRR.parts`) of a simulated tally: 128 MiB."""
 
 
 @dataclass(frozen=True)
@@ -136,9 +133,6 @@ class ProductGRR(Mechanism):
     def report_work(self) -> ReportWork:
         return ReportWork.of(self.columns, len(self.blocks) * RESPONSE_BYTES)
 
-    def check(self) -> None:
-        """Do nothing: the constructor has checked everything."""
-
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         digits = digits_of(values, self.axes)
         reports = {}
@@ -213,81 +207,6 @@ class ProductGRR(Mechanism):
         rate = mix(expected.reshape(own), channels(self, axes))
         return max(float(np.minimum(rate, 1.0 - rate).min()), 0.0)
 
-    @cached_property
-    def parts(self) -> tuple[tuple[int, ...], ...]:
-        """The counted attributes, in as many parts as possible.
-
-        Every block and every table is within one part, so given the records, counters of different
-        parts are independent.
-        """
-        merged: list[set[int]] = []
-        for axes in (*self.blocks, *self.tables):
-            disjoint = [part for part in merged if part.isdisjoint(axes)]
-            merged = [*disjoint, set(axes).union(*(p for p in merged if not p.isdisjoint(axes)))]
-        counted = {i for table in self.tables for i in table}
-        return tuple(sorted(tuple(sorted(p)) for p in merged if not counted.isdisjoint(p)))
-
-    @property
-    def drawn_cells(self) -> int:
-        """Number of cells of the largest part; a drawn tally needs a histogram of that size."""
-        return max(prod(self.axes[i] for i in part) for part in self.parts)
-
-    def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw from the exact distribution in O(blocks · cells), part by part."""
-        if self.cells > MAX_DRAWN_CELLS:
-            raise ValueError(
-                f"a tally can be drawn for at most {MAX_DRAWN_CELLS:,} cells, not {self.cells:,}"
-            )
-        cube = np.asarray(histogram, np.int64).reshape(self.axes)
-        axes = range(len(self.axes))
-        return self._draw(
-            lambda part: cube.sum(axis=tuple(i for i in axes if i not in part)), generator
-        )
-
-    def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
-        """Draw a tally of devices with these inputs; a record can have any number of values.
-
-        Args:
-            values: shape (n,), integers in [0, cells).
-        """
-        digits = digits_of(values, self.axes)
-
-        def histogram(part: tuple[int, ...]) -> Counts:
-            shape = tuple(self.axes[i] for i in part)
-            cell = np.ravel_multi_index([digits[i] for i in part], shape)
-            return np.bincount(cell, minlength=prod(shape)).reshape(shape)
-
-        return self._draw(histogram, generator)
-
-    def _draw(
-        self, histogram: Callable[[tuple[int, ...]], Counts], generator: np.random.Generator
-    ) -> Counts:
-        """Draw the counters from a function that returns the histogram of a part.
-
-        A block's GRR keeps a cell with probability p - q, and otherwise draws it uniformly.
-        """
-        if self.drawn_cells > MAX_DRAWN_CELLS:
-            raise ValueError(
-                f"a tally can be drawn for at most {MAX_DRAWN_CELLS:,} cells of a part, not "
-                f"{self.drawn_cells:,}"
-            )
-        counts = np.zeros(self.width, np.int64)
-        for part in self.parts:
-            cube = histogram(part)
-            for b, block in enumerate(self.blocks):
-                if block[0] not in part:
-                    continue
-                p, q = self.probabilities(b)
-                # One row per combination of the other attributes, with the block's cells.
-                block_axes = [part.index(i) for i in block]
-                last = range(-len(block_axes), 0)
-                moved = np.moveaxis(cube, block_axes, last)
-                rows = np.ascontiguousarray(moved).reshape(-1, self.block_cells[b])
-                rows = _respond_rows(rows, float(p - q), generator)
-                cube = np.moveaxis(rows.reshape(moved.shape), last, block_axes)
-            self.layout.project(cube, part, counts)
-        return counts
-
     def channel(self) -> Channel:
         require_enumerable(self.cells)
         inputs = digits_of(np.arange(self.cells), self.axes)
@@ -313,16 +232,6 @@ class ProductGRR(Mechanism):
     def worst_ratio(self) -> Fraction:
         """Return the product over blocks of weight / 2^32."""
         return Fraction(prod(self.weights), OTHER ** len(self.weights))
-
-
-def _respond_rows(rows: Counts, keep: float, generator: np.random.Generator) -> Counts:
-    """Draw randomised counts of every row: keep each with ``keep``, else move it to any cell."""
-    drawn = generator.binomial(rows, keep)
-    moved = (rows - drawn).sum(axis=1)
-    size = rows.shape[1]
-    changed = np.flatnonzero(moved)
-    drawn[changed] += generator.multinomial(moved[changed], np.full(size, 1 / size))
-    return drawn.astype(np.int64)
 
 
 def share_weight(epsilon: str, parts: int, of: int) -> int:

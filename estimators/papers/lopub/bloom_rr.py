@@ -45,9 +45,8 @@ from calmstream.estimators.papers.castell.joint_tables import (
 )
 from calmstream.estimators.papers.castell.product_grr import check_axes
 from calmstream.estimators.papers.lopub.bloom_counts import add_products
-from calmstream.estimators.papers.lopub.bloom_draws import OnesTable, blocks, ones_table
 from calmstream.estimators.papers.lopub.bloom_filters import Facts, comparisons, facts, filter_rows
-from calmstream.estimators.randomness import Randomness, SeededRandomness, exp_weight, parse_epsilon
+from calmstream.estimators.randomness import Randomness, exp_weight, parse_epsilon
 
 BITS, HASHES = 64, 5
 """Default number of bits of a filter and of hashes per value: those of LoPub's experiments."""
@@ -327,30 +326,6 @@ class BloomRR(Mechanism):
     def rarest(self, _expected: Floats, _shape: Sequence[int], _axes: Sequence[int], /) -> float:
         """Return a lower bound: the probability that a bit is flipped."""
         return float(self.q)
-
-    def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        drawn = np.zeros(self.width, np.int64)
-        for values, times in blocks(np.asarray(histogram)):
-            codes = [np.repeat(digit, times) for digit in digits_of(values, self.axes)]
-            ones = [self._draw_ones(i, code, generator) for i, code in enumerate(codes)]
-            drawn += add_products(ones, self.tables)
-        return drawn
-
-    def _draw_ones(
-        self, axis: int, code: NDArray[np.int64], generator: np.random.Generator
-    ) -> NDArray[np.float32]:
-        """Draw what :meth:`ones` returns for an axis of reports of devices with these values."""
-        table = self._ones_tables[axis]
-        if table is not None:
-            return table.draw(code, generator)
-        randomness = SeededRandomness(int(generator.integers(1 << 62)))
-        flips = random_rows(len(code), self.bits, self.q, randomness)
-        return self._ones(axis, self._packed(axis, code) ^ flips)
-
-    @cached_property
-    def _ones_tables(self) -> tuple[OnesTable | None, ...]:
-        """Distribution of the ones of every axis; None for axes with many values."""
-        return tuple(ones_table(filters, self.q) for filters in self.filters)
 
     def channel(self) -> Channel:
         require_enumerable(1 << min(self.bits * len(self.axes), 13))

@@ -95,8 +95,8 @@ assert np.allclose(weight @ each, f)
 stated = own.covariance(1, f)
 assert np.allclose((each.T * weight) @ each - np.outer(f, f),
                    np.diag(stated.diagonal) - stated.factors @ stated.factors.T)
-drawn = own.draw_tallies(np.full((200, 3), 1000), np.random.default_rng(1))
-assert abs(own.estimate(drawn.sum(axis=0), 600_000) - 1 / 3).max() < 0.02
+drawn = own.draw_tally(np.full(3, 200_000), np.random.default_rng(1))
+assert abs(own.estimate(drawn, 600_000) - 1 / 3).max() < 0.02
 assert own.parameters() == {}
 assert own.variance(10, f).min() > 0
 """

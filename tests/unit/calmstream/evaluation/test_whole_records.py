@@ -134,16 +134,9 @@ ONCE = {"dataset": "", "epsilons": ["9"], "k": 2, "users": 50, "targets": 1, "re
         "seed": 1}  # fmt: skip
 
 
-def test_a_record_with_too_many_values_has_no_law_to_draw_from() -> None:
-    options = {"methods": ["rr-ind-joint"], **ONCE}
-    assert len(list(evaluate(wide(), tallies="devices", **options))) == 1
-    with pytest.raises(InvalidInput, match="too many to draw"):
-        list(evaluate(wide(), tallies="law", **options))
-
-
-def test_attributes_that_are_counted_apart_are_drawn_apart() -> None:
-    options = {"methods": ["rr-independent"], **ONCE}
-    assert len(list(evaluate(wide(), tallies="law", **options))) == 1
+@pytest.mark.parametrize("method", ["rr-ind-joint", "rr-independent"])
+def test_records_of_very_many_values_are_drawn_report_by_report(method: str) -> None:
+    assert len(list(evaluate(wide(), tallies="law", methods=[method], **ONCE))) == 1
 
 
 def test_whole_records_that_are_counted_apart_have_one_law() -> None:
@@ -152,7 +145,6 @@ def test_whole_records_that_are_counted_apart_have_one_law() -> None:
     request = Request(domain, "2", 500, 1)
     blocks, tables = ((0,), (1, 2)), ((0,), (1,), (1, 2))
     group, mechanism = product_group(request, blocks, tables)
-    assert mechanism.parts == ((0,), (1, 2))
     values = group.views[0].inputs(codes, domain)
     generator = np.random.default_rng(34)
     runs = 2000
