@@ -1,132 +1,98 @@
-"""TLS and SASL settings of a connection.
-
-The password can come from a file or an environment variable.
-"""
+"""TLS and SASL settings of a connection."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from calmstream.common.errors import InvalidInput
-
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+from calmstream.common.settings import Secret, Settings, variable
 
 
-@dataclass(frozen=True, slots=True)
-class Security:
-    """Settings of one connection. ``repr`` omits the password.
+class SecurityConfig(Settings):
+    """Settings of TLS and SASL.
+
+    The password comes from a file or from the variable ``CALMSTREAM_SASL_PASSWORD``.
 
     Attributes:
-        protocol: one of :data:`PROTOCOLS`.
-        mechanism: one of :data:`MECHANISMS`; allowed with a SASL protocol only.
-        username: the name for SASL.
-        password: the password for SASL. With a SASL protocol exactly one of the three password
-            attributes must be set, otherwise none.
-        password_file: a file whose content, without the final line break, is the password.
-        password_env: name of an environment variable that holds the password.
-        cafile: PEM file of trusted certificates; None means the system's certificates.
-        certfile: PEM file of the client's own certificate, for mutual TLS.
-        keyfile: PEM file of the private key of ``certfile``.
-        check_hostname: whether the broker's certificate must contain the host name to which the
-            client connects.
-
-    Raises:
-        InvalidInput: settings contradict each other, or a file does not exist.
+        sasl_password: the password; it is never shown. Prefer the file.
+        sasl_password_file: file whose content, without the final line break, is the password.
+        ssl_cafile: PEM file of trusted certificates; None means the system's certificates.
+        ssl_certfile: PEM file of the client's own certificate, for mutual TLS.
+        ssl_keyfile: PEM file of the private key of ``ssl_certfile``.
+        ssl_check_hostname: whether the broker's certificate must name the host.
     """
 
-    protocol: str = "PLAINTEXT"
-    mechanism: str | None = None
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-    password_file: Path | None = None
-    password_env: str | None = None
-    cafile: Path | None = None
-    certfile: Path | None = None
-    keyfile: Path | None = None
-    check_hostname: bool = True
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    sasl_username: str | None = None
+    sasl_password: Secret | None = None
+    sasl_password_file: Path | None = None
+    ssl_cafile: Path | None = None
+    ssl_certfile: Path | None = None
+    ssl_keyfile: Path | None = None
+    ssl_check_hostname: bool = True
 
-    def __post_init__(self) -> None:
-        _one_of("security protocol", self.protocol, PROTOCOLS)
-        if self.sasl:
-            self._check_sasl()
-        elif any((self.mechanism, self.username, *self._passwords())):
-            raise InvalidInput(f"SASL settings need a SASL protocol, not {self.protocol}")
-        if not self.tls and (self.cafile or self.certfile or self.keyfile):
-            raise InvalidInput(f"TLS files need SSL or SASL_SSL, not {self.protocol}")
-        if self.keyfile and not self.certfile:
-            raise InvalidInput("a TLS key file needs its certificate file")
-        for path in (self.cafile, self.certfile, self.keyfile, self.password_file):
-            if path is not None and not path.is_file():
-                raise InvalidInput(f"no such file: {path}")
+    def check(self) -> None:
+        """Check that the settings fit together and that the files exist."""
+        fault = self._fault()
+        if fault:
+            raise InvalidInput(f"{', '.join(map(variable, self.given()))}: {fault}")
 
-    @property
-    def sasl(self) -> bool:
-        """Whether the client authenticates by SASL."""
-        return self.protocol.startswith("SASL_")
-
-    @property
-    def tls(self) -> bool:
-        """Whether the connection is encrypted."""
-        return self.protocol.endswith("SSL")
-
-    def client_settings(self, env: Mapping[str, str] = os.environ) -> dict[str, Any]:
-        """Return these settings as keyword arguments of the Kafka client, password included.
+    def client_settings(self) -> dict[str, Any]:
+        """Return keyword arguments of the Kafka client, password included.
 
         The password file is read at each call.
 
         Raises:
-            InvalidInput: the environment variable is not set or the password is empty.
+            InvalidInput: the password is empty.
             OSError, UnicodeDecodeError: the password file cannot be read.
         """
-        settings: dict[str, Any] = {"security_protocol": self.protocol}
-        if self.tls:
+        settings: dict[str, Any] = {"security_protocol": self.security_protocol}
+        if self._tls:
+            settings["ssl_check_hostname"] = self.ssl_check_hostname
+            for name in ("ssl_cafile", "ssl_certfile", "ssl_keyfile"):
+                path = getattr(self, name)
+                settings[name] = None if path is None else str(path)
+        if self._sasl:
             settings |= {
-                "ssl_check_hostname": self.check_hostname,
-                "ssl_cafile": _text(self.cafile),
-                "ssl_certfile": _text(self.certfile),
-                "ssl_keyfile": _text(self.keyfile),
-            }
-        if self.sasl:
-            settings |= {
-                "sasl_mechanism": self.mechanism,
-                "sasl_plain_username": self.username,
-                "sasl_plain_password": self._secret(env),
+                "sasl_mechanism": self.sasl_mechanism,
+                "sasl_plain_username": self.sasl_username,
+                "sasl_plain_password": self._password(),
             }
         return settings
 
-    def _check_sasl(self) -> None:
-        _one_of("SASL mechanism", self.mechanism, MECHANISMS)
-        if not self.username:
-            raise InvalidInput("SASL needs a username")
-        if sum(source is not None for source in self._passwords()) != 1:
-            raise InvalidInput("SASL needs exactly one of password, password_file, password_env")
+    @property
+    def _sasl(self) -> bool:
+        return self.security_protocol.startswith("SASL_")
 
-    def _passwords(self) -> tuple[object, ...]:
-        return (self.password, self.password_file, self.password_env)
+    @property
+    def _tls(self) -> bool:
+        return self.security_protocol.endswith("SSL")
 
-    def _secret(self, env: Mapping[str, str]) -> str:
-        if self.password_file is not None:
-            secret = self.password_file.read_text(encoding="utf-8").removesuffix("\n")
-        elif self.password_env is not None:
-            secret = env.get(self.password_env, "")
+    def _fault(self) -> str:
+        passwords = [self.sasl_password, self.sasl_password_file]
+        files = [self.ssl_cafile, self.ssl_certfile, self.ssl_keyfile]
+        if not self._sasl and any((self.sasl_mechanism, self.sasl_username, *passwords)):
+            return f"SASL settings need a SASL protocol, not {self.security_protocol}"
+        if self._sasl and not (self.sasl_mechanism and self.sasl_username):
+            return "SASL needs a mechanism and a username"
+        if self._sasl and passwords.count(None) != 1:
+            return "SASL needs a password or a password file, not both"
+        if not self._tls and any(files):
+            return f"TLS files need SSL or SASL_SSL, not {self.security_protocol}"
+        if self.ssl_keyfile and not self.ssl_certfile:
+            return "a TLS key file needs its certificate file"
+        missing = [
+            path for path in (*files, self.sasl_password_file) if path and not path.is_file()
+        ]
+        return f"no such file: {missing[0]}" if missing else ""
+
+    def _password(self) -> str:
+        if self.sasl_password_file is not None:
+            secret = self.sasl_password_file.read_text(encoding="utf-8").removesuffix("\n")
         else:
-            secret = self.password or ""
+            secret = self.sasl_password.reveal() if self.sasl_password else ""
         if not secret:
-            source = self.password_file or self.password_env
-            origin = f" from {source}" if source else ""
-            raise InvalidInput(f"the SASL password{origin} is empty")
+            raise InvalidInput("the SASL password is empty")
         return secret
-
-
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
-
-
-def _one_of(what: str, value: str | None, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InvalidInput(f"{what} must be one of {', '.join(allowed)}, not {value!r}")

@@ -74,7 +74,7 @@ def check_variables(environ: Iterable[str]) -> None:
 
 
 def _settings() -> set[str]:
-    from calmstream.connect import SecurityConfig
+    from calmstream.broker.security import SecurityConfig
     from calmstream.consumer.central.config import AggregatorConfig
     from calmstream.consumer.publish.config import PublisherConfig
     from calmstream.consumer.runtime.config import HttpConfig, TallyConfig

@@ -17,10 +17,10 @@ from dataclasses import replace
 from prometheus_client import CollectorRegistry
 
 from benchmarks.attacks.attack import Attack, Verdict, body, in_process, make_plan, names_of
+from calmstream.broker.security import SecurityConfig
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.http.server import ThreadServer
 from calmstream.common.settings import load
-from calmstream.connect import SecurityConfig
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.runtime.health import health_app
@@ -56,7 +56,12 @@ def foreign_manifest() -> Verdict:
 
 def shown_password() -> Verdict:
     """Write the settings as they are written to a log, and search for the password."""
-    os.environ["CALMSTREAM_SASL_PASSWORD"] = PASSWORD
+    os.environ |= {
+        "CALMSTREAM_SECURITY_PROTOCOL": "SASL_SSL",
+        "CALMSTREAM_SASL_MECHANISM": "PLAIN",
+        "CALMSTREAM_SASL_USERNAME": "reader",
+        "CALMSTREAM_SASL_PASSWORD": PASSWORD,
+    }
     config = load(SecurityConfig)
     shown = PASSWORD in f"{config.redacted()} {config} {config!r}"
     what = "the log shows the password" if shown else "the log shows stars instead of the password"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
 
-from calmstream.broker.kafka.access import grant, limit_rate
+from calmstream.broker.kafka.access import grant
 from calmstream.broker.kafka.client_repairs import repair_admin
 from calmstream.broker.kafka.client_repairs.client_version import check_client_version
 from calmstream.broker.kafka.client_repairs.failed_starts import close_failed_start
@@ -21,7 +21,7 @@ from calmstream.broker.kafka.topics import KafkaTopics
 from calmstream.broker.kafka.translate import translate
 from calmstream.broker.open_clients import OpenClients
 from calmstream.broker.permissions import Permission
-from calmstream.broker.security import Security
+from calmstream.broker.security import SecurityConfig
 from calmstream.common.errors import InvalidInput, RecoverableError
 
 _Client = TypeVar("_Client")
@@ -38,21 +38,18 @@ _RECONNECT_MAX_MS = 1000
 _ADMIN_REQUESTS = 1000
 
 
-def connect(bootstrap: str, security: Security | None = None, **limits: Any) -> KafkaBroker:
+def connect(bootstrap: str, security: SecurityConfig | None = None, **limits: Any) -> KafkaBroker:
     """Connect to a cluster."""
     check_client_version()
     servers = _servers(bootstrap)
-    try:
-        bounds = KafkaLimits(**limits)
-    except TypeError as error:
-        raise InvalidInput(f"unknown limit among {', '.join(sorted(limits))}") from error
+    bounds = KafkaLimits(**limits)
     settings = {
         "bootstrap_servers": servers,
         "client_id": "calmstream",
         "bootstrap_timeout_ms": milliseconds(bounds.connect_seconds),
         "request_timeout_ms": milliseconds(bounds.request_seconds),
         "reconnect_backoff_max_ms": _RECONNECT_MAX_MS,
-        **(security or Security()).client_settings(),
+        **(security or SecurityConfig()).client_settings(),
     }
     return KafkaBroker(bootstrap, settings, bounds)
 
@@ -104,11 +101,6 @@ class KafkaBroker:
         """Grant permissions to a principal; see `grant`."""
         with closing(self._admin()) as admin:
             grant(admin, principal, wanted)
-
-    def limit_rate(self, principal: str, bytes_per_second: float) -> None:
-        """Limit what a principal sends; see `limit_rate`."""
-        with closing(self._admin()) as admin:
-            limit_rate(admin, principal, bytes_per_second)
 
     def close(self) -> None:
         """Close all clients that this connection created, the newest first."""

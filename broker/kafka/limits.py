@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-
-from calmstream.common.errors import InvalidInput
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +26,6 @@ class KafkaLimits:
             partition that is resumed waits for the response that is on its way. Each response
             costs time for every partition, so readers of many partitions wait longer.
         linger_seconds: maximum time for which a record waits for others to join its batch.
-
-    Raises:
-        InvalidInput: a value is out of range.
     """
 
     connect_seconds: float = 10.0
@@ -44,14 +39,6 @@ class KafkaLimits:
     batch_bytes: int = 256 << 10
     fetch_wait_seconds: float = 0.25
     linger_seconds: float = 0.01
-
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if not (math.isfinite(value) and value > 0):
-                raise InvalidInput(f"{item.name} must be positive, not {value}")
-        if self.delivery_seconds < self.linger_seconds:
-            raise InvalidInput("delivery_seconds must not be below linger_seconds")
 
 
 def milliseconds(seconds: float) -> int:

@@ -27,12 +27,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--role", choices=sorted(ROLES), help="only this role")
     parser.add_argument("--principal", metavar="User:NAME", help="principal that gets the role")
     parser.add_argument("--apply", action="store_true", help="apply the permissions to the cluster")
-    parser.add_argument(
-        "--bytes-per-second",
-        type=arguments.positive,
-        metavar="N",
-        help="with --apply: limit of what the principal may send to each broker",
-    )
     parser.add_argument("--json", action="store_true", help="print one JSON object per permission")
 
 
@@ -60,8 +54,6 @@ def _apply(args: argparse.Namespace, names: TopicNames) -> int:
     rules = permissions(args.role, names)
     with closing(kafka(args.bootstrap)) as broker:
         broker.grant(args.principal, rules)
-        if args.bytes_per_second:
-            broker.limit_rate(args.principal, args.bytes_per_second)
     Console().print(f"{args.principal} may act as {args.role}: {len(rules)} rules")
     return 0
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from calmstream import arguments
 from calmstream.broker.kafka import KafkaBroker
+from calmstream.broker.security import SecurityConfig
 from calmstream.broker.transport import Sink, Topics
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import InvalidInput, RecoverableError
 from calmstream.common.settings import load
-from calmstream.connect import SecurityConfig, kafka
+from calmstream.connect import kafka
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.service import configure_logging, run_service
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes."""
     http = arguments.http_config(args)
     settings = load(GatewaySettings, host=args.host, port=args.port, min_batch=args.min_batch)
-    load(SecurityConfig).security()
+    load(SecurityConfig).client_settings()
     if args.roots is None and not args.allow_unsigned:
         raise InvalidInput("--roots FILE says whose plans are offered; --allow-unsigned needs none")
     configure_logging(http.log_level)

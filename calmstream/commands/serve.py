@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from prometheus_client import CollectorRegistry
 
 from calmstream import arguments
+from calmstream.broker.security import SecurityConfig
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import load
-from calmstream.connect import LazyKafka, SecurityConfig
+from calmstream.connect import LazyKafka
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.runtime.service import Role, configure_logging, run_service
 from calmstream.consumer.serve.metrics import ServeMetrics
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes."""
     http = arguments.http_config(args)
     settings = load(ServeSettings, host=args.host, port=args.port)
-    load(SecurityConfig).security()
+    load(SecurityConfig).client_settings()
     token = None if args.token_file is None else read_token(args.token_file)
     arguments.check_plans(args)
     configure_logging(http.log_level)

@@ -6,12 +6,15 @@ import secrets
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Literal
 
-from calmstream.broker.security import Security
+from calmstream.broker.security import SecurityConfig
+from calmstream.common.settings import Secret
 from tests.brokers.jars import Unavailable
 from tests.brokers.native import PATIENT, NativeKafka
 
-MECHANISM = "SCRAM-SHA-512"
+Mechanism = Literal["PLAIN", "SCRAM-SHA-512"]
+MECHANISM: Mechanism = "SCRAM-SHA-512"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _LISTENER = "listener.name.sasl_ssl"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -55,10 +58,17 @@ class SecuredKafka:
             },
         )
 
-    def security(self, user: str, password: str | None = None) -> Security:
+    def security(
+        self, user: str, password: str | None = None, mechanism: Mechanism = "PLAIN"
+    ) -> SecurityConfig:
         """Return the security settings of a user's client."""
-        given = self.passwords[user] if password is None else password
-        return Security("SASL_SSL", "PLAIN", user, given, cafile=self.cafile)
+        return SecurityConfig(
+            security_protocol="SASL_SSL",
+            sasl_mechanism=mechanism,
+            sasl_username=user,
+            sasl_password=Secret(self.passwords[user] if password is None else password),
+            ssl_cafile=self.cafile,
+        )
 
     def settings(self, user: str) -> dict[str, str]:
         """Return them as environment variables of a command; the password is in a file."""

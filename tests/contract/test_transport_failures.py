@@ -9,13 +9,15 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from calmstream.broker.kafka import connect
-from calmstream.broker.security import Security
+from calmstream.broker.security import SecurityConfig
 from calmstream.broker.transport import Partition, Sink, TopicSpec
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
+from calmstream.common.settings import Secret
 from tests.brokers.jars import Unavailable
 from tests.brokers.native import NativeKafka
 from tests.brokers.provide import GIVEN, PATIENT, required
@@ -124,14 +126,14 @@ def test_an_unreachable_broker_gives_one_line_in_time() -> None:
 @pytest.mark.parametrize(
     ("protocol", "said"), [("PLAINTEXT", ""), ("SSL", " over SSL; check the protocol")]
 )
-def test_somebody_else_there_is_noticed_in_time(protocol: str, said: str) -> None:
+def test_somebody_else_there_is_noticed_in_time(protocol: Any, said: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         started = time.monotonic()
         with pytest.raises(
             RecoverableError, match=f"no broker answers at {address} within 1 s{said}"
         ):
-            connect(address, Security(protocol=protocol), connect_seconds=1.0)
+            connect(address, SecurityConfig(security_protocol=protocol), connect_seconds=1.0)
     assert time.monotonic() - started < DEADLINE
 
 
@@ -139,13 +141,6 @@ def test_somebody_else_there_is_noticed_in_time(protocol: str, said: str) -> Non
 def test_an_address_that_cannot_be_is_refused(bootstrap: str) -> None:
     with pytest.raises(InvalidInput, match=r"HOST:PORT"):
         connect(bootstrap)
-
-
-def test_a_limit_that_cannot_be_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"limit"):
-        connect("a:1", no_such_limit=1)
-    with pytest.raises(InvalidInput, match=r"session_seconds"):
-        connect("a:1", session_seconds=0)
 
 
 def test_a_frozen_broker_is_recoverable_and_the_record_arrives_after_all(
@@ -298,23 +293,27 @@ def strict() -> Iterator[NativeKafka]:
     broker.close()
 
 
-def test_credentials_are_used_and_wrong_ones_refused(
-    strict: NativeKafka, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("EDGE_PASSWORD", "secret")
-    right = Security("SASL_PLAINTEXT", "PLAIN", "edge", password_env="EDGE_PASSWORD")
-    connect(strict.bootstrap, right, connect_seconds=DEADLINE).close()
-    wrong = Security("SASL_PLAINTEXT", "PLAIN", "edge", password="guess")
+def test_credentials_are_used_and_wrong_ones_refused(strict: NativeKafka) -> None:
+    connect(strict.bootstrap, _sasl("edge", "secret"), connect_seconds=DEADLINE).close()
     with pytest.raises(RecoverableError, match=r"credentials") as caught:
-        connect(strict.bootstrap, wrong, connect_seconds=2.0)
+        connect(strict.bootstrap, _sasl("edge", "guess"), connect_seconds=2.0)
     assert "guess" not in str(caught.value)
 
 
+def _sasl(user: str, password: str) -> SecurityConfig:
+    return SecurityConfig(
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        sasl_username=user,
+        sasl_password=Secret(password),
+    )
+
+
 def test_what_is_not_allowed_is_fatal(strict: NativeKafka, topic: str) -> None:
-    admin = connect(strict.bootstrap, Security("SASL_PLAINTEXT", "PLAIN", "broker", password="b"))
+    admin = connect(strict.bootstrap, _sasl("broker", "b"))
     admin.topics().create([TopicSpec(topic, 1)])
     admin.close()
-    edge = connect(strict.bootstrap, Security("SASL_PLAINTEXT", "PLAIN", "edge", password="secret"))
+    edge = connect(strict.bootstrap, _sasl("edge", "secret"))
     with pytest.raises(FatalError, match=r"authorised"):
         edge.sink().send(topic, b"k", b"v").wait(DEADLINE)
     with pytest.raises(FatalError, match=r"authorised"):

@@ -1,12 +1,11 @@
 """Operations for which the Kafka client has no public call.
 
-Fault: kafka-python can neither set quotas, nor stop a producer whose flush did not finish in time,
-nor read one position without a loop over all partitions, nor say whether it is in its group, nor
-ask for the metadata of several topics in one request.
-Effect: a limit could not be set; the thread of a closed producer would continue to run; a reader of
-hundreds of partitions would spend milliseconds on each position; a member whose coordinator does
-not answer would look like one whose partitions are empty; each first send to a topic would wait
-100 ms.
+Fault: kafka-python can neither stop a producer whose flush did not finish in time, nor read one
+position without a loop over all partitions, nor say whether it is in its group, nor ask for the
+metadata of several topics in one request.
+Effect: the thread of a closed producer would continue to run; a reader of hundreds of partitions
+would spend milliseconds on each position; a member whose coordinator does not answer would look
+like one whose partitions are empty; each first send to a topic would wait 100 ms.
 Repair: each function of this module provides one of these operations with the client's private
 names.
 """
@@ -16,12 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
-
-
-def send_request(admin: KafkaAdminClient, request: object) -> Any:
-    """Send a request of the Kafka protocol to any broker and return its answer."""
-    return admin._manager.run(admin._manager.send, request)
+from kafka import KafkaConsumer, KafkaProducer
 
 
 def force_close(producer: KafkaProducer) -> None:

@@ -6,6 +6,7 @@ import secrets
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ from calmstream.broker.kafka import connect
 from calmstream.broker.kafka.broker import KafkaBroker
 from calmstream.broker.names import TopicNames
 from calmstream.broker.permissions import permissions
-from calmstream.broker.security import Security
 from calmstream.broker.transport import Partition, TopicSpec
 from calmstream.common.errors import CalmstreamError, FatalError
 from calmstream.consumer.subscribe.subscribe import plan_names
@@ -294,33 +294,6 @@ def test_an_operator_runs_this_plan_and_no_other(stage: Stage) -> None:
     )
 
 
-@pytest.mark.slow
-def test_a_rate_limit_is_put_into_force(stage: Stage) -> None:
-    """Check that the broker stores the limit that the command sets."""
-    granted = stage.command(
-        "admin", "acl", *stage.where, "--role", "edge", "--principal", "User:edge",
-        "--apply", "--bytes-per-second", "50,000",
-    )  # fmt: skip
-    assert granted[0] == 0, granted
-    until("the limit is stored", lambda: quota(stage, "edge") == 50_000, DEADLINE)
-    with pytest.raises(FatalError, match="not authorised"):
-        stage.client("edge").limit_rate("User:edge", 1e9)
-
-
-def quota(stage: Stage, user: str) -> float | None:
-    from kafka import KafkaAdminClient
-    from kafka.protocol.admin.client_quotas import DescribeClientQuotasRequest as Request
-
-    settings = stage.secured.security("admin").client_settings()
-    admin = KafkaAdminClient(bootstrap_servers=stage.bootstrap, **settings)
-    wanted = Request.ComponentData(entity_type="user", match_type=0, match=user)
-    manager = admin._manager
-    answer = manager.run(manager.send, Request(components=[wanted], strict=False))
-    admin.close()
-    values = [v.value for entry in answer.entries or () for v in entry.values]
-    return values[0] if values else None
-
-
 def test_a_wrong_password_is_one_line_without_it(stage: Stage) -> None:
     with pytest.raises(CalmstreamError) as error:
         connect(
@@ -333,9 +306,7 @@ def test_a_wrong_password_is_one_line_without_it(stage: Stage) -> None:
 @pytest.mark.slow
 def test_scram_works_over_tls(stage: Stage) -> None:
     stage.secured.add_scram("admin", "a-scram-password")
-    security = Security(
-        "SASL_SSL", MECHANISM, "admin", "a-scram-password", cafile=stage.secured.cafile
-    )
+    security = stage.secured.security("admin", "a-scram-password", MECHANISM)
     client = connect(stage.bootstrap, security)
     topics = client.topics()
     assert topics.describe([stage.names.state])
@@ -343,6 +314,6 @@ def test_scram_works_over_tls(stage: Stage) -> None:
 
 
 def test_a_certificate_of_an_unknown_authority_is_refused(stage: Stage) -> None:
-    untrusting = Security("SASL_SSL", "PLAIN", "admin", stage.secured.passwords["admin"])
+    untrusting = replace(stage.secured.security("admin"), ssl_cafile=None)
     with pytest.raises(CalmstreamError):
         connect(stage.bootstrap, untrusting, connect_seconds=4)

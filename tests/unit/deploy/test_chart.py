@@ -13,10 +13,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from calmstream.broker.security import SecurityConfig
 from calmstream.cli import parse
 from calmstream.common.http.server import ServerRequest
 from calmstream.common.settings import variables
-from calmstream.connect import SecurityConfig
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.runtime.config import HttpConfig, TallyConfig

@@ -8,9 +8,9 @@ import jsonschema
 import pytest
 
 from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.security import SecurityConfig
 from calmstream.cli import main, parse
 from calmstream.common.settings import variables
-from calmstream.connect import SecurityConfig
 from calmstream.consumer.central.config import AggregatorConfig
 from calmstream.consumer.runtime.config import HttpConfig
 from calmstream.estimators.central.plan import read_central_plan

@@ -7,9 +7,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from calmstream.broker.security import SecurityConfig
 from calmstream.cli import parse
 from calmstream.common.settings import variables
-from calmstream.connect import SecurityConfig
 from calmstream.consumer.runtime.config import HttpConfig
 from calmstream.producer.gateway.http.settings import GatewaySettings
 from tests.support.deploy import GATEWAY, LOCAL, assert_confined, chart_values, check_values, load

@@ -5,9 +5,9 @@ from __future__ import annotations
 import jsonschema
 import pytest
 
+from calmstream.broker.security import SecurityConfig
 from calmstream.cli import parse
 from calmstream.common.settings import variables
-from calmstream.connect import SecurityConfig
 from calmstream.consumer.runtime.config import HttpConfig
 from calmstream.consumer.sink.addresses import target_of
 from calmstream.consumer.sink.postgres import PostgresTarget

@@ -7,28 +7,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka import errors as kafka_errors
 from kafka.consumer.subscription_state import SubscriptionState
 
 from calmstream.broker.kafka.client_repairs.missing_calls import (
     force_close,
     partition_state,
-    send_request,
 )
 
 WHERE = TopicPartition("t", 0)
-
-
-def test_without_the_repair_the_administrator_cannot_set_quotas() -> None:
-    methods = [n for n in dir(KafkaAdminClient) if "quota" in n and not n.startswith("_")]
-    assert methods == [], "there is a public call: use it instead of send_request"
-
-
-def test_a_request_is_sent_through_the_connection_manager() -> None:
-    manager = SimpleNamespace(send=lambda request: ("sent", request))
-    manager.run = lambda call, request: call(request)
-    assert send_request(SimpleNamespace(_manager=manager), "quota") == ("sent", "quota")
 
 
 def new_producer() -> tuple[Any, list[str]]:

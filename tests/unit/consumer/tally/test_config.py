@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from calmstream.common.errors import InvalidInput
-from calmstream.common.settings import Secret, load, refuse_unknown, variables
-from calmstream.connect import SecurityConfig
+from calmstream.common.settings import load, refuse_unknown, variables
 from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
 
 
@@ -58,43 +57,3 @@ def test_a_wrong_value_in_the_environment_is_refused(monkeypatch: pytest.MonkeyP
     assert load(HttpConfig, http_port=1).http_port == 1
     with pytest.raises(InvalidInput, match=r"^--http-port: "):
         load(HttpConfig, http_port=99999)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"SECURITY_PROTOCOL": "SSLL"}, "CALMSTREAM_SECURITY_PROTOCOL: security protocol must be"),
-        ({"SASL_USERNAME": "me"}, "CALMSTREAM_SASL_USERNAME: SASL settings need a SASL protocol"),
-        (
-            {"SECURITY_PROTOCOL": "SASL_SSL", "SASL_MECHANISM": "PLAIN"},
-            "CALMSTREAM_SASL_MECHANISM, CALMSTREAM_SECURITY_PROTOCOL: SASL needs a username",
-        ),
-        ({"SASL_PASSWORD": ""}, "CALMSTREAM_SASL_PASSWORD: the password is empty"),
-        ({"SSL_CHECK_HOSTNAME": "perhaps"}, "CALMSTREAM_SSL_CHECK_HOSTNAME: "),
-    ],
-)
-def test_the_variables_of_a_connection_that_cannot_be_are_named(
-    values: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in values.items():
-        monkeypatch.setenv(f"CALMSTREAM_{name}", value)
-    with pytest.raises(InvalidInput) as caught:
-        load(SecurityConfig).security()
-    assert str(caught.value).startswith(message)
-
-
-def test_no_password_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CALMSTREAM_SECURITY_PROTOCOL", "SASL_SSL")
-    monkeypatch.setenv("CALMSTREAM_SASL_MECHANISM", "PLAIN")
-    monkeypatch.setenv("CALMSTREAM_SASL_USERNAME", "worker")
-    monkeypatch.setenv("CALMSTREAM_SASL_PASSWORD", "hunter2")
-    config = load(SecurityConfig)
-    assert config.redacted()["sasl_password"] == "***"
-    for shown in (config.redacted(), config, vars(config), config.security()):
-        assert "hunter2" not in f"{shown} {shown!r}"
-    assert config.security().client_settings()["sasl_plain_password"] == "hunter2"
-
-
-def test_an_empty_password_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="the password is empty"):
-        SecurityConfig(sasl_password=Secret("")).security()
