@@ -11,7 +11,7 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from tests.brokers.provide import GIVEN, REQUIRED, required
-from tests.brokers.session import AnswerT, SessionBroker, ask_at
+from tests.brokers.session import AnswerT, SessionBroker, answer_in
 from tests.support.sink.postgres import PostgresServer, provided
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -19,9 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 BROKER = pytest.StashKey[SessionBroker]()
-DESK = "calmstream_broker_desk"
-# A container may take two minutes to start, and its image as long to arrive; a native broker is
-# started twice at most, in three minutes each.
+PATH = "calmstream_broker"
+# A broker is started twice at most, in three minutes each.
 ANSWER_SECONDS = 600.0
 
 
@@ -40,8 +39,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Give a worker process of pytest-xdist the address at which it asks for the broker."""
-    node.workerinput[DESK] = node.config.stash[BROKER].open_desk()
+    """Tell a worker process of pytest-xdist where it finds the broker's address."""
+    node.workerinput[PATH] = str(node.config.stash[BROKER].path)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -84,7 +83,7 @@ def _broker(request: pytest.FixtureRequest) -> AnswerT:
     config = request.config
     if BROKER in config.stash:
         return config.stash[BROKER].ask()
-    return ask_at(config.workerinput[DESK], ANSWER_SECONDS)  # type: ignore[attr-defined]
+    return answer_in(Path(config.workerinput[PATH]), ANSWER_SECONDS)  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session")
@@ -124,4 +123,4 @@ def pytest_terminal_summary(
         return
     terminalreporter.section("REAL KAFKA WAS NOT TESTED", sep="!", red=True, bold=True)
     terminalreporter.write_line(f"Tried: {answer}")
-    terminalreporter.write_line(f"Set {GIVEN}, start Docker, or install Java and Maven.")
+    terminalreporter.write_line(f"Set {GIVEN}, or install Java and Maven.")

@@ -10,9 +10,8 @@ import pytest
 from calmstream.broker.kafka import connect
 from calmstream.broker.transport import Partition, TopicSpec
 from calmstream.common.errors import RecoverableError
-from tests.brokers.jars import Unavailable
 from tests.brokers.native import NativeKafka
-from tests.brokers.provide import required
+from tests.brokers.provide import or_skip
 from tests.brokers.relay import Relay
 from tests.contract.conftest import until
 
@@ -22,12 +21,8 @@ pytestmark = pytest.mark.kafka
 @pytest.fixture
 def own() -> Iterator[NativeKafka]:
     broker = NativeKafka()
-    try:
+    with or_skip():
         broker.start()
-    except Unavailable as error:
-        if required():
-            pytest.fail(f"no native broker: {error}")
-        pytest.skip(f"this test moves a broker of its own: {error}")
     yield broker
     broker.close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import subprocess
 import sys
@@ -26,16 +25,6 @@ def _alive(pid: int) -> bool:
     return stat.rsplit(") ", 1)[1][0] != "Z"
 
 
-def _supervised(code: str) -> tuple[subprocess.Popen[bytes], int]:
-    process = subprocess.Popen(
-        [sys.executable, supervise.__file__, sys.executable, "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    return process, int(process.stdout.readline())
-
-
 def test_a_supervised_child_dies_with_its_parent() -> None:
     # A parent that starts a supervised sleeper and is then killed outright.
     starter = (
@@ -53,27 +42,6 @@ def test_a_supervised_child_dies_with_its_parent() -> None:
     parent.wait(DEADLINE)
     parent.stdout.close()
     until(lambda: not _alive(sleeper))
-
-
-def test_a_supervised_child_gets_sigterm_and_its_exit_code_comes_back() -> None:
-    process, child = _supervised(
-        "import signal, sys, time\n"
-        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
-        "time.sleep(600)\n"
-    )
-    until(lambda: _handles_sigterm(child))
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(DEADLINE) == 7
-    for pipe in (process.stdin, process.stdout):
-        assert pipe is not None
-        pipe.close()
-
-
-def _handles_sigterm(pid: int) -> bool:
-    """Return whether the process handles SIGTERM, by the kernel's mask of caught signals."""
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
-    caught = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt"))
-    return bool(caught >> (signal.SIGTERM - 1) & 1)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a port cannot be kept")

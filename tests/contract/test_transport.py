@@ -40,26 +40,6 @@ def test_records_come_back_as_sent_and_in_order(bench: Bench, sink: Sink) -> Non
     assert {r.partition for r in records} == {Partition(topic, 0)}
 
 
-def test_many_records_keep_their_order_over_several_polls(
-    bench: Bench, sink: Sink, reader: Reader
-) -> None:
-    topic = bench.topic()
-    where = Partition(topic, 0)
-    values = [b"%d" % n for n in range(700)]
-    for value in values:
-        sink.send(topic, b"k", value)
-    sink.flush(DEADLINE)
-    reader.assign([where])
-    reader.seek(where, 0)
-    got: list[bytes | None] = []
-    while len(got) < len(values):
-        batch = reader.poll(DEADLINE, max_records=100)
-        assert 0 < len(batch) <= 100
-        got += [record.value for record in batch]
-        assert reader.position(where) == len(got)
-    assert got == values
-
-
 def test_keys_choose_partitions_as_kafka_does(bench: Bench, sink: Sink) -> None:
     topic = bench.topic(partitions=5)
     numbers = random.Random(20)
@@ -79,21 +59,15 @@ def test_an_explicit_partition_overrules_the_key(bench: Bench, sink: Sink) -> No
     assert [r.key for r in bench.read(Partition(topic, other))] == [key]
 
 
-def test_append_time_is_the_brokers_and_is_said_to_be(bench: Bench) -> None:
-    topic = bench.topic(message_timestamp_type="LogAppendTime")
+@pytest.mark.parametrize("kind", ["LogAppendTime", "CreateTime"])
+def test_whose_time_it_is_is_said(bench: Bench, kind: str) -> None:
+    topic = bench.topic(message_timestamp_type=kind)
     before = time.time_ns() // 1_000_000
     bench.fill(topic, [b"v"])
     after = time.time_ns() // 1_000_000
     (record,) = bench.read(Partition(topic, 0))
-    assert record.append_time
+    assert record.append_time == (kind == "LogAppendTime")
     assert before - 1000 <= record.timestamp <= after + 1000
-
-
-def test_create_time_is_said_to_be_the_senders(bench: Bench) -> None:
-    topic = bench.topic()
-    bench.fill(topic, [b"v"])
-    (record,) = bench.read(Partition(topic, 0))
-    assert not record.append_time
 
 
 def test_a_tombstone_has_no_value(bench: Bench, sink: Sink) -> None:
@@ -110,15 +84,6 @@ def test_a_compacted_topic_wants_keys(bench: Bench, sink: Sink) -> None:
     topic = bench.topic(cleanup_policy="compact")
     with pytest.raises(FatalError, match=r"key"):
         sink.send(topic, None, b"v").wait(DEADLINE)
-
-
-def test_a_record_over_the_topics_limit_is_refused_and_the_next_goes_on(
-    bench: Bench, sink: Sink
-) -> None:
-    topic = bench.topic(max_message_bytes="10000")
-    with pytest.raises(FatalError, match=r"too large"):
-        sink.send(topic, b"k", b"x" * 20_000).wait(DEADLINE)
-    assert sink.send(topic, b"k", b"x" * 9_000).wait(DEADLINE) == 0
 
 
 def test_a_refused_record_does_not_harm_those_around_it(bench: Bench, sink: Sink) -> None:

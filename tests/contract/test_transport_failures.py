@@ -18,9 +18,8 @@ from calmstream.broker.security import SecurityConfig
 from calmstream.broker.transport import Partition, Sink, TopicSpec
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.common.settings import Secret
-from tests.brokers.jars import Unavailable
 from tests.brokers.native import NativeKafka
-from tests.brokers.provide import GIVEN, PATIENT, required
+from tests.brokers.provide import GIVEN, PATIENT, or_skip
 from tests.contract.conftest import DEADLINE, until
 from tests.support.ports import free_port
 
@@ -47,13 +46,8 @@ SASL = {
 
 
 def _started(broker: NativeKafka) -> NativeKafka:
-    try:
+    with or_skip():
         broker.start()
-    except Unavailable as error:
-        broker.close()
-        if required():
-            pytest.fail(f"no native broker: {error}")
-        pytest.skip(f"these tests stop and start a broker of their own: {error}")
     return broker
 
 

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable
 
 from kafka import KafkaConsumer
-from kafka.coordinator.assignors.abstract import RebalanceProtocol
 
 _LOOK_MS = 50.0
 """Longest wait for records, or for the beginning of a join, before a poll looks at the join."""
@@ -65,12 +64,7 @@ class JoinWatch:
 
 
 def read_during_joins(consumer: KafkaConsumer) -> None:
-    """Let polls of a cooperative member read its partitions while it joins again.
-
-    Under the other protocols a member gives its partitions up before it joins.
-    """
-    if consumer._coordinator._rebalance_protocol != RebalanceProtocol.COOPERATIVE:
-        return
+    """Let polls of a member read its partitions while it joins again."""
     watch = JoinWatch(consumer)
     consumer._coordinator.poll = watch.poll
     consumer._coordinator.time_to_next_poll = watch.time_to_next_poll

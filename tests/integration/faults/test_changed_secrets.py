@@ -12,8 +12,7 @@ from calmstream.broker.kafka import connect
 from calmstream.broker.permissions import permissions
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.topics import ensure_topics
-from tests.brokers.jars import Unavailable
-from tests.brokers.provide import required
+from tests.brokers.provide import or_skip
 from tests.brokers.secured import MECHANISM, SecuredKafka
 from tests.support.service.processes import Process, run, until
 from tests.support.tally import body, small_plan
@@ -25,13 +24,9 @@ SECONDS = 180.0
 
 @pytest.fixture
 def secured(tmp_path: Path) -> SecuredKafka:
-    try:
+    with or_skip():
         made = SecuredKafka(tmp_path, ["tally"])
         made.kafka.start()
-    except Unavailable as error:
-        if required():
-            pytest.fail(f"no secured broker: {error}")
-        pytest.skip(str(error))
     return made
 
 

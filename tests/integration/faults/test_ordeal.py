@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers.jars import Unavailable
 from tests.brokers.native import NativeKafka
-from tests.brokers.provide import required
+from tests.brokers.provide import or_skip
 from tests.support.service.ordeal import Ordeal
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -20,12 +19,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 @pytest.mark.timeout(600)
 def test_faults_change_no_count(tmp_path: Path) -> None:
     broker = NativeKafka(tmp_path / "broker")
-    try:
+    with or_skip():
         broker.start()
-    except Unavailable as error:
-        if required():
-            raise
-        pytest.skip(f"no broker of its own: {error}")
     try:
         ordeal = Ordeal(
             broker,

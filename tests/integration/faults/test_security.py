@@ -23,8 +23,7 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.topics import ensure_topics
-from tests.brokers.jars import Unavailable
-from tests.brokers.provide import required
+from tests.brokers.provide import or_skip
 from tests.brokers.secured import MECHANISM, SecuredKafka
 from tests.support.service.processes import Process, run, until
 
@@ -90,12 +89,8 @@ def small_plan() -> Plan:
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    try:
+    with or_skip():
         made = Stage(tmp_path_factory.mktemp("secured"))
-    except Unavailable as error:
-        if required():
-            raise
-        pytest.skip(f"no secured broker: {error}")
     yield made
     made.close()
 

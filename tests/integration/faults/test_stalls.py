@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers.jars import Unavailable
 from tests.brokers.native import NativeKafka
-from tests.brokers.provide import required
+from tests.brokers.provide import or_skip
 from tests.support.service.stall_seeds import play_seeds
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -17,12 +16,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 @pytest.mark.timeout(600)
 def test_every_partition_closes_its_next_window_after_the_faults(tmp_path: Path) -> None:
     broker = NativeKafka(tmp_path / "broker")
-    try:
+    with or_skip():
         broker.start()
-    except Unavailable as error:
-        if required():
-            raise
-        pytest.skip(f"no broker of its own: {error}")
     try:
         results = play_seeds(broker, tmp_path, range(5), 8.0, print)
     finally:

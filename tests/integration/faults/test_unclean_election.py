@@ -16,9 +16,8 @@ from calmstream.broker.kafka import connect
 from calmstream.broker.topic_facts import required_retention_ms
 from calmstream.common.errors import CalmstreamError
 from calmstream.consumer.subscribe.subscribe import plan_names
-from tests.brokers.jars import Unavailable
 from tests.brokers.native import NativeKafka
-from tests.brokers.provide import required
+from tests.brokers.provide import or_skip
 from tests.support.service.processes import Process, run, until
 from tests.support.tally import body, small_plan
 
@@ -42,12 +41,8 @@ def brokers() -> Iterator[list[NativeKafka]]:
             joins = found[-1] if found else None
             broker = NativeKafka(properties=UNCLEAN, joins=joins)
             stack.callback(broker.close)
-            try:
+            with or_skip():
                 broker.start()
-            except Unavailable as error:
-                if required():
-                    pytest.fail(f"no brokers: {error}")
-                pytest.skip(str(error))
             found.append(broker)
         yield found
 

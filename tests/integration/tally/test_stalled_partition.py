@@ -21,9 +21,8 @@ from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.wire.snapshot import Kind
-from tests.brokers.jars import Unavailable
 from tests.brokers.native import NativeKafka
-from tests.brokers.provide import required
+from tests.brokers.provide import or_skip
 from tests.support.service.recount import recount_grr, stored_counts
 from tests.support.service.running import Stage, until
 from tests.support.tally import body
@@ -42,16 +41,10 @@ def pair(tmp_path: Path) -> Iterator[tuple[NativeKafka, NativeKafka]]:
     """Start two brokers of one cluster; the offsets topic is on the first."""
     first = NativeKafka(tmp_path / "first")
     second = NativeKafka(tmp_path / "second", joins=first)
-    try:
+    with or_skip():
         first.start()
         settle_groups(first.bootstrap)
         second.start()
-    except Unavailable as error:
-        second.close()
-        first.close()
-        if required():
-            raise
-        pytest.skip(f"no brokers of its own: {error}")
     yield first, second
     second.close()
     first.close()

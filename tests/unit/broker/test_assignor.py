@@ -11,7 +11,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from kafka.structs import TopicPartition
 
-from calmstream.broker.kafka.assignor import QuickCooperativeAssignor, share
+from calmstream.broker.kafka.assignor import QuickCooperativeAssignor
 
 SEEDS = range(300)
 
@@ -162,21 +162,3 @@ def test_a_partition_whose_owner_dropped_the_topic_is_given_at_once() -> None:
     both = {TopicPartition("b", 0), TopicPartition("b", 1)}
     assert assign(numbers, topics, owned)["second"] == both
     assert assign(numbers, topics, owned, CooperativeStickyAssignor())["second"] != both
-
-
-def test_of_two_claims_one_counts() -> None:
-    numbers = {"a": 1}
-    topics = {"first": {"a"}, "second": {"a"}}
-    claim = {TopicPartition("a", 0)}
-    got = assign(numbers, topics, {"first": claim, "second": claim})
-    assert sorted(map(len, got.values())) == [0, 1]
-
-
-def test_topics_without_metadata_are_left_out() -> None:
-    got = assign({"a": 1}, {"first": {"a", "unknown"}}, {})
-    assert got == {"first": {TopicPartition("a", 0)}}
-
-
-def test_partitions_that_few_can_take_are_given_first() -> None:
-    shares = share({"a": [0, 1], "z": [0, 1]}, {"one": {"a", "z"}, "two": {"a"}}, {})
-    assert {name: len(mine) for name, mine in shares.items()} == {"one": 2, "two": 2}

@@ -163,14 +163,6 @@ def test_tombstones_stay_for_their_retention() -> None:
         assert _offsets(broker) == left
 
 
-def test_compaction_does_not_change_an_ordinary_topic() -> None:
-    broker = _broker()
-    for _ in range(3):
-        broker.sink().send("t", b"k", b"v")
-    broker.compact("t", active=0)
-    assert _offsets(broker) == [0, 1, 2]
-
-
 def test_retention_drops_what_is_old() -> None:
     clock = Clock(0)
     broker = _broker(clock, retention_ms="1000")
@@ -202,34 +194,6 @@ def test_a_silent_member_expires_when_another_polls() -> None:
     changes = first.take_changes()
     assert changes.lost == mine
     assert changes.added == frozenset()  # the other has not given anything up yet
-
-
-def test_a_former_owner_can_send() -> None:
-    broker = _broker(partitions=1)
-    zombie, heir = broker.group_reader("g"), broker.group_reader("g")
-    zombie.subscribe(["t"])
-    zombie.poll(0)
-    zombie.expire()
-    heir.subscribe(["t"])
-    heir.poll(0)
-    assert heir.assignment() == zombie.assignment() == {WHERE}
-    assert broker.sink().send("t", b"k", b"late").wait(0) == 0
-    zombie.poll(0)
-    assert zombie.take_changes() == AssignmentChanges(lost=frozenset({WHERE}))
-
-
-def test_a_partition_moves_only_when_its_owner_has_given_it_up() -> None:
-    broker = _broker(partitions=2)
-    first, second = broker.group_reader("g"), broker.group_reader("g")
-    first.subscribe(["t"])
-    first.poll(0)
-    second.subscribe(["t"])
-    second.poll(0)
-    assert second.assignment() == frozenset()
-    first.poll(0)
-    second.poll(0)
-    assert not first.assignment() & second.assignment()
-    assert len(second.assignment()) == 1
 
 
 def test_a_deleted_topic_is_revoked_and_its_readers_get_an_error() -> None:

@@ -124,20 +124,9 @@ def test_batches_of_the_clients_own_encoder_decode_as_by_its_own_decoder(
     assert len(ours) == 3 * count
 
 
-def test_javas_snappy_stream_is_read_as_a_raw_block_is() -> None:
-    long = [Row(b"v" * 50_000, b"k"), Row(b"w" * 50_000, b"k")]
-    for payload in (compress(SNAPPY, encode_rows(long)), java_snappy(encode_rows(long))):
-        assert [r.value for r in read(frame(payload, 2, codec=SNAPPY))] == [r.value for r in long]
-
-
 def test_the_brokers_time_counts_for_all_records_of_a_batch() -> None:
     data = batch(ROWS, attributes=APPEND_TIME, first_time=5, max_time=77)
     assert {(r.timestamp, r.append_time) for r in read(data)} == {(77, True)}
-
-
-def test_header_names_need_not_be_utf_8() -> None:
-    record = only(batch([Row(b"v", b"k", [(b"\xff\xfe", b"x")])]))
-    assert record.headers == (("\ufffd\ufffd", b"x"),)
 
 
 @pytest.mark.parametrize(
@@ -374,20 +363,3 @@ def test_the_columns_are_what_a_slow_reading_gives(attributes: int) -> None:
                 for delta, time, key, value, _ in expected
             ]
     assert min(verdicts.values()) > 500  # both kinds were tried
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"\x00" + varint(0) + varint(0) + varint(3) + b"k",
-        b"\x00" + varint(0) + varint(0) + sized(b"k") + varint(9) + b"v\x00",
-        b"\x00" + varint(0) + b"\xff\xff\xff\xff\x1f" + sized(b"k") + sized(b"v") + b"\x00",
-        b"\x00" + varint(0) + varint(0) + b"\xff\xff\xff\xff\x1f" + sized(b"v") + b"\x00",
-        b"\x00" + varint(0) + varint(1) + sized(b"k") + sized(b"v") + b"\x00",
-        b"\x00" + varint(0) + varint(-1) + sized(b"k") + sized(b"v") + b"\x00",
-        b"\x00",
-        b"",
-    ],
-)
-def test_a_bad_field_of_a_single_record_is_damage(body: bytes) -> None:
-    assert only(frame(record_of(body), 1, attributes=APPEND_TIME)).damage is not None

@@ -121,14 +121,6 @@ def test_a_finished_join_is_taken() -> None:
     assert not coordinator.rejoining
 
 
-def test_a_join_that_has_not_begun_is_begun_once() -> None:
-    coordinator = with_a_finished_join()
-    coordinator._join_task = None
-    keep_finished_joins(consumer_of(coordinator))
-    assert asyncio.run(coordinator.join_group_async(timeout_ms=1000))
-    assert coordinator.joins == 1
-
-
 def test_without_the_repair_the_client_forgets_a_begun_join() -> None:
     coordinator = Coordinator()
     coordinator.rejoining = True
@@ -143,13 +135,6 @@ def test_a_begun_join_is_completed() -> None:
     assert coordinator.need_rejoin()
     coordinator._subscription.unsubscribe()
     assert not coordinator.need_rejoin()
-
-
-def test_the_clients_own_reasons_to_join_stay() -> None:
-    coordinator = Coordinator()
-    complete_begun_joins(consumer_of(coordinator))
-    coordinator._metadata_snapshot = {"t": 2}
-    assert coordinator.need_rejoin()
 
 
 def after_a_loss(coordinator: Coordinator) -> Any:

@@ -91,13 +91,3 @@ def test_partitions_with_parked_records_take_turns(limit: int) -> None:
     assert consumer.take(limit) == {"b": limit}
     consumer._subscription.resume(C)
     assert [consumer.take(limit) for _ in range(4)] == 2 * [{"c": limit}, {"b": limit}]
-
-
-def test_a_paused_partition_stays_parked() -> None:
-    consumer = parked(repaired=True)
-    consumer._subscription.pause(A)
-    for _ in range(3):
-        consumer.answer(B, 2)
-        assert [consumer.take(1), consumer.take(1)] == 2 * [{"b": 1}]
-    consumer._subscription.resume(A)
-    assert consumer.take(9) == {"a": 5}

@@ -61,23 +61,6 @@ def test_an_id_is_asked_for_until_it_comes(manager: TransactionManager) -> None:
     assert manager.has_producer_id(7)
 
 
-def test_a_lasting_error_still_ends_the_producer(manager: TransactionManager) -> None:
-    manager.init_producer_id()
-    answer(manager, kafka_errors.UnsupportedVersionError())
-    assert manager.has_fatal_error()
-
-
-def test_a_new_epoch_is_asked_for_again_too(manager: TransactionManager) -> None:
-    manager.init_producer_id()
-    answer(manager, given(producer_id=7))
-    manager.bump_producer_id_and_epoch()
-    answer(manager, TIMED_OUT)
-    assert manager.is_bumping_epoch()
-    answer(manager, given(producer_id=7, epoch=1))
-    assert not manager.is_bumping_epoch()
-    assert not manager.has_fatal_error()
-
-
 def given(producer_id: int, epoch: int = 0) -> InitProducerIdResponse:
     return InitProducerIdResponse(
         throttle_time_ms=0, error_code=0, producer_id=producer_id, producer_epoch=epoch

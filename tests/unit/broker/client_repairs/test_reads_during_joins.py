@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from kafka import KafkaConsumer
-from kafka.coordinator.assignors.abstract import RebalanceProtocol
 from kafka.util import Timer
 
 from calmstream.broker.kafka.client_repairs.reads_during_joins import JoinWatch, read_during_joins
@@ -18,7 +17,7 @@ LOOK_MS = 50.0
 class Consumer:
     """A stand-in for a member: its coordinator notes the time limits of its polls."""
 
-    def __init__(self, protocol: RebalanceProtocol = RebalanceProtocol.COOPERATIVE) -> None:
+    def __init__(self) -> None:
         self.limits: list[float | None] = []
         self.now = 0.0
         self.stable = True
@@ -28,7 +27,6 @@ class Consumer:
         self._coordinator: Any = SimpleNamespace(
             config={"session_timeout_ms": SESSION * 1000},
             _join_task=None,
-            _rebalance_protocol=protocol,
             poll=self._poll,
             time_to_next_poll=lambda: 0.7,
         )
@@ -92,42 +90,6 @@ def test_the_client_fetches_during_a_join() -> None:
     assert member.limits == [LOOK_MS], "the join was begun once, and is not waited for"
 
 
-def test_without_a_join_nothing_changes() -> None:
-    member = Consumer()
-    watch = member.watch()
-    assert watch.poll(timeout_ms=20.0)
-    assert watch.time_to_next_poll() == 0.7
-
-
-def test_fetches_wait_only_until_the_next_look_at_the_join() -> None:
-    member = Consumer()
-    watch = member.watch()
-    member.starts = running()
-    assert watch.poll(timeout_ms=500.0)
-    assert watch.time_to_next_poll() == LOOK_MS / 1000
-
-
-def test_a_finished_join_is_taken_without_a_short_limit() -> None:
-    member = Consumer()
-    watch = member.watch()
-    member.starts = task = running()
-    watch.poll(timeout_ms=500.0)
-    task.is_done = True
-    assert watch.poll(timeout_ms=500.0)
-    assert member.limits == [LOOK_MS, 500.0]
-    assert member._coordinator._join_task is None
-
-
-def test_a_member_without_partitions_waits_for_the_join() -> None:
-    member = Consumer()
-    member._subscription.assignment.clear()
-    watch = member.watch()
-    member.starts = running()
-    assert not watch.poll(timeout_ms=500.0)
-    assert not watch.poll(timeout_ms=500.0)
-    assert member.limits == [500.0, 500.0]
-
-
 def test_a_join_longer_than_a_session_is_waited_for() -> None:
     member = Consumer()
     watch = member.watch()
@@ -139,20 +101,3 @@ def test_a_join_longer_than_a_session_is_waited_for() -> None:
     assert not watch.poll(timeout_ms=500.0)
     assert watch.time_to_next_poll() == 0.7
     assert member.limits == [LOOK_MS, 500.0]
-
-
-def test_the_session_is_counted_for_each_join() -> None:
-    member = Consumer()
-    watch = member.watch()
-    member.starts = running()
-    watch.poll(timeout_ms=500.0)
-    member.now = SESSION + 1
-    member._coordinator._join_task = running()
-    assert watch.poll(timeout_ms=500.0)
-
-
-def test_an_eager_member_is_left_as_it_is() -> None:
-    member = Consumer(RebalanceProtocol.EAGER)
-    poll = member._coordinator.poll
-    read_during_joins(member)
-    assert member._coordinator.poll == poll

@@ -66,12 +66,3 @@ def test_the_loop_survives_errors(error: Exception) -> None:
     asyncio.run(cluster._refresh_loop())
     assert cluster.outcomes == []
     assert not cluster.need_update
-
-
-def test_after_an_error_the_next_refresh_has_a_pause() -> None:
-    cluster = Cluster(ERROR, ERROR, None)
-    keep_refreshing(client(cluster))
-    asyncio.run(cluster._refresh_loop())
-    limit = cluster.config["retry_backoff_ms"] / 1000
-    assert len(cluster.waits) == 3
-    assert all(0 < seconds <= limit for seconds in cluster.waits[:2])
