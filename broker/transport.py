@@ -43,14 +43,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic to create.
-
-    Attributes:
-        name: the topic's name.
-        partitions: number of partitions.
-        settings: Kafka topic settings, by their Kafka names, with string values.
-        replication: number of replicas; -1 means the broker's default.
-    """
+    """A topic to create; ``settings`` have Kafka's names, -1 replicas are the broker's default."""
 
     name: str
     partitions: int
@@ -60,13 +53,9 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """An existing topic.
+    """An existing topic; ``settings`` include defaults.
 
-    Attributes:
-        name: the topic's name.
-        id: identifies this topic; a topic that is deleted and created again has another id.
-        partitions: number of partitions.
-        settings: Kafka topic settings, by their Kafka names, defaults included.
+    A topic that is deleted and created again has another ``id``.
     """
 
     name: str
@@ -96,13 +85,7 @@ class Sink(Protocol):
     """Appends records. Safe for use from several threads."""
 
     def prepare(self, topics: Iterable[str]) -> None:
-        """Request the metadata of topics, so that later sends to them do not block for it.
-
-        This call is optional: without it, the first send to a topic requests its metadata.
-
-        Raises:
-            FatalError: a topic does not exist.
-        """
+        """Request the metadata of topics, as the first send to each would; FatalError without."""
 
     def send(
         self,
@@ -117,16 +100,11 @@ class Sink(Protocol):
 
         Without ``partition``, the partition is murmur2(key) modulo the number of partitions, as in
         Kafka's own clients. The call may block, for at most the sink's configured time, until there
-        is buffer space, and at the first send to a topic also for the topic's metadata (see
-        :meth:`prepare`).
+        is buffer space or the topic's metadata has come.
         """
 
     def flush(self, timeout: float) -> None:
-        """Block until every queued record is acknowledged or has failed.
-
-        Raises:
-            RecoverableError: some records are still pending after ``timeout`` seconds.
-        """
+        """Block until every queued record has ended; RecoverableError after the timeout."""
 
     def close(self, timeout: float) -> None:
         """Flush within ``timeout`` seconds and release resources. Never raises; idempotent."""
@@ -293,21 +271,16 @@ class Topics(Protocol):
     def describe(
         self, names: Sequence[str], settings: Collection[str] | None = None
     ) -> dict[str, TopicInfo]:
-        """Return the topics among ``names`` that exist.
+        """Return the topics among ``names`` that exist, with these settings; None means all.
 
-        ``settings`` names the settings that are read; None means all. Without any the call costs
-        much less, and needs no permission to read settings.
+        Without any the call costs much less, and needs no permission to read settings.
         """
 
     def delete(self, names: Sequence[str]) -> None:
         """Delete the topics among ``names`` that exist."""
 
     def log_starts(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Return the offset of the oldest record of each partition, or the end of an empty one.
-
-        Raises:
-            FatalError: a partition does not exist.
-        """
+        """Return the offset of each partition's oldest record, or the end of an empty one."""
 
     def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """Return the offset after the last record of each partition."""
@@ -316,11 +289,7 @@ class Topics(Protocol):
         """Delete all records below the given offsets."""
 
     def alter(self, names: Sequence[str], settings: Mapping[str, str]) -> None:
-        """Change these settings of existing topics; their other settings stay as they are.
-
-        Raises:
-            FatalError: a topic does not exist, or the broker refuses a setting or its value.
-        """
+        """Change these settings of existing topics; their other settings stay as they are."""
 
     def close(self) -> None:
         """Release all resources. Never raises; idempotent."""
@@ -336,12 +305,7 @@ class Broker(Protocol):
         """Return a new reader without a consumer group."""
 
     def group_reader(self, group: str, *, member: str | None = None) -> GroupReader:
-        """Return a new member of a consumer group.
-
-        Args:
-            group: name of the consumer group.
-            member: name of a static membership, which survives restarts; None for a dynamic one.
-        """
+        """Return a new member of a group; ``member`` names a static one, which stays in it."""
 
     def topics(self) -> Topics:
         """Return a new administrator."""

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import Rejection
@@ -19,6 +18,7 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import Batch, decode_batch, encode_batch
+from tests.support.faulty_broker import FaultyBroker
 
 BINARY = Domain.binary(4)
 """Four binary attributes."""
@@ -75,9 +75,9 @@ def names_of(plan: Plan) -> TopicNames:
     return TopicNames("calmstream", plan.name, plan.digest, len(plan.groups), plan.partitions)
 
 
-def in_process(plan: Plan) -> InProcessBroker:
+def in_process(plan: Plan) -> FaultyBroker:
     """Return an in-process broker that has the plan's topics."""
-    broker = InProcessBroker()
+    broker = FaultyBroker()
     broker.topics().create(names_of(plan).specs(3_600_000))
     return broker
 
@@ -89,7 +89,7 @@ def body(plan: Plan, cells: list[int], group: int = 0) -> bytes:
     return encode_batch(plan, group, Batch(period, len(cells), None, {"v": values}))
 
 
-def batches(plan: Plan, broker: InProcessBroker) -> list[Batch]:
+def batches(plan: Plan, broker: FaultyBroker) -> list[Batch]:
     """Return the batches in the topics of an in-process broker that a worker would admit."""
     admitted = []
     for group in range(len(plan.groups)):

@@ -19,7 +19,6 @@ import orjson
 from prometheus_client import CollectorRegistry, generate_latest
 
 from benchmarks.attacks.attack import Attack, Verdict
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.names import CentralNames
 from calmstream.common.clock import ManualClock
 from calmstream.consumer.central.aggregator import Aggregator
@@ -29,6 +28,7 @@ from calmstream.consumer.central.subscribe import CentralRelease, subscribe_rele
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.producer.central.submit import submit
+from tests.support.faulty_broker import FaultyBroker
 
 START = 1_700_000_000
 """Start of the plan in Unix seconds; the clock is manual, so any time will do."""
@@ -72,7 +72,7 @@ class Bench:
         )
         self.path = path
         self.clock = ManualClock(START * 1000)
-        self.broker = InProcessBroker(self.clock.now_ms)
+        self.broker = FaultyBroker(self.clock.now_ms)
         self.names = CentralNames("test", "attack", self.plan.digest, self.plan.partitions)
         self.broker.topics().create(self.names.specs(60_000))
         self.registry = CollectorRegistry()

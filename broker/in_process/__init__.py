@@ -6,6 +6,5 @@ shared topics and groups, and ``log`` the records of one partition.
 """
 
 from calmstream.broker.in_process.broker import InProcessBroker
-from calmstream.broker.in_process.faults import Faults, SendFault
 
-__all__ = ["Faults", "InProcessBroker", "SendFault"]
+__all__ = ["InProcessBroker"]

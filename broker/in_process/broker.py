@@ -1,4 +1,4 @@
-"""The in-process broker: it creates clients, and has further methods for tests."""
+"""The in-process broker: it creates clients."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 
 from calmstream.broker.in_process.cluster import Cluster
-from calmstream.broker.in_process.faults import Faults
 from calmstream.broker.in_process.readers import InProcessGroupReader, InProcessReader
 from calmstream.broker.in_process.sink import InProcessSink
 from calmstream.broker.in_process.topics import InProcessTopics
@@ -25,12 +24,9 @@ class InProcessBroker:
             another member polls.
         seconds: returns a monotonic time in seconds; used for group sessions only.
 
-    Attributes:
-        faults: the faults that sends meet; none unless a test plans them.
-
-    Further methods are for tests: those after :meth:`close`, and ``expire()`` of its group readers,
-    which expels the member.
     """
+
+    cluster_class = Cluster
 
     def __init__(
         self,
@@ -39,10 +35,9 @@ class InProcessBroker:
         session_seconds: float = 300.0,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._cluster = Cluster(clock, session_seconds)
+        self._cluster = self.cluster_class(clock, session_seconds)
         self._seconds = seconds
         self._open = OpenClients()
-        self.faults: Faults = self._cluster.faults
 
     def sink(self) -> InProcessSink:
         sink = InProcessSink(self._cluster)
@@ -65,44 +60,6 @@ class InProcessBroker:
     def close(self) -> None:
         """Close all clients. The records stay; new clients can read them."""
         self._open.close()
-
-    def grow(self, topic: str, partitions: int) -> None:
-        """Add empty partitions to a topic, up to this number."""
-        with self._cluster.lock:
-            self._cluster.grow(topic, partitions)
-
-    def compact(self, topic: str, *, active: int = 1, tombstones: bool = False) -> None:
-        """Clean a compacted topic now, except its newest records; see `PartitionLog.compact`."""
-        with self._cluster.lock:
-            for log in self._cluster.logs(topic):
-                log.compact(self._cluster.clock(), active=active, tombstones=tombstones)
-            self._cluster.lock.notify_all()
-
-    def stall(self, partition: Partition) -> None:
-        """Make a partition unresponsive: reads return nothing and sends wait."""
-        with self._cluster.lock:
-            self._cluster.stall(partition)
-
-    def release(self, partition: Partition) -> None:
-        """Make a partition responsive again: append the waiting records in order."""
-        with self._cluster.lock:
-            self._cluster.release(partition)
-
-    def set_coordinator_away(self, away: bool) -> None:
-        """Let the coordinator of all groups answer no more, or again; other requests succeed."""
-        with self._cluster.lock:
-            self._cluster.coordinator_away = away
-            self._cluster.lock.notify_all()
-
-    def append_batch(self, partition: Partition, raw: bytes) -> int:
-        """Append a record batch in Kafka's own encoding, damaged or not; return its first offset.
-
-        The batch must state 0 as its first offset; as in Kafka, the broker replaces it.
-        """
-        with self._cluster.lock:
-            offset = self._cluster.log(partition).append_batch(raw, self._cluster.clock())
-            self._cluster.lock.notify_all()
-            return offset
 
     def records(self, partition: Partition) -> list[Record]:
         """Return all records of a partition."""

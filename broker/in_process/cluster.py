@@ -1,14 +1,12 @@
-"""The shared state of an in-process broker: topics, groups and faults under one lock."""
+"""The shared state of an in-process broker: topics and groups under one lock."""
 
 from __future__ import annotations
 
 import threading
 import uuid
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from calmstream.broker.in_process.faults import Faults, SendFault
 from calmstream.broker.in_process.groups import ConsumerGroup
 from calmstream.broker.in_process.log import PartitionLog
 from calmstream.broker.in_process.settings import LogRules, with_defaults
@@ -18,7 +16,6 @@ from calmstream.common.errors import (
     CalmstreamError,
     FatalError,
     MissingTopic,
-    RecoverableError,
     concerning,
 )
 
@@ -45,13 +42,11 @@ class Cluster:
 
     def __init__(self, clock: Callable[[], int], session_seconds: float) -> None:
         self.lock = threading.Condition()
-        self.faults = Faults()
         self.clock = clock
         self.coordinator_away = False
         self._session = session_seconds
         self._topics: dict[str, _Topic] = {}
         self._groups: dict[str, ConsumerGroup] = {}
-        self._stalled: dict[Partition, deque[Callable[[], None]]] = {}
         self._turn = 0
 
     def create(self, spec: TopicSpec) -> bool:
@@ -86,8 +81,6 @@ class Cluster:
     def delete(self, name: str) -> None:
         """Delete the topic and its records if it exists."""
         if self._topics.pop(name, None) is not None:
-            for partition in [p for p in self._stalled if p.topic == name]:
-                self.release(partition)
             self.lock.notify_all()
 
     def info(self, name: str) -> TopicInfo | None:
@@ -130,48 +123,24 @@ class Cluster:
         headers: Headers,
         settle: Settle,
     ) -> None:
-        """Append a record now, or at the end of its partition's stall."""
+        """Append a record."""
+        settle(self.append(where, key, value, headers))
+        self.lock.notify_all()
 
-        def append() -> None:
-            settle(self._append(where, key, value, headers))
-
-        if where in self._stalled:
-            self._stalled[where].append(append)
-        else:
-            append()
-            self.lock.notify_all()
-
-    def _append(
+    def append(
         self, where: Partition, key: bytes | None, value: bytes | None, headers: Headers
     ) -> int | CalmstreamError:
+        """Append a record; return its offset, or why it is refused."""
         try:
             log = self.log(where)
             log.check(key, value, headers)
         except FatalError as error:
             return error
-        fault = self.faults.for_send(where, key, value)
-        if fault is SendFault.FAIL:
-            return RecoverableError(f"the send to {where} failed")
-        offset = log.append(key, value, headers, self.clock())
-        if fault is SendFault.DUPLICATE:
-            log.append(key, value, headers, self.clock())
-        if fault is SendFault.LOSE_ACK:
-            return RecoverableError(f"the acknowledgement from {where} was lost")
-        return offset
+        return log.append(key, value, headers, self.clock())
 
-    def stall(self, partition: Partition) -> None:
-        """Make a partition unresponsive: reads return nothing, and sends wait in order."""
-        self._stalled.setdefault(partition, deque())
-
-    def release(self, partition: Partition) -> None:
-        """End a stall and append the waiting records."""
-        for append in self._stalled.pop(partition, ()):
-            append()
-        self.lock.notify_all()
-
-    def stalls(self, partition: Partition) -> bool:
-        """Return whether a partition is stalled."""
-        return partition in self._stalled
+    def answers(self, partition: Partition) -> bool:  # noqa: ARG002 - for tests of faults
+        """Return whether a partition answers."""
+        return True
 
     def group(self, name: str) -> ConsumerGroup:
         """Return the group of this name; create it on first use."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import replace
 
 from calmstream.broker.in_process.settings import LogRules
-from calmstream.broker.record_batches import decode_batches
 from calmstream.broker.transport import Headers, Partition, Record
 from calmstream.common.errors import FatalError, concerning
 
@@ -72,27 +70,8 @@ class PartitionLog:
     def append(self, key: bytes | None, value: bytes | None, headers: Headers, now: int) -> int:
         """Append a record that :meth:`check` accepted; return its offset. Amortised O(1)."""
         offset, stamped = self.end, self.rules.append_time
-        self._add(Record(self.partition, offset, now, stamped, key, value, headers), now)
+        self.add(Record(self.partition, offset, now, stamped, key, value, headers), now)
         return offset
-
-    def append_batch(self, raw: bytes, now: int) -> int:
-        """Append a record batch in Kafka's own encoding, decoded; return its first offset."""
-        first, stamped = self.end, self.rules.append_time
-        (piece,) = decode_batches(self.partition, raw)
-        for record in () if piece.chunk is None else piece.chunk.records():
-            damage = record.damage and replace(
-                record.damage, first_offset=first + record.damage.first_offset
-            )
-            moved = replace(
-                record,
-                offset=first + record.offset,
-                timestamp=now if stamped else record.timestamp,
-                append_time=stamped,
-                damage=damage,
-            )
-            self._add(moved, now)
-        self.end = first + piece.next_offset
-        return first
 
     def read(self, position: int, limit: int) -> list[Record]:
         """Return at most ``limit`` records from ``position`` on; none at the end."""
@@ -133,7 +112,8 @@ class PartitionLog:
         ]
         self._keep(kept + self.records[cut:])
 
-    def _add(self, record: Record, now: int) -> None:
+    def add(self, record: Record, now: int) -> None:
+        """Add a record at its offset."""
         self._offsets.append(record.offset)
         self.records.append(record)
         self._bytes += stored_bytes(record.key, record.value, record.headers)

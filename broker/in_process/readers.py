@@ -76,7 +76,7 @@ class _Reader(Reading):
         turn = self._turn % len(active) if active else 0
         records: list[Record] = []
         for partition in active[turn:] + active[:turn]:
-            if len(records) < limit and not self._cluster.stalls(partition):
+            if len(records) < limit and self._cluster.answers(partition):
                 records += self._fetch_one(partition, limit - len(records))
         return records
 

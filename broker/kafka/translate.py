@@ -64,6 +64,8 @@ def translate(error: BaseException, doing: str) -> CalmstreamError:
         return error
     if isinstance(error, kafka_errors.UnknownTopicOrPartitionError):
         return MissingTopic(f"{doing}: the topic or partition does not exist")
+    if type(error) is kafka_errors.KafkaError and "AuthorizationFailed" in str(error):
+        error = kafka_errors.AuthorizationError()  # the client hides the type of a refused id
     for types, meaning in _FATAL:
         if isinstance(error, types):
             return concerning(FatalError(f"{doing}: {meaning}"), _topics(error))

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.kafka import connect
 from calmstream.broker.shared.broker import SharedBroker
 from calmstream.broker.shared.group import GroupShare
@@ -31,6 +30,7 @@ from calmstream.broker.transport import (
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import MissingTopic
 from tests.support.batches import produce
+from tests.support.faulty_broker import FaultyBroker
 
 # Longer than a client's own limits, among them one minute for a delivery.
 DEADLINE = 90.0
@@ -148,7 +148,7 @@ class _Driven:
 class SharingBroker:
     """Gives shares of common clients, so that they keep the promises of clients of their own."""
 
-    def __init__(self, broker: InProcessBroker) -> None:
+    def __init__(self, broker: FaultyBroker) -> None:
         self._broker = broker
         self._common = SharedBroker(broker, "unused", SystemClock())
 
@@ -177,7 +177,7 @@ KINDS = ("in_process", "shared", pytest.param("kafka", marks=pytest.mark.kafka))
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     broker: Broker
     if request.param == "shared":
-        sharing = SharingBroker(InProcessBroker())
+        sharing = SharingBroker(FaultyBroker())
         broker = sharing
         yield Bench(sharing, "shared", _expire_in_process, sharing.append_batch)
     elif request.param == "kafka":
@@ -190,7 +190,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
             lambda where, raw: produce(bootstrap, *where, raw),
         )
     else:
-        broker = InProcessBroker()
+        broker = FaultyBroker()
         yield Bench(broker, "in_process", _expire_in_process, broker.append_batch)
     broker.close()
 

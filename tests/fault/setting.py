@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from calmstream.broker.in_process import SendFault
 from calmstream.common.settings import load
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.runtime.config import TallyConfig
@@ -13,6 +12,7 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
 from tests.fault.exact import without_noise
+from tests.support.faulty_broker import SendFault
 from tests.support.tally import START
 
 Operation = tuple[str, int]

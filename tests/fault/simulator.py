@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.publish.job import EstimateRunner
@@ -32,6 +31,7 @@ from tests.fault.judge import judge, judge_counts
 from tests.fault.setting import CELLS, FAULTS, PUBLISH, TALLY, WINDOWS, Operation, Silent, plan
 from tests.fault.virtual import Crash, Process, VirtualClock
 from tests.support.batches import GZIP, LZ4, frame
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.publisher import AWAIT_SECONDS
 from tests.support.tally import START, batch_id, body, names_of
 
@@ -63,7 +63,7 @@ class Scenario:
         self._add_worker()
         self._add_publisher()
 
-    def _begin(self, served: Plan, clock: VirtualClock, broker: InProcessBroker) -> None:
+    def _begin(self, served: Plan, clock: VirtualClock, broker: FaultyBroker) -> None:
         self.plan = served
         self.names = names_of(self.plan)
         self.clock = clock
@@ -159,7 +159,7 @@ class Scenario:
         """Append a record batch that cannot be decoded and that covers several offsets."""
         raw = frame(b"no records", dice.randint(1, 4), codec=dice.choice([GZIP, LZ4, 5]))
         partition = dice.choice(self.inputs)
-        if not self.broker._cluster.stalls(partition):
+        if self.broker._cluster.answers(partition):
             self.broker.append_batch(partition, raw)
 
     def crash_edge(self, _dice: random.Random) -> None:
@@ -462,11 +462,9 @@ class Scenario:
         judge_counts(self.plan, logs, (self.kept, self.broker.records(self.counts)))
 
 
-def broker_of(clock: VirtualClock) -> InProcessBroker:
+def broker_of(clock: VirtualClock) -> FaultyBroker:
     """Return a broker in virtual time."""
-    return InProcessBroker(
-        lambda: clock.wall_ms, seconds=lambda: clock.seconds, session_seconds=1e9
-    )
+    return FaultyBroker(lambda: clock.wall_ms, seconds=lambda: clock.seconds, session_seconds=1e9)
 
 
 def run(operations: list[Operation], *, polls: int = TALLY.poll_records) -> Scenario:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.common.clock import ManualClock
 from calmstream.common.errors import RecoverableError
+from tests.support.faulty_broker import FaultyBroker
 
 
 class Crash(BaseException):
@@ -36,7 +36,7 @@ class Process:
         members: the members of consumer groups that belong to the process.
     """
 
-    def __init__(self, broker: InProcessBroker, clock: ManualClock) -> None:
+    def __init__(self, broker: FaultyBroker, clock: ManualClock) -> None:
         self.fuse: int | None = None
         self.dead = False
         self.members: list[Any] = []

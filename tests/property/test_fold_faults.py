@@ -13,9 +13,9 @@ import random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from calmstream.broker.in_process import SendFault
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.wire.state import encode_closed, encode_state
+from tests.support.faulty_broker import SendFault
 from tests.support.tally import (
     TOPIC_ID,
     Reference,

@@ -16,7 +16,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.transport import Partition
 from calmstream.common.clock import ManualClock
 from calmstream.consumer.publish.config import PublisherConfig
@@ -39,6 +38,7 @@ from calmstream.estimators.wire.state import (
     partition_key,
 )
 from calmstream.evaluation.population import collect
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.publisher import publisher_context
 from tests.support.serving import serving
 
@@ -63,14 +63,14 @@ class Results:
     """
 
     plan: Plan
-    broker: InProcessBroker
+    broker: FaultyBroker
     windows: int
 
     def __init__(self, windows: int, method: str) -> None:
         self._domain, self._records = adult()
         self.plan = _plan(self._domain, method)
         self._clock = ManualClock(START * 1000)
-        self.broker = InProcessBroker(self._clock.now_ms, seconds=self._clock.monotonic)
+        self.broker = FaultyBroker(self._clock.now_ms, seconds=self._clock.monotonic)
         self._names = plan_names(self.plan, NAMESPACE)
         self.broker.topics().create(self._names.specs(86_400_000))
         self._sink = self.broker.sink()

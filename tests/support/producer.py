@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream import DeviceStore, Policy, Reporter
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Headers, Partition, Record
 from calmstream.common.clock import wall_clock
@@ -20,6 +19,7 @@ from calmstream.estimators.randomness import Randomness
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import decode_batch
+from tests.support.faulty_broker import FaultyBroker
 
 START = 1_700_000_000
 WINDOW = 10
@@ -112,15 +112,15 @@ def names_of(plan: Plan) -> TopicNames:
     return TopicNames("test", plan.name, plan.digest, len(plan.groups), plan.partitions)
 
 
-def broker_for(*plans: Plan) -> InProcessBroker:
+def broker_for(*plans: Plan) -> FaultyBroker:
     """Return an in-process broker with the topics of the plans."""
-    broker = InProcessBroker(clock=lambda: START * 1000)
+    broker = FaultyBroker(clock=lambda: START * 1000)
     for plan in plans:
         broker.topics().create(names_of(plan).specs(86_400_000))
     return broker
 
 
-def records_of(broker: InProcessBroker, plan: Plan) -> list[tuple[int, Record]]:
+def records_of(broker: FaultyBroker, plan: Plan) -> list[tuple[int, Record]]:
     """Return all records of the plan's reports topics, each with its group."""
     names = names_of(plan)
     return [

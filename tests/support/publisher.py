@@ -14,7 +14,6 @@ import numpy as np
 import structlog
 from prometheus_client import CollectorRegistry
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition
 from calmstream.common.clock import Clock, ManualClock
@@ -41,6 +40,7 @@ from calmstream.estimators.wire.state import (
     encode_state,
     partition_key,
 )
+from tests.support.faulty_broker import FaultyBroker
 
 START = 1_700_000_000
 DAY_MS = 86_400_000
@@ -237,7 +237,7 @@ class Bench:
         self.names = names_of(plan)
         self.clock = ManualClock(START * 1000) if beside is None else beside.clock
         self.broker = (
-            InProcessBroker(self.clock.now_ms, seconds=self.clock.monotonic)
+            FaultyBroker(self.clock.now_ms, seconds=self.clock.monotonic)
             if beside is None
             else beside.broker
         )
@@ -286,7 +286,7 @@ class Bench:
         inputs = [Partition(self.names.reports(x.group), x.partition) for x in self.logs]
         self.topics.trim(self.topics.log_ends(inputs))
 
-    def publisher(self, broker: InProcessBroker | None = None) -> Publisher:
+    def publisher(self, broker: FaultyBroker | None = None) -> Publisher:
         """Return a publisher that takes part in the group of publishers."""
         context = self.context()
         return Publisher(
@@ -299,7 +299,7 @@ class Bench:
             estimates=self._estimates(),
         )
 
-    def publication(self, broker: InProcessBroker | None = None) -> PublishingSession:
+    def publication(self, broker: FaultyBroker | None = None) -> PublishingSession:
         """Return a publishing session without group membership; it is always active."""
         return PublishingSession(self.context(), broker or self.broker, self._estimates())
 

@@ -18,7 +18,6 @@ import structlog
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.clock import ManualClock
 from calmstream.common.settings import load
@@ -48,6 +47,7 @@ from calmstream.estimators.wire.state import (
 )
 from calmstream.producer.simulation.fleet import Fleet
 from calmstream.producer.simulation.produce import ProduceSummary, produce
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.producer import FakeClock
 from tests.support.publisher import AWAIT_SECONDS
 from tests.support.service.processes import until
@@ -86,7 +86,7 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.clock = ManualClock(at(0.5))
-        self.broker = InProcessBroker(self.clock.now_ms, seconds=self.clock.monotonic)
+        self.broker = FaultyBroker(self.clock.now_ms, seconds=self.clock.monotonic)
         self.names = names_of(self.plan)
         self.topics = self.broker.topics()
         self.topics.create(self.names.specs(7 * DAY_MS))

@@ -17,7 +17,6 @@ import pytest
 from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
-from calmstream.broker.in_process import InProcessBroker, SendFault
 from calmstream.broker.names import CentralNames
 from calmstream.broker.transport import Partition
 from calmstream.common.clock import ManualClock
@@ -33,6 +32,7 @@ from calmstream.estimators.central.wire import encode_batches
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.pages.central_watch import lines
 from calmstream.producer.central.submit import submit
+from tests.support.faulty_broker import FaultyBroker, SendFault
 
 ROOT = Path(__file__).resolve().parents[3]
 START = 1_700_000_000
@@ -59,7 +59,7 @@ class Bench:
         self.path = path
         self.plan = plan
         self.clock = ManualClock(START * 1000)
-        self.broker = InProcessBroker(self.clock.now_ms)
+        self.broker = FaultyBroker(self.clock.now_ms)
         self.names = CentralNames("test", plan.name, plan.digest, plan.partitions)
         self.broker.topics().create(self.names.specs(plan.window * 1000))
 

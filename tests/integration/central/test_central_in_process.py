@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.in_process.topics import InProcessTopics
 from calmstream.broker.names import CentralNames
 from calmstream.common.clock import ManualClock
@@ -25,6 +24,7 @@ from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.pages.central_watch import lines
 from calmstream.producer.central.submit import submit
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.tally import small_plan
 
 START = 1_700_000_000
@@ -49,7 +49,7 @@ class Bench:
     def __init__(self, path: Path, plan: CentralPlan = PLAN) -> None:
         self.plan = plan
         self.clock = ManualClock(START * 1000)
-        self.broker = InProcessBroker(self.clock.now_ms)
+        self.broker = FaultyBroker(self.clock.now_ms)
         self.names = CentralNames("test", plan.name, plan.digest, plan.partitions)
         self.broker.topics().create(self.names.specs(plan.window * 1000))
         path.mkdir(exist_ok=True)

@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.transport import Sink
 from calmstream.common.errors import FatalError, RecoverableError
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.gateway.running import Running, line, present_plan, running, until
 
 BITS = 40
@@ -43,7 +43,7 @@ def test_no_changed_bit_is_passed_over_at_the_start(tmp_path: Path) -> None:
         path.write_bytes(
             whole[:place] + bytes([whole[place] ^ 1 << dice.randrange(8)]) + whole[place + 1 :]
         )
-        broker = InProcessBroker(clock=lambda: int(time.time() * 1000))
+        broker = FaultyBroker(clock=lambda: int(time.time() * 1000))
         try:
             with running(tmp_path, PLAN, broker=broker) as gateway:
                 until("what is sent is what was taken", lambda: gateway.values() == [0, 1, 2])
@@ -57,7 +57,7 @@ def test_no_changed_bit_is_passed_over_at_the_start(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_changes_while_it_waits_is_lost_alone_and_said(tmp_path: Path) -> None:
-    broker, up = InProcessBroker(clock=lambda: int(time.time() * 1000)), False
+    broker, up = FaultyBroker(clock=lambda: int(time.time() * 1000)), False
 
     def connect() -> Sink:
         return broker.sink() if up else away()

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.transport import Partition, Sink
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.producer.gateway.durable import files
 from calmstream.producer.gateway.http import gateway as gateway_module
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.gateway.running import line, names_of, present_plan, running, until
 
 
@@ -40,7 +40,7 @@ def away() -> Sink:
 
 def test_what_was_acknowledged_survives_a_restart_and_is_sent_once(tmp_path: Path) -> None:
     plan = present_plan()
-    broker = InProcessBroker(clock=lambda: int(time.time() * 1000))
+    broker = FaultyBroker(clock=lambda: int(time.time() * 1000))
     with running(tmp_path, plan, broker=broker, connect=away) as gateway:
         assert gateway.report(*(line(plan, value) for value in range(5))).status == 202
         assert gateway.values() == []
@@ -67,7 +67,7 @@ def test_a_second_gateway_on_the_same_spool_refuses_to_start(tmp_path: Path) -> 
 @pytest.mark.slow
 def test_a_broker_that_is_away_past_the_end_of_a_window(tmp_path: Path) -> None:
     plan, clock = present_plan(), SteppedClock()
-    broker = InProcessBroker(clock=lambda: int(time.time() * 1000))
+    broker = FaultyBroker(clock=lambda: int(time.time() * 1000))
     with running(tmp_path, plan, broker=broker, clock=clock, connect=away) as gateway:
         assert gateway.report(line(plan, 1), line(plan, 2)).status == 202
         until(
@@ -175,7 +175,7 @@ def test_a_disk_that_hangs_makes_the_gateway_look_dead(
 
 def test_a_torn_tail_is_cut_and_a_damaged_file_is_not_read(tmp_path: Path) -> None:
     plan = present_plan()
-    broker = InProcessBroker(clock=lambda: int(time.time() * 1000))
+    broker = FaultyBroker(clock=lambda: int(time.time() * 1000))
     with running(tmp_path, plan, broker=broker) as gateway:
         gateway.report(line(plan, 1))
         gateway.report(line(plan, 2))
@@ -208,7 +208,7 @@ def test_few_reports_wait_for_the_end_of_their_window(tmp_path: Path) -> None:
 
 def test_a_gateway_that_stops_answers_what_it_has_begun(tmp_path: Path) -> None:
     plan = present_plan()
-    broker = InProcessBroker(clock=lambda: int(time.time() * 1000))
+    broker = FaultyBroker(clock=lambda: int(time.time() * 1000))
     with running(tmp_path, plan, broker=broker) as gateway:
         gateway.report(line(plan, 1))
         gateway.stop.set()

@@ -14,7 +14,6 @@ import numpy as np
 import orjson
 import pytest
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.cli import main
 from calmstream.commands import plan as command
 from calmstream.consumer.read.history import History
@@ -25,6 +24,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.producer.simulation.fleet import Fleet
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.noise_aware import chain
 from tests.support.tally import START
 from tests.support.tally_bench import Stage
@@ -43,7 +43,7 @@ class Desk:
     """The planner's files, and a broker that the command line finds."""
 
     folder: Path
-    broker: InProcessBroker | None = None
+    broker: FaultyBroker | None = None
 
     def plan(self, name: str, *options: str, method: str = "noise-aware") -> int:
         """Run ``calmstream plan`` and return its exit code."""
@@ -65,7 +65,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     (tmp_path / "domain.json").write_bytes(orjson.dumps(DOMAIN.to_json()))
     made = Desk(tmp_path)
     monkeypatch.setattr(command, "kafka", lambda _: made.broker)
-    monkeypatch.setattr(InProcessBroker, "close", lambda _: None)
+    monkeypatch.setattr(FaultyBroker, "close", lambda _: None)
     return made
 
 

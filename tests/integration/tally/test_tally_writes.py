@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from calmstream.broker.in_process import SendFault
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.runtime.worker import StopRequested
 from calmstream.estimators.wire.state import PartitionState, parse_key
+from tests.support.faulty_broker import SendFault
 from tests.support.tally import batch_id, small_plan
 from tests.support.tally_bench import Stage, assert_state_is_the_log, sample
 

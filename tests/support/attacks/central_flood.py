@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.names import CentralNames
 from calmstream.common.clock import ManualClock
 from calmstream.consumer.central.aggregator import Aggregator
@@ -21,6 +20,7 @@ from calmstream.consumer.runtime.service import configure_logging
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.producer.central.submit import submit
+from tests.support.faulty_broker import FaultyBroker
 
 START = 1_700_000_000
 USERS, COLUMNS, VALUES = 60_000, 20, 450
@@ -42,7 +42,7 @@ def main() -> None:
         releases=1,
     )
     clock = ManualClock(START * 1000)
-    broker = InProcessBroker(clock.now_ms)
+    broker = FaultyBroker(clock.now_ms)
     names = CentralNames("test", plan.name, plan.digest, plan.partitions)
     broker.topics().create(names.specs(60_000))
     rng = np.random.default_rng(1)

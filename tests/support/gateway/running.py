@@ -16,7 +16,6 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition, Sink, Topics
 from calmstream.common.clock import Clock, SystemClock
@@ -25,6 +24,7 @@ from calmstream.estimators.wire.batch import decode_batch
 from calmstream.producer.gateway.http.gateway import Environment, Gateway
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.settings import GatewaySettings
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.gateway.spool_world import counting_plan
 
 SECONDS = 30.0
@@ -102,7 +102,7 @@ class Running:
 
     gateway: Gateway
     plan: Plan
-    broker: InProcessBroker
+    broker: FaultyBroker
     registry: CollectorRegistry
     health: Health
     stop: threading.Event = field(default_factory=threading.Event)
@@ -155,7 +155,7 @@ def names_of(plan: Plan) -> TopicNames:
     return TopicNames("test", plan.name, plan.digest, len(plan.groups), plan.partitions)
 
 
-def values_of(broker: InProcessBroker, plan: Plan) -> list[int]:
+def values_of(broker: FaultyBroker, plan: Plan) -> list[int]:
     found, seen = [], set()
     for topic in names_of(plan).all_reports:
         for number in range(plan.partitions):
@@ -180,7 +180,7 @@ def running(
     plan: Plan | None = None,
     *,
     clock: Clock | None = None,
-    broker: InProcessBroker | None = None,
+    broker: FaultyBroker | None = None,
     connect: Callable[[], Sink] | None = None,
     administer: Callable[[], Topics] | None = None,
     app_keys: Path | None = None,
@@ -189,7 +189,7 @@ def running(
 ) -> Iterator[Running]:
     """Run a gateway in a thread; the spool is ``directory/spool``."""
     plan = plan or present_plan()
-    broker = broker or InProcessBroker(clock=lambda: int(time.time() * 1000))
+    broker = broker or FaultyBroker(clock=lambda: int(time.time() * 1000))
     broker.topics().create(names_of(plan).specs(86_400_000))
     plans = directory / "plans"
     plans.mkdir(exist_ok=True)

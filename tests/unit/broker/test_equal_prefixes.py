@@ -8,11 +8,11 @@ from functools import cache
 
 import pytest
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.names import TopicNames
 from calmstream.broker.permissions import ROLES, permissions
 from calmstream.estimators.plan import Plan
 from calmstream.topics import ensure_topics
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.tally import names_of, small_plan
 from tests.support.tally_bench import Stage
 
@@ -52,7 +52,7 @@ def test_plans_with_digests_that_begin_alike_are_counted_side_by_side() -> None:
 
 def test_the_topics_of_the_other_plan_are_not_verified() -> None:
     one, other = alike()
-    broker = InProcessBroker()
+    broker = FaultyBroker()
     ensure_topics(broker, one, names_of(one))
     assert ensure_topics(broker, other, names_of(other)), "its own topics are created"
 

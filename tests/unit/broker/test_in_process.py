@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from calmstream.broker.in_process import InProcessBroker, SendFault
 from calmstream.broker.in_process.log import stored_bytes
 from calmstream.broker.transport import AssignmentChanges, Partition, TopicSpec
 from calmstream.common.errors import FatalError, RecoverableError
 from tests.support.batches import Row, batch
+from tests.support.faulty_broker import FaultyBroker, SendFault
 
 WHERE = Partition("t", 0)
 
@@ -29,14 +29,14 @@ class Clock:
         return self.now
 
 
-def _broker(clock: Clock | None = None, partitions: int = 1, **settings: str) -> InProcessBroker:
-    broker = InProcessBroker((clock or Clock()).milliseconds)
+def _broker(clock: Clock | None = None, partitions: int = 1, **settings: str) -> FaultyBroker:
+    broker = FaultyBroker((clock or Clock()).milliseconds)
     dotted = {key.replace("_", "."): value for key, value in settings.items()}
     broker.topics().create([TopicSpec("t", partitions, dotted)])
     return broker
 
 
-def _offsets(broker: InProcessBroker) -> list[int]:
+def _offsets(broker: FaultyBroker) -> list[int]:
     return [record.offset for record in broker.records(WHERE)]
 
 
@@ -176,7 +176,7 @@ def test_retention_drops_what_is_old() -> None:
 
 def test_a_silent_member_expires_when_another_polls() -> None:
     clock = Clock(0)
-    broker = InProcessBroker(session_seconds=10, seconds=clock.seconds)
+    broker = FaultyBroker(session_seconds=10, seconds=clock.seconds)
     broker.topics().create([TopicSpec("t", 2)])
     first, second = broker.group_reader("g"), broker.group_reader("g")
     for reader in (first, second):

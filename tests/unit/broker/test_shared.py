@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.shared.broker import PlanBroker, SharedBroker
 from calmstream.broker.shared.sink import SinkShare
 from calmstream.broker.transport import AssignmentChanges, Chunk, Partition, TopicSpec
 from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
+from tests.support.faulty_broker import FaultyBroker
 
 A, B = Partition("a", 0), Partition("b", 0)
 
@@ -18,7 +18,7 @@ class Setting:
     """Two topics, one shared connection, a clock that stands still."""
 
     def __init__(self) -> None:
-        self.broker = InProcessBroker()
+        self.broker = FaultyBroker()
         self.clock = ManualClock()
         self.topics = self.broker.topics()
         self.topics.create([TopicSpec("a", 1), TopicSpec("b", 1)])

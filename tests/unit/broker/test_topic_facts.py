@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.names import CentralNames, TopicNames
 from calmstream.broker.topic_facts import (
     central_faults,
@@ -21,6 +20,7 @@ from calmstream.broker.transport import TopicInfo, TopicSpec
 from calmstream.common.errors import FatalError
 from calmstream.estimators.plan import Plan
 from calmstream.topics import ensure_topics
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.tally import names_of, small_plan
 
 PLAN = small_plan(partitions=2, groups=2)
@@ -29,7 +29,7 @@ NAMES = names_of(PLAN)
 
 def made(plan: Plan, names: TopicNames, change: Callable[[TopicSpec], TopicSpec | None]) -> None:
     """Make the plan's topics, each changed or left out, and verify them."""
-    broker = InProcessBroker()
+    broker = FaultyBroker()
     topics = broker.topics()
     changed = map(change, names.specs(required_retention_ms(plan)))
     topics.create([spec for spec in changed if spec is not None])
@@ -80,7 +80,7 @@ def test_too_few_partitions_are_refused(topic: str) -> None:
 
 
 def test_more_partitions_stop_the_collection_and_not_the_counting() -> None:
-    broker = InProcessBroker()
+    broker = FaultyBroker()
     topics = broker.topics()
     topics.create(
         [replace(spec, partitions=3) for spec in NAMES.specs(required_retention_ms(PLAN))]
@@ -92,7 +92,7 @@ def test_more_partitions_stop_the_collection_and_not_the_counting() -> None:
 
 
 def test_the_command_creates_what_is_missing_once_and_verifies_the_rest() -> None:
-    broker = InProcessBroker()
+    broker = FaultyBroker()
     everything = {spec.name for spec in NAMES.specs(0)}
     assert set(ensure_topics(broker, PLAN, NAMES)) == everything
     assert ensure_topics(broker, PLAN, NAMES) == []

@@ -7,7 +7,6 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.security import SecurityConfig
 from calmstream.cli import main, parse
 from calmstream.common.settings import variables
@@ -23,6 +22,7 @@ from tests.support.deploy import (
     check_values,
     load,
 )
+from tests.support.faulty_broker import FaultyBroker
 
 each_workload = pytest.mark.parametrize("component", ["account", "topics", "aggregator"])
 
@@ -66,7 +66,7 @@ def test_the_steps_work_one_after_another_as_the_chart_has_them(
     document = CENTRAL.one("ConfigMap")["data"]["plan.json"]
     assert read_central_plan(document.encode()).name == "central-sample"
     (tmp_path / "plan.json").write_text(document)
-    broker = InProcessBroker()
+    broker = FaultyBroker()
     monkeypatch.setattr("calmstream.commands.central.kafka", lambda _: broker)
     monkeypatch.setattr(broker, "close", lambda: None)
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import orjson
 import pytest
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.cli import main
 from calmstream.common.errors import PlanError
 from calmstream.estimators.central.plan import read_central_plan
 from calmstream.estimators.plan.document import read_plan
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.tally import small_plan
 
 CSV = "sex,job\nF,nurse\nM,baker\nF,\n"
@@ -217,7 +217,7 @@ def test_a_plan_whose_noise_cannot_be_drawn_is_refused(
 def test_records_of_a_table_are_submitted_whatever_one_field_holds(
     files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broker = InProcessBroker()
+    broker = FaultyBroker()
     monkeypatch.setattr("calmstream.commands.central.kafka", lambda _: broker)
     monkeypatch.setattr(broker, "close", lambda: None)
     where = ["--plan", str(files / "central.json"), "--bootstrap", "x:1"]

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.transport import TopicSpec
 from calmstream.cli import main
 from calmstream.commands.status import document, show
@@ -15,6 +14,7 @@ from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.operations.status import PlanStatus
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.service import plans_in
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.producer import make_plan
 from tests.support.signed import Operator
 
@@ -60,7 +60,7 @@ def test_creating_topics_goes_with_a_folder(capsys: pytest.CaptureFixture[str]) 
 def test_topics_are_made_for_every_plan_but_those_with_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broker = InProcessBroker()
+    broker = FaultyBroker()
     monkeypatch.setattr("calmstream.commands.topics.kafka", lambda _: broker)
     one, two = make_plan(name="one"), make_plan(name="two")
     for plan in (one, two):

@@ -11,7 +11,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from calmstream import arguments
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.cli import main
 from calmstream.commands.produce import serve
 from calmstream.common.errors import InvalidInput
@@ -19,6 +18,7 @@ from calmstream.common.metric_definition import register_all
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.producer.gateway.metrics import PRODUCER_METRICS, ProducerMetrics
 from calmstream.producer.simulation.produce import ProduceSummary
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.publisher import published_plan
 
 NOBODY = ["--bootstrap", "127.0.0.1:1"]
@@ -113,7 +113,7 @@ def test_a_run_that_lacks_reports_reports_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "people.csv").write_text("a0,a1,a2\n0,1,0\n")
-    monkeypatch.setattr("calmstream.commands.produce.kafka", lambda _: InProcessBroker())
+    monkeypatch.setattr("calmstream.commands.produce.kafka", lambda _: FaultyBroker())
     monkeypatch.setattr("calmstream.commands.produce.produce", lambda *_, **__: summary)
     words = ["produce", "--plan", plan, *NOBODY, "--records", str(tmp_path / "people.csv")]
     assert main(words) == code

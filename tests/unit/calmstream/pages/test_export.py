@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.cli import main
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages.export import joined
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.publisher import count_of, names_of, published_plan
 from tests.support.sink.targets import COLUMNS, expected_results, plain
 
@@ -39,7 +39,7 @@ SETS = [snapshot(0, [0, 1, 1, 2, 3]), snapshot(1, []), snapshot(2, [3, 3])]
 @pytest.fixture
 def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Export:
     """Export sets with the command to a file, and return its path."""
-    monkeypatch.setattr("calmstream.commands.export.kafka", lambda _: InProcessBroker())
+    monkeypatch.setattr("calmstream.commands.export.kafka", lambda _: FaultyBroker())
     (tmp_path / "plan.json").write_bytes(PLAN.to_bytes())
 
     def run(sets: list[Snapshot], name: str, *words: str) -> Path:

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from calmstream.broker.in_process import InProcessBroker, SendFault
 from calmstream.broker.names import CentralNames
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
@@ -28,6 +27,7 @@ from calmstream.consumer.central.subscribe import subscribe_releases
 from calmstream.estimators.central.ledger import BudgetSpent
 from calmstream.estimators.randomness import SeededRandomness
 from tests.support.central import PLAN, bodies, packed, placed
+from tests.support.faulty_broker import FaultyBroker, SendFault
 
 NAMES = CentralNames("test", PLAN.name, PLAN.digest, PLAN.partitions)
 STEPS = 7
@@ -47,7 +47,7 @@ class World:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         self.folder = folder
-        self.broker = InProcessBroker()
+        self.broker = FaultyBroker()
         self.broker.topics().create(NAMES.specs(60_000))
         self.drawn = 0
         self._seed = 0

@@ -9,7 +9,6 @@ from itertools import pairwise
 import pytest
 from prometheus_client import CollectorRegistry
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.shared.broker import PlanBroker, SharedBroker
 from calmstream.broker.transport import Chunk, TopicSpec
 from calmstream.common.errors import FatalError, RecoverableError
@@ -21,6 +20,7 @@ from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, PlanState
 from calmstream.consumer.runtime.health import RoleHealth, Verdict
 from calmstream.estimators.plan import Plan
 from tests.fault.virtual import Process, VirtualClock
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.producer import make_plan
 from tests.support.tally import names_of
 
@@ -77,7 +77,7 @@ class Setting:
 
     def __init__(self) -> None:
         self.clock = VirtualClock(seconds=100.0)
-        self.broker = InProcessBroker()
+        self.broker = FaultyBroker()
         self.broker.topics().create([TopicSpec("reports-one", 1), TopicSpec("reports-two", 1)])
         self.registry = CollectorRegistry()
         self.plans = {ONE.digest: ONE, TWO.digest: TWO}

@@ -18,7 +18,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calmstream.broker.in_process import SendFault
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.errors import RecoverableError
 from calmstream.consumer.publish.build import build_set
@@ -30,6 +29,7 @@ from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.snapshot import Kind, Manifest, decode, encode, parse_key
 from calmstream.estimators.wire.state import WindowCount
 from tests.support.batches import ZSTD, frame
+from tests.support.faulty_broker import SendFault
 from tests.support.publisher import Bench, published_plan, shown, steps, work
 
 EARLY, FINAL, TOTAL = Kind.EARLY, Kind.FINAL, Kind.TOTAL

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from calmstream.broker.in_process import SendFault
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.publish import session as estimate
 from calmstream.consumer.publish.build import SnapshotSet, build_set
@@ -17,6 +16,7 @@ from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
+from tests.support.faulty_broker import SendFault
 from tests.support.publisher import Bench, published_plan, steps, work
 from tests.support.service.processes import until
 

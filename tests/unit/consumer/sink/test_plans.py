@@ -13,7 +13,6 @@ import orjson
 import pytest
 from prometheus_client import CollectorRegistry
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.topic_watch import TopicWatch
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.common.settings import load
@@ -31,6 +30,7 @@ from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.service import Namespaces, Service
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.publisher import DAY_MS, count_of, published_plan
 from tests.support.service.processes import until
 from tests.support.sink.targets import Place, Row, expected_results, place
@@ -48,7 +48,7 @@ class Topics:
     """The snapshots topics of plans, with what was written to them."""
 
     def __init__(self, *plans: Plan) -> None:
-        self.broker = InProcessBroker()
+        self.broker = FaultyBroker()
         self.written: dict[tuple[str, int, Kind], tuple[Plan, Snapshot]] = {}
         for plan in plans:
             self.create(plan)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.transport import Sink
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
@@ -26,6 +25,7 @@ from calmstream.consumer.sink.target import Stored
 from calmstream.consumer.sink.worker import SinkWorker, WithTarget
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind, encode
+from tests.support.faulty_broker import FaultyBroker
 from tests.support.publisher import DAY_MS, count_of, names_of, published_plan
 from tests.support.service.processes import until
 from tests.support.sink.targets import Place, expected_results, place
@@ -38,7 +38,7 @@ class Topic:
     """A snapshots topic to which sets are written."""
 
     def __init__(self) -> None:
-        self.broker = InProcessBroker()
+        self.broker = FaultyBroker()
         self.broker.topics().create(NAMES.specs(DAY_MS))
         self._sink: Sink = self.broker.sink()
 

@@ -2,7 +2,6 @@
 
 from prometheus_client import CollectorRegistry
 
-from calmstream.broker.in_process import SendFault
 from calmstream.common.metric_definition import MetricDefinition, register_all
 from calmstream.producer.gateway.metrics import (
     FAILED,
@@ -16,6 +15,7 @@ from calmstream.producer.gateway.metrics import (
 from calmstream.producer.gateway.sender import Budget
 from calmstream.producer.gateway.totals import Failure
 from calmstream.producer.simulation.produce import produce
+from tests.support.faulty_broker import SendFault
 from tests.support.producer import FakeClock, broker_for, make_plan, names_of, some_codes
 
 PLAN = make_plan()

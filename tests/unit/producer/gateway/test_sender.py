@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from calmstream.broker.in_process import InProcessBroker, SendFault
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 from calmstream.producer.gateway.encoding import EncodedBatch, make_batch
 from calmstream.producer.gateway.sender import BatchSender, Budget
 from calmstream.producer.gateway.totals import Failure
+from tests.support.faulty_broker import FaultyBroker, SendFault
 from tests.support.producer import (
     FakeClock,
     ScriptedSink,
@@ -172,7 +172,7 @@ def test_draining_can_be_cut_short() -> None:
 
 @pytest.mark.parametrize("fault", [SendFault.FAIL, SendFault.LOSE_ACK, SendFault.DUPLICATE])
 def test_nothing_is_lost_while_sends_sometimes_fail(fault: SendFault) -> None:
-    broker: InProcessBroker = broker_for(PLAN)
+    broker: FaultyBroker = broker_for(PLAN)
     sends = 0
 
     def hook(*_: object) -> SendFault:
@@ -195,7 +195,7 @@ def test_nothing_is_lost_while_sends_sometimes_fail(fault: SendFault) -> None:
 
 
 def test_a_missing_topic_is_fatal() -> None:
-    one = BatchSender(names_of(PLAN), InProcessBroker().sink, clock=FakeClock())
+    one = BatchSender(names_of(PLAN), FaultyBroker().sink, clock=FakeClock())
     one.submit(encoded())
     one.drain()
     assert isinstance(one.fatal, FatalError)

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calmstream.broker.in_process import InProcessBroker, SendFault
 from calmstream.broker.in_process.sink import InProcessDelivery
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
@@ -20,6 +19,7 @@ from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.wire.batch import decode_batch
 from calmstream.producer.gateway.sender import Budget
 from calmstream.producer.simulation.produce import ProduceSummary, produce
+from tests.support.faulty_broker import FaultyBroker, SendFault
 from tests.support.producer import (
     START,
     WINDOW,
@@ -37,7 +37,7 @@ FEW = Budget(attempts=3, pause=0.01, longest_pause=0.01)
 
 def run(
     plan: Plan,
-    broker: InProcessBroker,
+    broker: FaultyBroker,
     n: int = 600,
     clock: FakeClock | None = None,
     **options: object,
@@ -51,7 +51,7 @@ def run(
     )
 
 
-def per_window(plan: Plan, broker: InProcessBroker) -> dict[int, int]:
+def per_window(plan: Plan, broker: FaultyBroker) -> dict[int, int]:
     out: dict[int, int] = {}
     for (_, window), tally in count(plan, records_of(broker, plan)).items():
         out[window] = out.get(window, 0) + tally.reports
@@ -264,7 +264,7 @@ def test_devices_are_not_wasted_on_a_broker_that_is_down() -> None:
 def test_a_missing_topic_ends_the_run_with_the_reason() -> None:
     plan = make_plan()
     with pytest.raises(FatalError, match="does not exist; create it: calmstream topics"):
-        run(plan, InProcessBroker())
+        run(plan, FaultyBroker())
 
 
 def test_added_partitions_end_the_run_and_nothing_is_lost() -> None:
