@@ -49,33 +49,3 @@ class SystemClock:
     def sleep(self, seconds: float) -> None:
         """Block for this many seconds or until ``stop`` is set."""
         self._stop.wait(max(seconds, 0.0))
-
-
-class ManualClock:
-    """A clock that moves only when the caller moves it; for tests and demonstrations.
-
-    Attributes:
-        wall_ms: the wall clock in milliseconds since the epoch, which :meth:`now_ms` returns.
-        seconds: the time in seconds that :meth:`monotonic` returns.
-    """
-
-    def __init__(self, wall_ms: int = 0, seconds: float = 0.0) -> None:
-        self.wall_ms = wall_ms
-        self.seconds = seconds
-
-    def now_ms(self) -> int:
-        """Return ``wall_ms``."""
-        return self.wall_ms
-
-    def monotonic(self) -> float:
-        """Return ``seconds``."""
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        """Advance both clocks; does not block."""
-        self.advance(seconds)
-
-    def advance(self, seconds: float) -> None:
-        """Advance both clocks by this many seconds."""
-        self.wall_ms += round(seconds * 1000)
-        self.seconds += seconds

@@ -39,12 +39,9 @@ def real_path(path: str | Path) -> Path:
 def write_durably(path: Path, data: bytes) -> None:
     """Replace the content of a file, which only its owner can then read and write.
 
-    The new content survives a power failure once this function has returned. A crash before that
-    leaves the old content. It can also leave a file ``.<name>.<random>.tmp``, which is never read.
-
-    Args:
-        path: the file, without symbolic links; callers pass the result of :func:`real_path`.
-        data: the new content.
+    The path has no symbolic links; see :func:`real_path`. The new content survives a power failure
+    once this function has returned. A crash before that leaves the old content. It can also leave a
+    file ``.<name>.<random>.tmp``, which is never read.
 
     Raises:
         RecoverableError: the operating system refuses to write (no space, no permission).
@@ -78,11 +75,7 @@ def _sync_directory(directory: Path) -> None:
 
 
 def read_if_there(path: Path) -> bytes | None:
-    """Return the content of a file, or None if the file does not exist.
-
-    Raises:
-        FatalError: the file exists and cannot be read. It is never treated as absent.
-    """
+    """Return the content of a file, None if there is none; FatalError if it cannot be read."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -93,20 +86,13 @@ def read_if_there(path: Path) -> bytes | None:
 
 @contextlib.contextmanager
 def exclusive(path: Path, *, wait: bool) -> Iterator[int]:
-    """Hold the lock file ``<path>.lock``, so that other threads and processes cannot hold it.
+    """Hold the lock file ``<path>.lock`` alone; yield its descriptor.
 
-    Args:
-        path: the file to protect, without symbolic links; callers pass the result of
-            :func:`real_path`. Its directory is created if it does not exist.
-        wait: whether to wait for a lock that is held, for `LOCK_SECONDS`; otherwise that is an
-            error.
-
-    Yields:
-        The open descriptor of the lock file.
+    The path has no symbolic links; its directory is created. A lock that is held is waited for, for
+    `LOCK_SECONDS`, or is an error at once.
 
     Raises:
-        RecoverableError: the lock file cannot be created or locked; with ``wait=False`` the usual
-            reason is that another process holds the lock.
+        RecoverableError: the lock file cannot be created or locked.
     """
     lock = path.with_name(path.name + ".lock")
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from difflib import get_close_matches
@@ -35,18 +34,12 @@ _RULES: Mapping[str, tuple[Callable[[Any, Any], object], str]] = {
     "ge": (operator.ge, "at least"),
     "lt": (operator.lt, "less than"),
     "le": (operator.le, "at most"),
-    "longest": (lambda text, most: len(text) <= most, "a text with a length of at most"),
-    "pattern": (lambda text, pattern: re.fullmatch(pattern, text), "a text that matches"),
 }
 """What a value must be, by the name of a rule of `bounded`: a check and its words."""
 
 
 class Secret:
-    """A text that is never shown.
-
-    Args:
-        text: the text.
-    """
+    """A text that is never shown."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -59,25 +52,17 @@ class Secret:
         return "Secret(***)"
 
 
-def bounded(default: Any, *, fixed: bool = False, **rules: Any) -> Any:
-    """Return a setting with a default and with rules for its value.
+def bounded(default: Any, *, fixed: bool = False, **rules: float) -> Any:
+    """Return a setting with a default and with limits ``gt``, ``ge``, ``lt`` and ``le``.
 
-    Args:
-        default: the value if nothing is given; None is not subject to the rules.
-        fixed: whether only code sets it, as tests do: there is no variable.
-        **rules: limits ``gt``, ``ge``, ``lt`` and ``le`` of a number; ``longest``, the maximum
-            length of a text; ``pattern``, a regular expression for the whole text.
+    None is not subject to the limits. Only code sets a ``fixed`` one, as tests do: there is no
+    variable.
     """
     return field(default=default, metadata={"rules": rules, "fixed": fixed})
 
 
 class WrongSetting(InvalidInput):
-    """A setting is unknown or has a wrong value.
-
-    Args:
-        name: the setting.
-        message: what is wrong, without the value.
-    """
+    """A setting is unknown or has a wrong value, which the message does not contain."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(f"{name}: {message}")
@@ -112,11 +97,7 @@ class Settings:
         self.check()
 
     def check(self) -> None:
-        """Check rules over several settings.
-
-        Raises:
-            InvalidInput: they contradict each other; the message names their variables.
-        """
+        """Check rules over several settings; an InvalidInput names their variables."""
 
     def given(self) -> list[str]:
         """Return the names of the settings that differ from their defaults, sorted."""
@@ -126,7 +107,7 @@ class Settings:
 
     def redacted(self) -> dict[str, Any]:
         """Return the values for a log, with secrets replaced by stars."""
-        values = {name: getattr(self, name) for name in names(type(self))}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: "***" if isinstance(v, Secret) else v for name, v in values.items()}
 
 
@@ -157,11 +138,6 @@ def load(kind: type[S], **arguments: Any) -> S:
         raise InvalidInput(f"{where}: {error.message}") from None
 
 
-def names(kind: type[Settings]) -> list[str]:
-    """Return the names of the settings, in the order of the class."""
-    return [each.name for each in fields(kind)]
-
-
 def settable(kind: type[Settings]) -> list[str]:
     """Return the names of the settings that a variable can set."""
     return [each.name for each in fields(kind) if not each.metadata.get("fixed")]
@@ -178,11 +154,7 @@ def variables(*kinds: type[Settings]) -> set[str]:
 
 
 def _parsed(types: Mapping[str, Any], name: str, value: Any) -> Any:
-    """Return a value of the setting's type; texts are parsed, as a variable's always must be.
-
-    Raises:
-        WrongSetting: the setting is unknown, or the value is not of its type.
-    """
+    """Return a value of the setting's type; texts are parsed, as a variable's always must be."""
     if name not in types:
         raise WrongSetting(name, "there is no such setting")
     wanted = types[name]
@@ -201,11 +173,8 @@ def _parsed(types: Mapping[str, Any], name: str, value: Any) -> Any:
 
 def _types(kind: type[Settings]) -> dict[str, Any]:
     """Return the type of each setting, without None."""
-    return {
-        name: _without_none(hint)
-        for name, hint in get_type_hints(kind).items()
-        if name in names(kind)
-    }
+    hints = get_type_hints(kind)
+    return {each.name: _without_none(hints[each.name]) for each in fields(kind)}
 
 
 def _without_none(hint: Any) -> Any:
@@ -221,12 +190,7 @@ _TESTS = ("CALMSTREAM_TEST_", "CALMSTREAM_REQUIRE_")
 def refuse_unknown(environ: Mapping[str, str], known: Iterable[str]) -> None:
     """Check that every ``CALMSTREAM_*`` variable is known, except those that set up tests.
 
-    Args:
-        environ: the environment variables of the process.
-        known: names of the allowed variables.
-
-    Raises:
-        InvalidInput: a variable is unknown; the message contains its name, never its value.
+    An InvalidInput contains the name, never the value.
     """
     allowed = set(known)
     for name in sorted(environ):

@@ -20,7 +20,6 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from benchmarks.attacks.attack import Attack, Verdict
 from calmstream.broker.names import CentralNames
-from calmstream.common.clock import ManualClock
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.metrics import CentralMetrics
@@ -28,6 +27,7 @@ from calmstream.consumer.central.subscribe import CentralRelease, subscribe_rele
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.producer.central.submit import submit
+from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker
 
 START = 1_700_000_000

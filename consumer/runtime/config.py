@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import Settings, bounded, variable
 
@@ -50,7 +52,7 @@ class TallyConfig(WorkerConfig):
     stall_seconds: float = bounded(120.0, gt=0, le=3600)
     tick_seconds: float = bounded(1.0, fixed=True, ge=1, le=60)
     writes_in_flight: int = bounded(2000, fixed=True, ge=1, le=100_000)
-    member: str = bounded("", longest=128)
+    member: str = ""
 
     def check(self) -> None:
         """Check that a worker polls often enough for its session."""
@@ -67,9 +69,9 @@ class HttpConfig(Settings):
     Attributes:
         http_host: address on which the server listens; by default the loopback address.
         http_port: port of the server; 0 means any free port, -1 means no server.
-        log_level: minimum level of the log lines: debug, info, warning or error.
+        log_level: minimum level of the log lines.
     """
 
     http_host: str = "127.0.0.1"
     http_port: int = bounded(9464, ge=-1, le=65535)
-    log_level: str = bounded("info", pattern="debug|info|warning|error")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from calmstream.common.clock import ManualClock
 from calmstream.common.errors import RecoverableError
+from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker
 
 

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.broker.transport import Partition
-from calmstream.common.clock import ManualClock
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.subscribe.subscribe import plan_names
@@ -38,6 +37,7 @@ from calmstream.estimators.wire.state import (
     partition_key,
 )
 from calmstream.evaluation.population import collect
+from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.publisher import publisher_context
 from tests.support.serving import serving

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition
-from calmstream.common.clock import Clock, ManualClock
+from calmstream.common.clock import Clock
 from calmstream.common.errors import Reason
 from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
 from calmstream.consumer.metrics.registry import plan_metrics
@@ -40,6 +40,7 @@ from calmstream.estimators.wire.state import (
     encode_state,
     partition_key,
 )
+from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker
 
 START = 1_700_000_000

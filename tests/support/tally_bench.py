@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 
 from calmstream.broker.transport import Partition, Record
-from calmstream.common.clock import ManualClock
 from calmstream.common.settings import load
 from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
 from calmstream.consumer.metrics.registry import plan_metrics
@@ -47,6 +46,7 @@ from calmstream.estimators.wire.state import (
 )
 from calmstream.producer.simulation.fleet import Fleet
 from calmstream.producer.simulation.produce import ProduceSummary, produce
+from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.producer import FakeClock
 from tests.support.publisher import AWAIT_SECONDS

@@ -19,7 +19,6 @@ from structlog.testing import capture_logs
 
 from calmstream.broker.names import CentralNames
 from calmstream.broker.transport import Partition
-from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError
 from calmstream.consumer.central.aggregator import RETRY_SECONDS, Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
@@ -32,6 +31,7 @@ from calmstream.estimators.central.wire import encode_batches
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.pages.central_watch import lines
 from calmstream.producer.central.submit import submit
+from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker, SendFault
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -11,7 +11,6 @@ from prometheus_client import CollectorRegistry
 
 from calmstream.broker.in_process.topics import InProcessTopics
 from calmstream.broker.names import CentralNames
-from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
@@ -24,6 +23,7 @@ from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.pages.central_watch import lines
 from calmstream.producer.central.submit import submit
+from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.tally import small_plan
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from calmstream.broker.transport import TopicSpec
-from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError
+from tests.support.clock import ManualClock
 from tests.support.tally import at, small_plan
 from tests.support.tally_bench import DAY_MS, Stage
 

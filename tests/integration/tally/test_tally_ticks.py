@@ -5,8 +5,8 @@ A tick is a record without reports that a worker sends to move the time of a par
 
 from __future__ import annotations
 
-from calmstream.common.clock import ManualClock
 from calmstream.estimators.wire.batch import TICK
+from tests.support.clock import ManualClock
 from tests.support.tally import at, small_plan
 from tests.support.tally_bench import Stage, assert_state_is_the_log, sample
 

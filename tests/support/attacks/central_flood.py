@@ -11,7 +11,6 @@ import numpy as np
 from prometheus_client import CollectorRegistry
 
 from calmstream.broker.names import CentralNames
-from calmstream.common.clock import ManualClock
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.metrics import CentralMetrics
@@ -20,6 +19,7 @@ from calmstream.consumer.runtime.service import configure_logging
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.producer.central.submit import submit
+from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker
 
 START = 1_700_000_000

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Group, Plan
@@ -21,6 +20,7 @@ from calmstream.producer.gateway.durable.entries import SealedBatch, SpoolEntry
 from calmstream.producer.gateway.durable.plan_spool import Batching, SpoolOutcome, over_at
 from calmstream.producer.gateway.durable.spool import Spool
 from calmstream.producer.gateway.totals import Failure, GatewayTotals
+from tests.support.clock import ManualClock
 from tests.support.gateway.faulty_files import Crash, FaultyFiles
 from tests.support.tally import START
 

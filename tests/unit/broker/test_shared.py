@@ -7,8 +7,8 @@ import pytest
 from calmstream.broker.shared.broker import PlanBroker, SharedBroker
 from calmstream.broker.shared.sink import SinkShare
 from calmstream.broker.transport import AssignmentChanges, Chunk, Partition, TopicSpec
-from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
+from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker
 
 A, B = Partition("a", 0), Partition("b", 0)

@@ -14,7 +14,6 @@ from calmstream.common.settings import (
     Settings,
     bounded,
     load,
-    names,
     refuse_unknown,
     variables,
 )
@@ -25,7 +24,7 @@ class Kiln(Settings):
 
     heat: float = bounded(900.0, gt=0, lt=2000)
     pots: int = bounded(4, ge=1, le=9)
-    glaze: str = bounded("clear", longest=5, pattern="[a-z]+")
+    glaze: str = "clear"
     open_door: bool = False
     finish: Literal["matt", "gloss"] = "matt"
     folder: Path | None = None
@@ -74,9 +73,6 @@ WRONG = [
     ("POTS", "0", "must be at least 1"),
     ("POTS", "10", "must be at most 9"),
     ("POTS", "4.5", "must be a whole number"),
-    ("GLAZE", "yellow", "must be a text with a length of at most 5"),
-    ("GLAZE", "Blue", "must be a text that matches [a-z]+"),
-    ("GLAZE", "blue\n", "must be a text that matches [a-z]+"),
     ("OPEN_DOOR", "perhaps", "must be true or false"),
     ("FINISH", "rough", "must be one of matt, gloss"),
     ("REST", "0.5", "must be at least 1"),
@@ -137,7 +133,6 @@ def test_secrets_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kiln.token is not None
     assert kiln.token.reveal() == "hunter2"
     assert kiln.redacted()["token"] == "***"
-    assert list(kiln.redacted()) == names(Kiln)
     for shown in (kiln, kiln.token, kiln.redacted(), vars(kiln)):
         assert "hunter2" not in f"{shown} {shown!r}"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 
-from calmstream.common.clock import ManualClock
 from calmstream.consumer.plans.lanes import Task, ThreadLanes
 from calmstream.consumer.publish.estimate_pool import HEAVY_SECONDS, EstimatePool
+from tests.support.clock import ManualClock
 
 DEADLINE = 30.0
 

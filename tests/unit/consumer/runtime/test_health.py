@@ -12,9 +12,9 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter
 
 from calmstream.cli import main
-from calmstream.common.clock import ManualClock
 from calmstream.common.http.server import ServerRequest, ThreadServer
 from calmstream.consumer.runtime.health import RoleHealth, health_app
+from tests.support.clock import ManualClock
 
 SECONDS = 60.0
 """How long a client waits for the server, which may get no processor for a while."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.runtime.retry import RetryBudget, retry_call
+from tests.support.clock import ManualClock
 
 
 def test_the_budget_is_spent_once_failures_have_lasted_for_it() -> None:

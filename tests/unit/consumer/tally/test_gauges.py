@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from calmstream.broker.transport import Partition
-from calmstream.common.clock import ManualClock
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.tally.gauges import Gauges
+from tests.support.clock import ManualClock
 
 WHERE = Partition("t", 0)
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection
 import pytest
 
 from calmstream.broker.transport import Partition
-from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.runtime.health import Verdict
 from calmstream.consumer.tally.log_ends import EndWatch
+from tests.support.clock import ManualClock
 from tests.support.tally import small_plan
 from tests.support.tally_bench import Stage, await_requests, sample
 

@@ -9,11 +9,11 @@ import pytest
 
 from calmstream.broker.records import in_chunks
 from calmstream.broker.transport import AssignmentChanges, Partition, Record
-from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.runtime.worker import StopRequested
 from calmstream.consumer.tally.membership import Membership
+from tests.support.clock import ManualClock
 from tests.support.tally import small_plan
 from tests.support.tally_bench import worker_context
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from calmstream.broker.transport import Partition
-from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.tally.writing import outbox as module
 from calmstream.consumer.tally.writing.outbox import Outbox, Write
+from tests.support.clock import ManualClock
 from tests.support.tally import small_plan
 from tests.support.tally_bench import worker_context
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from calmstream.broker.transport import Partition, TopicInfo
-from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, Reason, RecoverableError
 from calmstream.consumer.tally.restore import Restorer, check_log
 from calmstream.estimators.tally import Tally
@@ -23,6 +22,7 @@ from calmstream.estimators.wire.state import (
     partition_key,
 )
 from tests.support.batches import ZSTD, frame
+from tests.support.clock import ManualClock
 from tests.support.tally import at, small_plan
 from tests.support.tally_bench import Stage, worker_context
 

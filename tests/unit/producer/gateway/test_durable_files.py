@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from calmstream.common.clock import ManualClock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.producer.gateway.durable.files import Files
 from calmstream.producer.gateway.durable.frames import HEAD_BYTES, FrameFile
 from calmstream.producer.gateway.durable.ids import IdSet
 from calmstream.producer.gateway.durable.mark import ClockMark
+from tests.support.clock import ManualClock
 
 
 def written(path: Path, *payloads: bytes) -> FrameFile:

@@ -12,7 +12,6 @@ import pytest
 
 from calmstream import MemoryStore
 from calmstream.broker.transport import Topics
-from calmstream.common.clock import ManualClock
 from calmstream.common.errors import InvalidInput, RecoverableError
 from calmstream.common.settings import variables
 from calmstream.consumer.runtime.health import RoleHealth
@@ -25,6 +24,7 @@ from calmstream.producer.gateway.http.plans import PlanDirectory
 from calmstream.producer.gateway.http.problems import GatewayProblem, problem
 from calmstream.producer.gateway.http.read_reports import read_reports
 from calmstream.producer.gateway.http.settings import GatewaySettings
+from tests.support.clock import ManualClock
 from tests.support.gateway.running import line
 from tests.support.gateway.spool_world import counting_plan
 from tests.support.producer import START, make_plan, unsigned_reporter

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from calmstream.common.clock import ManualClock
 from calmstream.estimators.plan import Group
 from calmstream.estimators.view import View
 from calmstream.producer.gateway.durable.entries import SpoolEntry
 from calmstream.producer.gateway.durable.plan_spool import Batching, SpoolOutcome
 from calmstream.producer.gateway.durable.spool import Spool
+from tests.support.clock import ManualClock
 from tests.support.gateway.spool_world import LABELS, counting_plan
 from tests.support.tally import START
 
