@@ -53,7 +53,7 @@ page-pictures: $(VENV)/.dev ## pictures of the page for docs/page.md, about thre
 conformance: $(VENV)/.dev ## 100,000 reports of each mechanism in TypeScript against Python's, 15 minutes (ARGS=--help)
 	@$(BIN)/python -m tests.support.typescript.conformance $(ARGS)
 
-test: $(VENV)/.dev broker-jars ## all but the slow tests, with a real Kafka broker where Docker, or Java and Maven, exist
+test: $(VENV)/.dev broker-jars ## all but the slow tests, with a real Kafka broker where Java and Maven exist
 	@$(PYTEST) -m 'not slow'
 
 test-all: $(VENV)/.dev broker-jars ## every test, the slow ones too
@@ -61,7 +61,7 @@ test-all: $(VENV)/.dev broker-jars ## every test, the slow ones too
 
 broker-jars: $(VENV)/.dev
 	@if [ -z "$$CALMSTREAM_TEST_BOOTSTRAP" ] && command -v java >/dev/null && command -v mvn >/dev/null; \
-	 then $(BIN)/python -m tests.brokers.native fetch; fi
+	 then $(BIN)/python -m tests.brokers.jars; fi
 
 lint: $(VENV)/.dev ## ruff, mypy --strict, the import arrows
 	@$(BIN)/ruff check .

@@ -296,17 +296,21 @@ class SharedGroup:
         if self._member is not None:
             self.owned = self._member.assignment()
         self._reading &= self.owned
-        return failed | self._hand_over()
+        return failed | self._hand_over(AssignmentChanges())
 
-    def _hand_over(self) -> set[GroupShare]:
+    def _hand_over(self, changes: AssignmentChanges) -> set[GroupShare]:
         """Give partitions that the member owns to the shares that have their topics now."""
-        owned, due = self.owned, set()
+        due: set[GroupShare] = set()
         for share in self._shares:
-            mine = _of(owned, share.topics)
-            if mine != share.owned:
-                share.apply(
-                    AssignmentChanges(revoked=share.owned - mine, added=mine - share.owned), mine
-                )
+            mine = _of(self.owned, share.topics)
+            lost = _of(changes.lost, share.topics)
+            change = AssignmentChanges(
+                revoked=(share.owned - mine - lost) | _of(changes.revoked, share.topics),
+                lost=lost,
+                added=(mine - share.owned) | _of(changes.added, share.topics),
+            )
+            if change != AssignmentChanges():
+                share.apply(change, mine)
                 due.add(share)
         return due
 
@@ -340,20 +344,11 @@ class SharedGroup:
 
     def _distribute_changes(self, member: GroupReader) -> set[GroupShare]:
         changes = member.take_changes()
-        changed = changes.gone | changes.added
-        if not changed:
+        if changes == AssignmentChanges():
             return set()
-        self._reading -= changed
-        owned = self.owned = member.assignment()
-        due: set[GroupShare] = set()
-        for share in self._shares:
-            mine = [_of(part, share.topics) for part in (changes.revoked, changes.lost)]
-            added = _of(changes.added, share.topics)
-            if any(mine) or added:
-                change = AssignmentChanges(revoked=mine[0], lost=mine[1], added=added)
-                share.apply(change, _of(owned, share.topics))
-                due.add(share)
-        return due
+        self._reading -= changes.gone | changes.added
+        self.owned = member.assignment()
+        return self._hand_over(changes)
 
     def _distribute(self, member: GroupReader, chunks: Iterable[Chunk]) -> set[GroupShare]:
         read: dict[Partition, GroupShare] = {}

@@ -1,4 +1,7 @@
-"""Fetch Apache Kafka's jars once with Maven and keep them in .cache at the repository's root."""
+"""Fetch Apache Kafka's jars once with Maven and keep them in .cache at the repository's root.
+
+`python -m tests.brokers.jars` does it, and prints where they are.
+"""
 
 from __future__ import annotations
 
@@ -73,3 +76,7 @@ def _fetch(target: Path) -> None:
         if run.returncode != 0 or not any(output.glob("kafka_*.jar")):
             raise Unavailable(f"Maven could not fetch the jars: {run.stdout[-500:]}")
         output.rename(target)  # only a complete set ever has this name
+
+
+if __name__ == "__main__":
+    print(jars())  # noqa: T201

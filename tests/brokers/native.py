@@ -1,12 +1,7 @@
-"""Apache Kafka as a child process: one broker that is its own controller, or one that joins it.
-
-By hand: `python -m tests.brokers.native fetch` fetches the jars; `python -m tests.brokers.native
-run [--port N] [--data DIR] [KEY=VALUE ...]` runs a broker until interrupted and prints its address.
-"""
+"""Apache Kafka as a child process: one broker that is its own controller, or one that joins it."""
 
 from __future__ import annotations
 
-import argparse
 import base64
 import os
 import shutil
@@ -15,7 +10,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import uuid
 from collections.abc import Mapping
@@ -73,7 +67,6 @@ class NativeKafka:
 
     Args:
         data: directory of the broker's files; by default a temporary one, which `close` removes.
-        port: port on 127.0.0.1; by default a free one.
         properties: more server properties, or other values; `{port}` and `{controller}` in a
             value stand for the ports, for listeners other than plain ones.
         jvm: more options for Java, as for a JAAS file.
@@ -90,7 +83,6 @@ class NativeKafka:
         self,
         data: Path | None = None,
         *,
-        port: int | None = None,
         properties: Mapping[str, str] | None = None,
         jvm: tuple[str, ...] = (),
         joins: NativeKafka | None = None,
@@ -98,7 +90,7 @@ class NativeKafka:
         self._own_data = data is None
         self._dir = Path(tempfile.mkdtemp(prefix="kafka-")) if data is None else data
         self._dir.mkdir(parents=True, exist_ok=True)
-        self._port = port or free_port()
+        self._port = free_port()
         self.node = 1 if joins is None else joins.node + 1
         self._joins = joins
         self._controller = free_port() if joins is None else joins._controller
@@ -271,38 +263,3 @@ def _answers(port: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _await_interrupt() -> None:
-    interrupted = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: interrupted.set())
-    while not interrupted.wait(1.0):
-        pass  # a wait without a timeout would not let the handler run on every platform
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.brokers.native", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("fetch", help="fetch the jars")
-    run = commands.add_parser("run", help="run a broker until interrupted")
-    run.add_argument("--port", type=int)
-    run.add_argument("--data", type=Path)
-    run.add_argument("properties", nargs="*", metavar="KEY=VALUE")
-    args = parser.parse_args(argv)
-    try:
-        if args.command == "fetch":
-            print(jars())  # noqa: T201
-            return 0
-        properties = dict(pair.split("=", 1) for pair in args.properties)
-        with NativeKafka(args.data, port=args.port, properties=properties) as kafka:
-            print(kafka.bootstrap, flush=True)  # noqa: T201
-            _await_interrupt()
-    except Unavailable as error:
-        print(error, file=sys.stderr)  # noqa: T201
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

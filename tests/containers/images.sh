@@ -20,7 +20,7 @@ for image in "$@"; do
         ;;
     kafka)
         cp -r tests/containers/kafka "$scratch/kafka"
-        cp -rL "$(${PYTHON:-.venv/bin/python} -m tests.brokers.native fetch)" "$scratch/kafka/jars"
+        cp -rL "$(${PYTHON:-.venv/bin/python} -m tests.brokers.jars)" "$scratch/kafka/jars"
         docker build --tag calmstream-kafka:8.1.0 "$scratch/kafka"
         ;;
     prometheus)
