@@ -39,9 +39,10 @@ class TopicNames:
         digest: the plan's digest; its first 32 digits are part of the names.
         groups: number of groups of devices; each group has its own reports topic.
         partitions: number of partitions of each reports topic and of the state topic.
-        output_namespace: namespace of the state, snapshots, counts and dead-letter topics; empty
-            means ``namespace``. A log is counted again into another namespace, so that existing
-            results are never overwritten.
+        output_namespace: namespace of all other topics: ``state`` (counts of tally workers),
+            ``snapshots`` (tables), ``counts`` (counters of final windows) and ``dead_letters``
+            (rejected records); empty means ``namespace``. A log is counted again into another
+            namespace, so that existing results are never overwritten.
     """
 
     namespace: str
@@ -65,12 +66,10 @@ class TopicNames:
         return _prefix(self.output_namespace or self.namespace, self.plan_name, self.digest)
 
     def reports(self, group: int) -> str:
-        """Return the reports topic of one group."""
         return f"{self.prefix}.reports.g{group:04d}"
 
     @property
     def all_reports(self) -> tuple[str, ...]:
-        """The names of all reports topics, in the order of groups."""
         return tuple(self.reports(group) for group in range(self.groups))
 
     @property
@@ -80,35 +79,28 @@ class TopicNames:
 
     @property
     def state(self) -> str:
-        """The name of the state topic, where tally workers keep their counts."""
         return f"{self.output_prefix}.state"
 
     @property
     def snapshots(self) -> str:
-        """The name of the snapshots topic, where the publisher writes the estimated tables."""
         return f"{self.output_prefix}.snapshots"
 
     @property
     def counts(self) -> str:
-        """The name of the counts topic, where the publisher keeps the counters of final windows."""
         return f"{self.output_prefix}.counts"
 
     @property
     def dead_letters(self) -> str:
-        """The name of the topic of dead letters, which describe rejected records."""
         return f"{self.output_prefix}.dead-letters"
 
     def group_of(self, topic: str) -> int:
-        """Return the group of a reports topic."""
         return int(topic.rsplit(".g", 1)[1])
 
     def specs(self, input_retention_ms: int) -> list[TopicSpec]:
         """Return every topic of the plan with the settings that correctness needs.
 
-        Args:
-            input_retention_ms: how long reports are kept, in milliseconds. It must exceed the sum
-                of window, grace, skew, the longest interruption of a worker, and the state topic's
-                compaction lag.
+        Reports are kept for longer than window, grace, skew, the longest interruption of a worker,
+        and the state topic's compaction lag together.
         """
         reports = {
             "cleanup.policy": "delete",
@@ -144,13 +136,9 @@ class TopicNames:
 
 @dataclass(frozen=True, slots=True)
 class CentralNames:
-    """Names of the two topics of a central plan in one namespace.
+    """Names of the two topics of a central plan in one namespace, as of `TopicNames`.
 
-    Attributes:
-        namespace: first part of all names: lower-case letters, digits, dots and hyphens.
-        plan_name: the plan's name.
-        digest: the plan's digest; its first 32 digits are part of the names.
-        partitions: number of partitions of the raw topic.
+    Only the aggregator may read ``raw``, raw records; everyone may read ``releases``, with noise.
     """
 
     namespace: str
@@ -167,17 +155,14 @@ class CentralNames:
 
     @property
     def raw(self) -> str:
-        """The name of the topic of raw records, which only the aggregator may read."""
         return f"{self._prefix}.raw"
 
     @property
     def releases(self) -> str:
-        """The name of the topic of noisy releases, which everyone may read."""
         return f"{self._prefix}.releases"
 
     @property
     def raw_partitions(self) -> list[Partition]:
-        """All partitions of the raw topic."""
         return [Partition(self.raw, number) for number in range(self.partitions)]
 
     def specs(self, window_ms: int) -> list[TopicSpec]:

@@ -22,14 +22,7 @@ from calmstream.common.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True, order=True)
 class Permission:
-    """One operation that a role may perform.
-
-    Attributes:
-        kind: whether the resource is a topic or a consumer group.
-        name: name of the topic or consumer group, or with ``prefixed`` the beginning of its name.
-        operation: Kafka's name of the operation, such as READ.
-        prefixed: whether ``name`` is a prefix.
-    """
+    """One operation, by Kafka's name, that a role may perform; ``name`` may be a prefix."""
 
     kind: Literal["topic", "group"]
     name: str

@@ -1,8 +1,4 @@
-"""The records of a log, as single objects and as columns.
-
-As in Kafka, the *offset* of a record is its number in its partition. Times are integer milliseconds
-since the epoch. A partition is identified by ``(topic, number)``.
-"""
+"""The records of a log, as single objects and as columns; `transport` defines the terms."""
 
 from __future__ import annotations
 
