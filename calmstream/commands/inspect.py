@@ -74,7 +74,7 @@ def show(plan: Plan, found: Inspection, console: Console) -> None:
     console.print(
         f"{plan.name}-{plan.digest[:8]}: {found.lag:,} records behind · "
         f"{windows.planned:,} windows planned, {windows.closed_everywhere:,} closed in every "
-        f"partition, {windows.final:,} final, {_kept(windows.kept)}"
+        f"partition, {windows.final:,} final, {windows.kept:,} with counts kept"
     )
     console.print(_partitions(found))
     console.print(_groups(found))
@@ -86,12 +86,6 @@ def show(plan: Plan, found: Inspection, console: Console) -> None:
             console.print(f"{where}: {partition.trouble}; workers stop here", style="red")
     for fault in found.faults:
         console.print(fault, style="red", soft_wrap=True)
-
-
-def _kept(windows: int | None) -> str:
-    if windows is None:
-        return "no counts topic: calmstream topics creates it"
-    return f"{windows:,} with counts kept"
 
 
 def _partitions(found: Inspection) -> Table:

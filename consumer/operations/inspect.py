@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 
 import structlog
@@ -16,12 +17,12 @@ from calmstream.broker.topic_facts import SETTINGS, faults
 from calmstream.broker.transport import Broker, Partition, Reader, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, Reason
+from calmstream.consumer.read.kept import KeptCounts
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.runtime.read_topics import read_whole
 from calmstream.consumer.tally.states import newest_states
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire import counts, snapshot
-from calmstream.estimators.wire.changes import is_changes_key
+from calmstream.estimators.wire import snapshot
 from calmstream.estimators.wire.snapshot import Kind, Manifest
 from calmstream.estimators.wire.state import PartitionState
 
@@ -99,8 +100,7 @@ class WindowReport:
         final: number of windows with a final manifest.
         newest_final: number of the newest window with a final manifest, -1 for none.
         newest_early: number of the newest window with an early manifest, -1 for none.
-        kept: number of final windows whose counts of all groups are in the counts topic; None if
-            there is no such topic.
+        kept: number of final windows whose counts of all groups are in the counts topic.
     """
 
     planned: int
@@ -108,7 +108,7 @@ class WindowReport:
     final: int
     newest_final: int
     newest_early: int
-    kept: int | None = None
+    kept: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,9 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
             plan, names, names.inputs, lambda where: read_whole(reader, topics, where, clock)
         )
         finals, earlies = _published(plan, names, topics, reader, clock)
-        kept = _kept(plan, names, topics, reader, clock)
+        with closing(KeptCounts(plan, broker, names, clock)) as kept:
+            kept.refresh()
+            windows = finals.intersection(kept.windows())
         partitions = _partitions(names, topics, states)
         dead_letters = Partition(names.dead_letters, 0)
         starts, ends = topics.log_starts([dead_letters]), topics.log_ends([dead_letters])
@@ -167,7 +169,7 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
             final=len(finals),
             newest_final=max(finals, default=-1),
             newest_early=max(earlies, default=-1),
-            kept=None if kept is None else len(kept & finals),
+            kept=len(windows),
         ),
         _sum_rejected(partitions),
         letters,
@@ -189,21 +191,6 @@ def _published(
             if isinstance(snapshot.decode(record.value, plan), Manifest):
                 windows[kind].add(window)
     return windows[Kind.FINAL], windows[Kind.EARLY]
-
-
-def _kept(
-    plan: Plan, names: TopicNames, topics: Topics, reader: Reader, clock: Clock
-) -> set[int] | None:
-    """Return the windows with counts of every group; None if there is no counts topic."""
-    found: dict[int, set[int]] = {}
-    foreign = ForeignRecordCounter(structlog.get_logger("calmstream.inspect").warning)
-    for record in read_whole(reader, topics, [Partition(names.counts, 0)], clock):
-        if is_changes_key(record.key or b""):
-            continue
-        with foreign.reading(record):
-            header = counts.read_record(plan, key_of(record), record.value)
-            found.setdefault(header.window, set()).add(header.group)
-    return {window for window, groups in found.items() if len(groups) == len(plan.groups)}
 
 
 def _partitions(

@@ -50,24 +50,6 @@ class Lanes(Protocol):
         """Return whether a quick call is running: its end is worth waiting for."""
 
 
-class Inline:
-    """Runs every call at once, on the caller's thread; for tests in virtual time."""
-
-    def free(self) -> bool:
-        """Return True."""
-        return True
-
-    def start(self, call: Callable[[], bool]) -> Task:
-        """Make the call."""
-        task = Task(call, 0.0)
-        task.run()
-        return task
-
-    def busy(self) -> bool:
-        """Return False."""
-        return False
-
-
 class ThreadLanes:
     """Runs quick calls on some threads, and further threads beside calls that take long.
 

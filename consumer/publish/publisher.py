@@ -17,7 +17,6 @@ from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.publish.config import PublisherConfig, PublisherContext
 from calmstream.consumer.publish.job import EstimateRunner
 from calmstream.consumer.publish.session import PublishingSession
-from calmstream.consumer.runtime.belonging import Belonging
 from calmstream.consumer.runtime.ending import all_windows_closed_at
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
@@ -68,7 +67,6 @@ class Publisher:
         self._estimates = estimates
         self._lead = Partition(names.state, 0)
         self._member = broker.group_reader(f"{names.output_prefix}.publisher")
-        self._belonging = Belonging(clock)
         self._prepared = False
         self._topics: Topics | None = None
         self._session: PublishingSession | None = None
@@ -138,7 +136,7 @@ class Publisher:
         self.health.turned()
         self.health.watched(self._watch.silent_seconds, self._watch.fault)
         reading = "" if self.ready else "reading the state, snapshots and counts topics"
-        self.health.not_ready(self._belonging.missing(self._member.joined()) or reading)
+        self.health.member(self._member.joined(), reading)
 
     def abandon(self) -> None:
         """Leave the group and close the clients. Idempotent."""

@@ -65,6 +65,8 @@ class RoleHealth:
         self._fault = ""
         self._silent: Callable[[], float] = lambda: 0.0
         self._plans: Mapping[str, Verdict] = {}
+        self._joined_at = clock.monotonic()
+        self._joined_once = False
 
     def turned(self) -> None:
         """Note that the loop has run once more; to be called at least every few seconds."""
@@ -85,6 +87,20 @@ class RoleHealth:
         """Note why the role cannot work now, in words such as "starting"; empty if it can."""
         with self._lock:
             self._not_ready = why
+
+    def member(self, joined: bool, else_missing: str = "") -> None:
+        """Note whether the role is in its consumer group, and what else it may lack.
+
+        It may be outside its group for a short time, as coordinators move.
+        """
+        now = self._clock.monotonic()
+        if joined:
+            self._joined_at, self._joined_once = now, True
+        away = now - self._joined_at
+        why = else_missing if self._joined_once else "joining"
+        if away > AWAY_SECONDS:
+            why = f"outside its consumer group for {away:.0f} s: is the group's coordinator up?"
+        self.not_ready(why)
 
     def watched(self, silent_seconds: Callable[[], float], fault: str = "") -> None:
         """Note how to ask for the silence of the broker, and what is wrong with the topics."""

@@ -9,7 +9,6 @@ from collections.abc import Collection
 
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError
-from calmstream.consumer.runtime.belonging import Belonging
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.assignment import AssignedPartitions
 from calmstream.consumer.tally.gauges import Gauges
@@ -35,7 +34,6 @@ class Liveness:
         self._assigned = assigned
         self._membership = membership
         self._ends = ends
-        self._belonging = Belonging(context.clock)
         self._observe_at = context.clock.monotonic()
         # Position of each owned partition, and the monotonic time at which it was reached.
         self._reached: dict[Partition, tuple[int, float]] = {}
@@ -47,7 +45,7 @@ class Liveness:
             self._observe_at = now + _OBSERVE_SECONDS
             self._observe(now)
         health.turned()
-        health.not_ready(self._belonging.missing(self._membership.joined()))
+        health.member(self._membership.joined())
 
     def drop(self, partitions: Collection[Partition]) -> None:
         """Forget partitions that the worker does not own any more."""

@@ -16,7 +16,6 @@ from prometheus_client import CollectorRegistry
 
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.plans.lanes import Inline
 from calmstream.consumer.plans.role import PlansRole
 from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, PlanState
 from calmstream.consumer.publish.job import EstimateRunner
@@ -29,6 +28,7 @@ from tests.fault.setting import PUBLISH, TALLY, WINDOWS, Operation, plan
 from tests.fault.simulator import Scenario, broker_of
 from tests.fault.virtual import Crash, Process, VirtualClock
 from tests.support.tally import START
+from tests.support.tally_bench import Inline
 
 NAMES = ("one", "two", "three")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from calmstream.common.settings import load
 from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
 from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.metrics.tally import TALLY_METRICS
+from calmstream.consumer.plans.lanes import Task
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.job import EstimateRunner
 from calmstream.consumer.publish.publisher import Publisher
@@ -54,6 +56,21 @@ from tests.support.service.processes import until
 from tests.support.tally import at, batch_id, body, fields_of, fold_one, names_of
 
 DAY_MS = 86_400_000
+
+
+class Inline:
+    """Lanes that run every call at once, on the caller's thread."""
+
+    def free(self) -> bool:
+        return True
+
+    def start(self, call: Callable[[], bool]) -> Task:
+        task = Task(call, 0.0)
+        task.run()
+        return task
+
+    def busy(self) -> bool:
+        return False
 
 
 def worker_context(plan: Plan, clock: ManualClock, **settings: object) -> TallyContext:

@@ -31,13 +31,8 @@ _GROWTH = 1.4
 _MIN_SLOTS = 64
 # At most so many ids are hashed at once, which bounds the memory of a growing set.
 _BLOCK = 1 << 16
-# Below this number of ids, a loop is faster than array operations.
-_FEW = 16
 
 _TABLES = np.frombuffer(os.urandom(ID_BYTES * 256 * 8), np.uint64).reshape(ID_BYTES, 256)
-_OCTETS = np.arange(ID_BYTES)
-# Up to so many ids, a few operations on large arrays are faster than many on small ones.
-_FEW_HASHED = 256
 
 
 def as_ids(keys: bytes | bytearray) -> Ids:
@@ -48,9 +43,6 @@ def as_ids(keys: bytes | bytearray) -> Ids:
 def hashes(ids: Ids) -> Words:
     """Return the keyed hash of each id, the same for the lifetime of the process: shape (n,)."""
     octets = np.ascontiguousarray(ids).view(np.uint8)
-    if len(ids) <= _FEW_HASHED:
-        xored: Words = np.bitwise_xor.reduce(_TABLES[_OCTETS, octets], axis=1)
-        return xored
     mixed: Words = _TABLES[0][octets[:, 0]]
     for i in range(1, ID_BYTES):
         mixed ^= _TABLES[i][octets[:, i]]
@@ -85,7 +77,7 @@ class BatchIds:
             return found
         mixed = hashes(ids) if mixed is None else mixed
         active, slot, tag = np.arange(len(ids)), self._starts(mixed), self._tags(mixed)
-        while active.size > _FEW:
+        while active.size:
             entry = self._table[slot]
             more = entry > 0
             alike = np.flatnonzero(more & (entry & self._tag_mask == tag))
@@ -94,8 +86,6 @@ class BatchIds:
             more[equal] = False
             active, slot, tag = active[more], slot[more] + 1, tag[more]
             slot[slot == self._size] = 0
-        for i, at, one in zip(active.tolist(), slot.tolist(), tag.tolist(), strict=True):
-            found[i] = self._find(ids[i].tobytes(), at, one)
         return found
 
     def _are(self, entries: NDArray[np.uint32], ids: Ids) -> NDArray[np.bool_]:
@@ -110,27 +100,6 @@ class BatchIds:
         self._ids += ids.tobytes()
         if not self._grown():
             self._index(first, len(self), mixed)
-
-    def _find(self, batch_id: bytes, slot: int, tag: int) -> bool:
-        """Return whether an id is in the set; ``slot`` is the first one to look at."""
-        slots, tags, positions = self._slots, int(self._tag_mask), int(self._position_mask)
-        while entry := slots[slot]:
-            if entry & tags == tag:
-                end = (entry & positions) * ID_BYTES
-                if self._ids[end - ID_BYTES : end] == batch_id:
-                    return True
-            slot += 1
-            if slot == self._size:
-                slot = 0
-        return False
-
-    def _put(self, slot: int, entry: int) -> None:
-        slots = self._slots
-        while slots[slot]:
-            slot += 1
-            if slot == self._size:
-                slot = 0
-        slots[slot] = entry
 
     def _grown(self) -> bool:
         """Make a larger index of all ids if the present one is too full; return whether it was."""
@@ -148,10 +117,8 @@ class BatchIds:
         self._size = size
         self._position_mask = np.uint32((1 << size.bit_length()) - 1)
         self._tag_mask = ~self._position_mask
-        self._slots = memoryview(b"")  # frees the old index before the new one is made
-        self._table = np.zeros(0, np.uint32)
+        self._table = np.zeros(0, np.uint32)  # frees the old index before the new one is made
         self._table = np.zeros(size, np.uint32)
-        self._slots = self._table.data
 
     def _index(self, first: int, last: int, mixed: Words | None = None) -> None:
         """Enter the ids at the positions from ``first`` up to, not including, ``last``."""
@@ -159,15 +126,13 @@ class BatchIds:
         mixed = hashes(as_ids(self._ids)[first:last]) if mixed is None else mixed
         slot = self._starts(mixed)
         entry = self._tags(mixed) | np.arange(first + 1, last + 1, dtype=np.uint32)
-        while entry.size > _FEW:
+        while entry.size:
             free = table[slot] == 0
             # Of several ids that want one free slot, the last one written gets it.
             table[slot[free]] = entry[free]
             left = table[slot] != entry
             entry, slot = entry[left], slot[left] + 1
             slot[slot == self._size] = 0
-        for one, at in zip(entry.tolist(), slot.tolist(), strict=True):
-            self._put(at, one)
 
     # The high half of a hash gives the first slot, the low half the tag.
 

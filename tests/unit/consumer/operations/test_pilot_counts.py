@@ -1,10 +1,7 @@
-"""The counts of a plan's closed windows: kept ones first, else those of the state topic."""
+"""The counts of a plan's final windows."""
 
 from __future__ import annotations
 
-import pytest
-
-from calmstream.common.errors import FatalError
 from calmstream.consumer.operations.pilot_counts import PilotCounts, counted
 from tests.support.publisher import Bench, count_of, published_plan, work
 
@@ -40,16 +37,5 @@ def test_kept_counts_stay_when_the_state_is_deleted() -> None:
     check(bench, count(bench))
 
 
-def test_without_kept_counts_the_state_is_read() -> None:
-    bench = filled()
-    bench.topics.delete([bench.names.counts])
-    check(bench, count(bench))
-    bench.topics.create([s for s in bench.names.specs(0) if s.name == bench.names.counts])
-    check(bench, count(bench))
-
-
-def test_without_both_the_reason_is_named() -> None:
-    bench = filled()
-    bench.topics.delete([bench.names.counts, bench.names.state])
-    with pytest.raises(FatalError, match="retired without kept counts, or its topics were not"):
-        count(bench)
+def test_before_the_first_final_nothing_is_counted() -> None:
+    assert count(Bench(published_plan(windows=3))) == PilotCounts((), 0)

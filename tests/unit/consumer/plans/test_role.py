@@ -14,7 +14,6 @@ from calmstream.broker.transport import Chunk, TopicSpec
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.metrics.registry import Metrics, plan_label, plan_metrics
-from calmstream.consumer.plans.lanes import Inline
 from calmstream.consumer.plans.role import PlansRole, WorkerKind
 from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, PlanState
 from calmstream.consumer.runtime.health import RoleHealth, Verdict
@@ -23,6 +22,7 @@ from tests.fault.virtual import Process, VirtualClock
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.producer import make_plan
 from tests.support.tally import names_of
+from tests.support.tally_bench import Inline
 
 ONE, TWO = make_plan(name="one"), make_plan(name="two")
 

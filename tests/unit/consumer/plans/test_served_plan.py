@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 
-from calmstream.consumer.plans.lanes import Inline
 from calmstream.consumer.plans.served_plan import PlanState, ServedPlan
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.estimators.plan import Plan
 from tests.fault.virtual import VirtualClock
 from tests.support.producer import make_plan
+from tests.support.tally_bench import Inline
 
 
 class Worker:
