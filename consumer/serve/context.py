@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from calmstream.consumer.serve.answers import Answers, etag_of
 from calmstream.consumer.serve.events import Streams
 from calmstream.consumer.serve.metrics import ServeMetrics
-from calmstream.consumer.serve.page_files import PageFiles
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused
 from calmstream.consumer.serve.questions import Question
@@ -21,12 +20,10 @@ class Context:
         self,
         plans: Callable[[], Mapping[str, PlanService]],
         settings: ServeSettings,
-        page: PageFiles,
         metrics: ServeMetrics,
     ) -> None:
         self.plans = plans
         self.settings = settings
-        self.page = page
         self.metrics = metrics
         self.streams = Streams(settings.max_streams, settings.heartbeat_seconds)
         self.answers = Answers(settings.answer_bytes, settings.answer_seconds)

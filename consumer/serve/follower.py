@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, MissingTopic, RecoverableError
-from calmstream.consumer.serve.problems import Problem
+from calmstream.consumer.serve.problems import Problem, Refused
 from calmstream.consumer.serve.results import Results
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
@@ -23,19 +22,6 @@ CHECK_SECONDS = 3.0
 
 _POLL_SECONDS = 0.2
 _LOG = logging.getLogger("calmstream.serve")
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """Why the results cannot be read now.
-
-    Attributes:
-        problem: what requests get that need them.
-        detail: one sentence.
-    """
-
-    problem: Problem
-    detail: str
 
 
 class Follower:
@@ -61,7 +47,7 @@ class Follower:
         before_final: Callable[[], None],
         retry_seconds: float,
     ) -> None:
-        self.trouble: Trouble | None = None
+        self.trouble: Refused | None = None
         self.caught_up = False
         self._plan = plan
         self._broker = broker
@@ -80,18 +66,18 @@ class Follower:
                 try:
                     self._follow(stop)
                 except RecoverableError as error:
-                    self.trouble = Trouble(Problem.UNAVAILABLE, str(error))
+                    self.trouble = Refused(Problem.UNAVAILABLE, str(error))
                 except MissingTopic:
                     self._close()
                     self.trouble = self._missing()
                 except CalmstreamError as error:
                     self._close()
-                    self.trouble = Trouble(Problem.UNREADABLE, str(error))
+                    self.trouble = Refused(Problem.UNREADABLE, str(error))
                 except Exception as error:  # noqa: BLE001 - the thread lives, and says why
                     self._close()
                     _LOG.exception("reading %s failed", self._names.snapshots)
                     reason = f"reading failed: {type(error).__name__}; please report it"
-                    self.trouble = Trouble(Problem.UNREADABLE, reason)
+                    self.trouble = Refused(Problem.UNREADABLE, reason)
                 stop.wait(self._retry_seconds)
         finally:
             self._close()
@@ -133,12 +119,12 @@ class Follower:
             self.caught_up = True
         self.trouble = None
 
-    def _missing(self) -> Trouble:
+    def _missing(self) -> Refused:
         over = self._clock.now_ms() >= self._plan.window_end(self._plan.windows - 1)
         topic = self._names.snapshots
         if over or self._results.newest is not None:
-            return Trouble(Problem.RETIRED, f"topic {topic} was deleted: its results are gone")
-        return Trouble(
+            return Refused(Problem.RETIRED, f"topic {topic} was deleted: its results are gone")
+        return Refused(
             Problem.UNREADABLE, f"topic {topic} does not exist; create it: calmstream topics"
         )
 

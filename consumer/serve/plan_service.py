@@ -13,7 +13,7 @@ from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, MissingTopic, RecoverableError
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import LATEST, TOTAL
-from calmstream.consumer.serve.follower import Follower, Trouble
+from calmstream.consumer.serve.follower import Follower
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
 from calmstream.consumer.serve.results import Results
 from calmstream.consumer.serve.settings import ServeSettings
@@ -28,7 +28,7 @@ PREPARE_SECONDS = 60
 
 Listener = Callable[[Manifest], None]
 
-_STARTING = Trouble(Problem.STARTING, "the plan's results are still being read")
+_STARTING = Refused(Problem.STARTING, "the plan's results are still being read")
 
 
 class PlanService:
@@ -84,7 +84,7 @@ class PlanService:
         )
         # The following belong to the jobs; one runs at a time.
         self._history: History | None = None
-        self._history_trouble: Trouble | None = _STARTING
+        self._history_trouble: Refused | None = _STARTING
         self._tried = clock.monotonic()
         self._refreshing = False
 
@@ -109,7 +109,7 @@ class PlanService:
         if self._follower.caught_up and waited:
             self._ask_for_refresh()
 
-    def trouble(self) -> Trouble | None:
+    def trouble(self) -> Refused | None:
         """Return why the plan is not served as it should be; None where it is."""
         if self._follower.trouble is not None:
             return self._follower.trouble
@@ -136,7 +136,7 @@ class PlanService:
         trouble = self._follower.trouble
         if self._follower.caught_up and (trouble is None or trouble.problem is Problem.UNAVAILABLE):
             return  # finals do not change: what is known is shown while the broker is away
-        raise _refused(trouble or _STARTING)
+        raise (trouble or _STARTING).copy()
 
     def submit(self, job: Callable[[History], T], peer: str) -> Future[T]:
         """Run a job of a peer with the history, on the pool.
@@ -150,7 +150,7 @@ class PlanService:
 
     def _with_history(self, job: Callable[[History], T]) -> T:
         if self._history is None or self._history_trouble is not None:
-            raise _refused(self._history_trouble or _STARTING)
+            raise (self._history_trouble or _STARTING).copy()
         try:
             return job(self._history)
         except CalmstreamError as error:
@@ -184,14 +184,14 @@ class PlanService:
             if first or self.plan.window >= PREPARE_SECONDS:
                 self._queue.submit(self._prepare)
         except RecoverableError as error:
-            self._history_trouble = Trouble(Problem.UNAVAILABLE, str(error))
+            self._history_trouble = Refused(Problem.UNAVAILABLE, str(error))
         except MissingTopic as error:
             self._close_history()
-            self._history_trouble = Trouble(Problem.NOT_KEPT, str(error))
+            self._history_trouble = Refused(Problem.NOT_KEPT, str(error))
         except CalmstreamError as error:
             # What was read so far may miss the record that cannot be read: begin anew.
             self._close_history()
-            self._history_trouble = Trouble(Problem.UNREADABLE, str(error))
+            self._history_trouble = Refused(Problem.UNREADABLE, str(error))
         finally:
             self._tried = self._clock.monotonic()
 
@@ -206,7 +206,3 @@ class PlanService:
         if self._history is not None:
             self._history.close()
             self._history = None
-
-
-def _refused(trouble: Trouble) -> Refused:
-    return Refused(trouble.problem, trouble.detail)

@@ -78,6 +78,10 @@ class Refused(Exception):  # noqa: N818 - it is an outcome, not a defect
         self.problem = problem
         self.detail = detail
 
+    def copy(self) -> Refused:
+        """Return the same to raise: an exception that is raised again and again grows."""
+        return Refused(self.problem, self.detail)
+
 
 def refusal(error: CalmstreamError) -> Refused:
     """Return the problem that stands for an error of the packages below."""

@@ -4,36 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import replace
 
 from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.estimators.wire.snapshot import Kind, Manifest, Revision
+from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord, Revision
 
 MAX_ATTRIBUTES = 2
 """Published tables of more attributes are not kept for series."""
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PublishedTable:
-    """A published table of one final window; arrays have one axis per attribute.
-
-    Attributes:
-        table: shape of the labels of the attributes, ascending by position.
-        stderr: the same shape.
-        reports: that speak about these attributes.
-        flags: as in the snapshot.
-    """
-
-    table: NDArray[np.float64]
-    stderr: NDArray[np.float64]
-    reports: int
-    flags: tuple[str, ...]
+_NUMBER_BYTES = 32
+"""Of a number in a tuple."""
 
 
-Tables = Mapping[frozenset[str], PublishedTable]
+Tables = Mapping[frozenset[str], MarginalRecord]
 """The published tables of a window, by their attributes."""
 
 
@@ -119,18 +102,9 @@ def suspicious(manifest: Manifest) -> bool:
 
 
 def _tables(snapshot: Snapshot) -> Tables:
-    found = {}
-    for names, record in snapshot.marginals.items():
-        if len(names) <= MAX_ATTRIBUTES:
-            shape = [len(labels) for labels in record.labels]
-            found[frozenset(names)] = PublishedTable(
-                np.array(record.table).reshape(shape),
-                np.array(record.stderr).reshape(shape),
-                record.reports,
-                record.flags,
-            )
-    return found
+    records = snapshot.marginals.items()
+    return {frozenset(names): r for names, r in records if len(names) <= MAX_ATTRIBUTES}
 
 
 def _size(tables: Tables) -> int:
-    return sum(one.table.nbytes + one.stderr.nbytes for one in tables.values())
+    return sum(2 * _NUMBER_BYTES * len(record.table) for record in tables.values())

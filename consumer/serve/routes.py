@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import orjson
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
+from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from calmstream.common.http.shares import peer_of
 from calmstream.consumer.serve import documents
 from calmstream.consumer.serve.context import Context
 from calmstream.consumer.serve.guard import HEAD
-from calmstream.consumer.serve.page_files import PageFile
 from calmstream.consumer.serve.parameters import Parameters
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused
 from calmstream.consumer.serve.questions import QUESTIONS, Read
 from calmstream.consumer.serve.series import PARAMETERS, series
+
+ASSETS = Path(__file__).parent / "assets"
+"""Where the built page ships: ``index.html``, and files with a hash in their names."""
 
 MEDIA_TYPES = {
     "json": "application/json",
@@ -30,7 +34,6 @@ DEFAULT_FINALS = 200
 MAX_FINALS = 5000
 _REVALIDATE = {"cache-control": "no-cache"}
 _NO_STORE = {"cache-control": "no-store"}
-_IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable"}
 
 Handler = Callable[[Request, Parameters], Awaitable[Response]]
 
@@ -41,7 +44,7 @@ class Routes:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def all(self) -> list[Route]:
+    def all(self) -> list[BaseRoute]:
         """Return all addresses."""
         plan = "/v1/plans/{name}"
         return [
@@ -54,8 +57,8 @@ class Routes:
                 _route(f"{plan}/{name}", self._question(read), known)
                 for name, (read, known) in QUESTIONS.items()
             ),
-            Route("/", self._page),
-            Route("/assets/{name:path}", self._asset),
+            Route("/", _page),
+            Mount("/assets", StaticFiles(directory=ASSETS, check_dir=False)),
         ]
 
     async def _plans(self, _request: Request, _asked: Parameters) -> Response:
@@ -99,24 +102,18 @@ class Routes:
 
         return answer
 
-    async def _page(self, request: Request) -> Response:
-        found = self._context.page.index
-        if found is None:
-            raise Refused(
-                Problem.NOT_FOUND, "the page was not built; the interface begins at /v1/plans"
-            )
-        return _file(request, found, _REVALIDATE)
-
-    async def _asset(self, request: Request) -> Response:
-        found = self._context.page.asset(request.path_params["name"])
-        if found is None:
-            raise Refused(Problem.NOT_FOUND)
-        return _file(request, found, _IMMUTABLE if found.fixed else _REVALIDATE)
-
     def _service(self, request: Request) -> PlanService:
         service = self._context.plan(request.path_params["name"])
         service.require_results()
         return service
+
+
+async def _page(_request: Request) -> Response:
+    if not (ASSETS / "index.html").is_file():
+        raise Refused(
+            Problem.NOT_FOUND, "the page was not built; the interface begins at /v1/plans"
+        )
+    return FileResponse(ASSETS / "index.html", headers=_REVALIDATE)
 
 
 def _route(path: str, handler: Handler, known: Sequence[str] = ()) -> Route:
@@ -137,10 +134,3 @@ def _unchanged(request: Request, etag: str) -> bool:
 
 def _json(document: Any) -> Response:
     return Response(orjson.dumps(document), media_type=MEDIA_TYPES["json"], headers=_NO_STORE)
-
-
-def _file(request: Request, found: PageFile, headers: Mapping[str, str]) -> Response:
-    every = {"etag": found.etag, **headers}
-    if _unchanged(request, found.etag):
-        return Response(status_code=304, headers=every)
-    return Response(found.body, media_type=found.media_type, headers=every)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
 import orjson
 
 from calmstream.common.errors import InvalidInput
@@ -19,7 +20,6 @@ from calmstream.consumer.serve.problems import Problem, Refused, refusal
 from calmstream.consumer.serve.questions import table
 from calmstream.consumer.serve.results import suspicious
 from calmstream.estimators.analysis.grouping import parse
-from calmstream.estimators.marginal import Floats
 from calmstream.estimators.wire.snapshot import Manifest
 
 PARAMETERS = ("attributes", "windows", "group", "given")
@@ -98,11 +98,11 @@ def _published(wanted: _Series, final: Manifest) -> dict[str, Any] | None:
     record = tables.get(frozenset(wanted.attributes))
     if record is None:
         return None
-    positions = [wanted.service.plan.domain.index([name])[0] for name in wanted.attributes]
-    axes = [sorted(positions).index(position) for position in positions]
+    axes = [record.attributes.index(name) for name in wanted.attributes]
+    shape = [len(labels) for labels in record.labels]
 
-    def ordered(cells: Floats) -> list[float]:
-        found: list[float] = cells.transpose(axes).ravel().tolist()
+    def ordered(cells: Sequence[float]) -> list[float]:
+        found: list[float] = np.reshape(cells, shape).transpose(axes).ravel().tolist()
         return found
 
     return _entry(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from calmstream.consumer.serve.follower import Trouble
 from calmstream.consumer.serve.plan_service import PlanService
+from calmstream.consumer.serve.problems import Refused
 from calmstream.estimators.plan import Plan
 
 
@@ -43,7 +43,7 @@ class ServedPlans:
         for service in self._services.values():
             service.turn()
 
-    def troubles(self) -> dict[str, Trouble]:
+    def troubles(self) -> dict[str, Refused]:
         """Return why plans are not served as they should be, by their name."""
         found = {name: service.trouble() for name, service in self._by_name.items()}
         return {name: one for name, one in found.items() if one is not None}

@@ -17,12 +17,10 @@ from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.serve.app import create_app
 from calmstream.consumer.serve.context import Context
-from calmstream.consumer.serve.follower import Trouble
 from calmstream.consumer.serve.guard import Guard
 from calmstream.consumer.serve.metrics import ServeMetrics
-from calmstream.consumer.serve.page_files import PageFiles
 from calmstream.consumer.serve.plan_service import PlanService
-from calmstream.consumer.serve.problems import Problem
+from calmstream.consumer.serve.problems import Problem, Refused
 from calmstream.consumer.serve.served_plans import ServedPlans
 from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.consumer.serve.turns import Turns
@@ -57,7 +55,6 @@ class ResultsServer:
         hosts: Sequence[str] = (),
         origins: Sequence[str] = (),
         token: str | None = None,
-        page: PageFiles | None = None,
     ) -> None:
         self.health = RoleHealth(self.name, clock)
         self._turns = Turns(settings.fits)
@@ -75,11 +72,11 @@ class ResultsServer:
 
         self.plans = ServedPlans(wanted, make)
         self.health.watched(self.silent_seconds)
-        self._said: dict[str, Trouble] = {}
+        self._said: dict[str, Refused] = {}
         self._settings = settings
         self._metrics = metrics
         self._log = structlog.get_logger("calmstream.serve")
-        self._context = Context(lambda: self.plans.by_name, settings, page or PageFiles(), metrics)
+        self._context = Context(lambda: self.plans.by_name, settings, metrics)
         own = [] if anywhere(settings.host) else [as_host(settings.host)]
         self._guard = Guard(
             create_app(self._context),
@@ -150,7 +147,7 @@ class ResultsServer:
             len(self.connections), len(self._context.streams), len(troubles), finals
         )
 
-    def _say(self, troubles: dict[str, Trouble]) -> None:
+    def _say(self, troubles: dict[str, Refused]) -> None:
         """Log what is new."""
         for name, one in troubles.items():
             said = self._said.get(name)

@@ -17,7 +17,6 @@ from calmstream.broker.transport import Broker
 from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
 from calmstream.consumer.serve.metrics import ServeMetrics
-from calmstream.consumer.serve.page_files import PageFiles
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.server import ResultsServer
 from calmstream.consumer.serve.settings import ServeSettings
@@ -78,7 +77,6 @@ def serving(
     token: str | None = None,
     hosts: tuple[str, ...] = (),
     origins: tuple[str, ...] = (),
-    page: PageFiles | None = None,
     **settings: Any,
 ) -> Iterator[Serving]:
     """Serve a plan on a free port; wait until it is ready by default."""
@@ -95,7 +93,6 @@ def serving(
         hosts=hosts,
         origins=origins,
         token=token,
-        page=page,
     )
     stop = threading.Event()
     thread = threading.Thread(target=server.run, args=(stop,))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from calmstream.consumer.serve.page_files import ASSETS
+from calmstream.consumer.serve.routes import ASSETS
 from tests.support.typescript.package import PAGE, chromium
 
 SHARES = 3

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from calmstream.consumer.serve.guard import POLICY
-from calmstream.consumer.serve.page_files import ASSETS, PageFiles
+from calmstream.consumer.serve.routes import ASSETS
+from tests.support.serving import filled, serving_bench
 
 ROOT = Path(__file__).resolve().parents[4]
 NAMES = sorted(path.name for path in ASSETS.iterdir())
@@ -18,13 +19,17 @@ STANDARDS = ("http://www.w3.org/",)
 
 
 def test_the_page_names_its_files_and_all_of_them_are_served() -> None:
-    files = PageFiles()
-    assert files.index is not None
-    named = set(re.findall(r'"assets/([^"]+)"', files.index.body.decode()))
+    named = set(re.findall(r'"assets/([^"]+)"', (ASSETS / "index.html").read_text()))
     assert named
-    for name in named:
-        assert files.asset(name) is not None
-    assert all(files.asset(name) for name in NAMES if name != "index.html")
+    with serving_bench(filled(windows=1)) as server:
+        assert server.client.get("/").content == (ASSETS / "index.html").read_bytes()
+        for name in (*named, *NAMES):
+            found = server.client.get(f"/assets/{name}")
+            assert found.content == (ASSETS / name).read_bytes()
+            again = {"if-none-match": found.headers["etag"]}
+            assert server.client.get(f"/assets/{name}", headers=again).status_code == 304
+        for name in ("none.js", "..%2froutes.py", "../routes.py", ""):
+            assert server.client.get(f"/assets/{name}").status_code == 404
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n.endswith((".html", ".js", ".css"))])
@@ -44,10 +49,3 @@ def test_the_built_files_ship_and_their_sources_do_not() -> None:
     setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     assert setuptools["package-data"]["calmstream.consumer.serve"] == ["assets/*"]
     assert "calmstream.consumer.serve.page*" in setuptools["packages"]["find"]["exclude"]
-
-
-def test_only_names_with_a_hash_are_cached_for_ever() -> None:
-    """Another content needs another name."""
-    files = PageFiles()
-    stable = {name for name in NAMES if (one := files.asset(name)) is None or not one.fixed}
-    assert stable == {"index.html", "licenses.txt"}
