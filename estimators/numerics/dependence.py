@@ -1,11 +1,7 @@
-"""Cramér's V, a measure of the dependence of two attributes, and clusters of dependent attributes.
-
-The method RR-Clusters uses both.
-"""
+"""Cramér's V, a measure of the dependence of two attributes, with its standard error."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from math import inf, sqrt
 
 import numpy as np
@@ -77,43 +73,3 @@ def cramers_v_error(table: Floats, covariance: Floats, variance: Floats | None =
     slope = (slope - float((slope * cells).sum())).ravel() / total  # of the table over its sum
     spread = max(float(slope @ covariance @ slope), 0.0)
     return float(sqrt(spread) / (2.0 * v * (min(cells.shape) - 1)))
-
-
-def cluster(
-    dependence: Mapping[tuple[int, int], float],
-    cardinalities: Sequence[int],
-    threshold: float,
-    max_cells: int,
-) -> tuple[tuple[int, ...], ...]:
-    """Cluster dependent attributes greedily (Domingo-Ferrer and Soria-Comas, RR-Clusters).
-
-    Pairs are taken from the strongest dependence down to the threshold; the clusters of the two
-    attributes are merged unless the merged cluster would have more than ``max_cells`` cells.
-
-    Args:
-        dependence: Cramér's V of each ascending pair of attributes; missing pairs count as 0.
-
-    Returns:
-        Ascending attribute positions of each cluster, in order of their first attribute; every
-        attribute is in exactly one.
-    """
-    clusters = [{i} for i in range(len(cardinalities))]
-    for (i, j), v in sorted(dependence.items(), key=lambda item: (-item[1], item[0])):
-        if v < threshold:
-            break
-        first = next(c for c in clusters if i in c)
-        second = next(c for c in clusters if j in c)
-        merged = first | second
-        if first is second or _size(merged, cardinalities) > max_cells:
-            continue
-        clusters = [c for c in clusters if c is not first and c is not second]
-        clusters.append(merged)
-    return tuple(sorted(tuple(sorted(c)) for c in clusters))
-
-
-def _size(attributes: set[int], cardinalities: Sequence[int]) -> int:
-    """Return the number of cells of a cluster."""
-    size = 1
-    for i in attributes:
-        size *= cardinalities[i]
-    return size

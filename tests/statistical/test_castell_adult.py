@@ -20,10 +20,11 @@ from calmstream.estimators import methods
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.numerics.block_inverse import channels, expected_sse
-from calmstream.estimators.numerics.dependence import cluster, cramers_v
+from calmstream.estimators.numerics.dependence import cramers_v
 from calmstream.estimators.papers.castell.design import product_group
 from calmstream.estimators.papers.castell.model import ProductModel
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
+from calmstream.estimators.papers.castell.rr_clusters import cluster
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.population import collect

@@ -1,30 +1,81 @@
-"""The step from a tally to a model, common to methods whose devices report whole records."""
+"""The common part of methods whose devices randomise every block of a record's attributes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.domain import Attributes
 from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.methods.base import Design
+from calmstream.estimators.methods.shared.options import only_parameters
+from calmstream.estimators.papers.castell.design import (
+    KeptTables,
+    choose_tables,
+    expected_errors,
+    loss_reason,
+    product_group,
+)
 from calmstream.estimators.papers.castell.model import ProductModel
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 
-M = TypeVar("M", bound="Mechanism")
+M = TypeVar("M", bound=Mechanism)
+
+
+class BlockMethod:
+    """A method is blocks, the tables that are counted, and a scheme of `schemes`.
+
+    Here every attribute is a block, and the parameter ``tables`` names tables to keep
+    (`choose_tables`).
+    """
+
+    name: ClassVar[str]
+    baseline: ClassVar[bool] = False
+    parameters: ClassVar[tuple[str, ...]] = ("tables",)
+    scheme: ClassVar[str]
+    recovery: ClassVar[str]
+    """How tables are recovered, for people who read a plan."""
+
+    def blocks(self, request: Request) -> tuple[Attributes, ...]:
+        """Return the attributes of each block."""
+        return single(request)
+
+    def tables(self, request: Request) -> KeptTables:
+        """Return the tables whose counts are kept."""
+        return choose_tables(request.domain, request.k, request.parameters)
+
+    def design(self, request: Request) -> Design:
+        only_parameters(self.name, request.parameters, *self.parameters)
+        blocks, tables = self.blocks(request), self.tables(request)
+        group, mechanism = product_group(request, blocks, tables.sets)
+        reason = (loss_reason(mechanism), tables.reason, self.recovery)
+        # For the hybrid and the truncated scheme this is an upper bound of the error by noise.
+        joint = self.scheme != "independent"
+        return Design((group,), {}, reason, expected_errors(mechanism, request, joint=joint))
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
+        """Return the model of the scheme."""
+        mechanism, tally = only_mechanism(plan, ProductGRR), tallies[0]
+        n = int(tally.n[0])
+        return ProductModel(plan.domain, mechanism, tally.counts[0], n, self.scheme)
+
+
+def single(request: Request) -> tuple[Attributes, ...]:
+    """Return every attribute by itself."""
+    return tuple((i,) for i in range(len(request.domain)))
 
 
 def only_mechanism(plan: Plan, kind: type[M]) -> M:
-    """Return the mechanism of a plan whose method is defined for one kind of mechanism only."""
+    """Return the mechanism of a plan whose method is defined for one kind of mechanism only.
+
+    Raises:
+        PlanError: the plan has several groups, or its mechanism is of another kind.
+    """
     mechanism = plan.mechanisms[0]
     if not isinstance(mechanism, kind) or len(plan.groups) != 1:
         raise PlanError(f"method {plan.method} needs exactly one group, with mechanism {kind.name}")
     return mechanism
-
-
-def fit_product(plan: Plan, tallies: Sequence[Tally], scheme: str) -> ProductModel:
-    """Return the model of a plan with one group of devices that report whole records."""
-    mechanism = only_mechanism(plan, ProductGRR)
-    tally = tallies[0]
-    return ProductModel(plan.domain, mechanism, tally.counts[0], int(tally.n[0]), scheme)

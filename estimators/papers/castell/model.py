@@ -1,6 +1,6 @@
 """Marginals of methods that randomise whole records, from the counts of a product mechanism.
 
-A product mechanism (`mechanisms.product_grr`) perturbs each block of attributes by its
+A product mechanism (`product_grr`) perturbs each block of attributes by its
 own randomised response.
 """
 

@@ -6,29 +6,21 @@ Soria-Comas, TKDE 2022).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.methods.base import Design, Model
+from calmstream.estimators.methods.base import Model
 from calmstream.estimators.methods.notes import PRODUCT, Note
-from calmstream.estimators.methods.shared.options import only_parameters
-from calmstream.estimators.numerics.dependence import cluster, cramers_v
-from calmstream.estimators.papers.castell.design import (
-    attribute_sets,
-    expected_errors,
-    loss_reason,
-    product_group,
-)
-from calmstream.estimators.papers.castell.family import fit_product
-from calmstream.estimators.papers.castell.model import ProductModel
-from calmstream.estimators.plan import Plan
+from calmstream.estimators.numerics.dependence import cramers_v
+from calmstream.estimators.papers.castell.design import KeptTables, attribute_sets
+from calmstream.estimators.papers.castell.family import BlockMethod
 from calmstream.estimators.plan.request import Request
-from calmstream.estimators.tally import Tally
 
 THRESHOLD = 0.3
 """Minimum estimated Cramér's V of two attributes that are put into one cluster."""
@@ -38,7 +30,7 @@ MAX_CLUSTER_CELLS = 256
 than the dependence that the cluster is to preserve."""
 
 
-class RRClusters:
+class RRClusters(BlockMethod):
     """RR-Clusters (``rr-clusters``); the parameter ``clusters``, lists of attributes, is required.
 
     Clusters come from a pilot: a plan of ``rr-ind-joint`` over a part of the devices. Its 2-way
@@ -56,7 +48,9 @@ class RRClusters:
         expected=PRODUCT,
         raw=True,
     )
-    baseline: ClassVar[bool] = False
+    parameters: ClassVar[tuple[str, ...]] = ("clusters",)
+    scheme: ClassVar[str] = "independent"
+    recovery: ClassVar[str] = "tables over several clusters are products of the clusters' tables"
     pilot: ClassVar[str] = "rr-ind-joint"
     """Registry name of the pilot's method."""
 
@@ -75,22 +69,18 @@ class RRClusters:
         clusters = cluster(dependence, domain.cardinalities, THRESHOLD, MAX_CLUSTER_CELLS)
         return {"clusters": [[domain.names[i] for i in c] for c in clusters if len(c) > 1]}
 
-    def design(self, request: Request) -> Design:
-        only_parameters(self.name, request.parameters, "clusters")
-        clusters = _clusters(request)
-        group, mechanism = product_group(request, clusters, clusters)
-        names = request.domain.names
-        text = "; ".join(", ".join(names[i] for i in c) for c in clusters if len(c) > 1)
-        reason = (
-            loss_reason(mechanism),
-            f"clusters: {text or 'none'}; every other attribute is a cluster of its own",
-            "tables over several clusters are products of the clusters' tables",
-            f"counts one table per cluster, {mechanism.width:,} cells",
-        )
-        return Design((group,), {}, reason, expected_errors(mechanism, request, joint=False))
+    def blocks(self, request: Request) -> tuple[Attributes, ...]:
+        return _clusters(request)
 
-    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
-        return fit_product(plan, tallies, "independent")
+    def tables(self, request: Request) -> KeptTables:
+        clusters, domain = _clusters(request), request.domain
+        text = "; ".join(", ".join(domain.names[i] for i in c) for c in clusters if len(c) > 1)
+        cells = sum(domain.size(c) for c in clusters)
+        reason = (
+            f"clusters: {text or 'none'}; every other attribute is a cluster of its own; counts "
+            f"one table per cluster, {cells:,} cells"
+        )
+        return KeptTables(clusters, reason)
 
 
 def _clusters(request: Request) -> tuple[Attributes, ...]:
@@ -107,3 +97,35 @@ def _clusters(request: Request) -> tuple[Attributes, ...]:
         raise PlanError("clusters: an attribute is in two clusters, or does not exist")
     singles = tuple((i,) for i in range(d) if i not in members)
     return tuple(sorted(stated + singles))
+
+
+def cluster(
+    dependence: Mapping[tuple[int, int], float],
+    cardinalities: Sequence[int],
+    threshold: float,
+    max_cells: int,
+) -> tuple[tuple[int, ...], ...]:
+    """Cluster dependent attributes greedily (Domingo-Ferrer and Soria-Comas, RR-Clusters).
+
+    Pairs are taken from the strongest dependence down to the threshold; the clusters of the two
+    attributes are merged unless the merged cluster would have more than ``max_cells`` cells.
+
+    Args:
+        dependence: Cramér's V of each ascending pair of attributes; missing pairs count as 0.
+
+    Returns:
+        Ascending attribute positions of each cluster, in order of their first attribute; every
+        attribute is in exactly one.
+    """
+    clusters = [{i} for i in range(len(cardinalities))]
+    for (i, j), v in sorted(dependence.items(), key=lambda item: (-item[1], item[0])):
+        if v < threshold:
+            break
+        first = next(c for c in clusters if i in c)
+        second = next(c for c in clusters if j in c)
+        merged = first | second
+        if first is second or prod(cardinalities[i] for i in merged) > max_cells:
+            continue
+        clusters = [c for c in clusters if c is not first and c is not second]
+        clusters.append(merged)
+    return tuple(sorted(tuple(sorted(c)) for c in clusters))

@@ -2,7 +2,7 @@
 
 A report has one Bloom filter per attribute of the record: the bits that hashes of the value set,
 each bit flipped with some probability. The regression that estimates tables
-(`castell.lasso`) needs little of it. For every combination of values of a set of
+(`lasso`) needs little of it. For every combination of values of a set of
 attributes, the counters add up, over reports, the product over attributes of the number of ones
 among the bits of the value. These are small integers, so the counters are integers, and those of
 batches add up.

@@ -1,7 +1,7 @@
 """LoPub (Ren et al., TIFS 2018): Bloom filters, bitwise randomised response, Lasso, EM.
 
 A stream can use the Lasso, whose sufficient statistics are integer counters (see
-`mechanisms.bloom_rr`). It cannot use LoPub's EM, which needs every report again in every
+`bloom_rr`). It cannot use LoPub's EM, which needs every report again in every
 round. :func:`refine` is the EM for tools that have all reports, such as an evaluation.
 """
 

@@ -10,7 +10,6 @@ import pytest
 
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.wire.snapshot import Kind
-from calmstream.pages.watch import plain
 from tests.support.plans import draft
 from tests.support.tally import START
 from tests.support.tally_bench import Stage
@@ -64,7 +63,6 @@ def test_reports_of_whole_records_become_snapshots(
         names = [DOMAIN.names[i] for i in attributes]
         record = first.record(*names)
         exact = DOMAIN.histogram(codes, attributes) / DEVICES
-        assert plain(first, names)
         if method == "rr-independent" and attributes == (0, 2):
             # The method ignores dependence, as documented.
             assert "maxent" in record.flags

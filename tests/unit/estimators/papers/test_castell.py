@@ -20,9 +20,10 @@ from calmstream.estimators.numerics.block_inverse import (
     noise_given_truth,
     unmix,
 )
-from calmstream.estimators.numerics.dependence import cluster, cramers_v
+from calmstream.estimators.numerics.dependence import cramers_v
 from calmstream.estimators.papers.castell import schemes
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
+from calmstream.estimators.papers.castell.rr_clusters import cluster
 
 # The paper's Appendix B: epsilon = ln 3 per attribute, ten respondents.
 LN3 = (AxisChannel((0,), 2, 0.5, 0.25), AxisChannel((1,), 2, 0.5, 0.25))
