@@ -36,10 +36,7 @@ Codes = NDArray[np.uint16]
 Attributes = tuple[int, ...]
 
 MAX_CARDINALITY = 4096
-"""Maximum number of labels of an attribute; devices keep a table of them."""
-
 MAX_ATTRIBUTES = 1024
-"""Maximum number of attributes of a record, which limits the size of plans."""
 
 
 @dataclass(frozen=True, slots=True)

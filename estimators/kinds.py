@@ -31,8 +31,6 @@ ROUNDINGS = ("bin", "grid")
 """How a number becomes a code: that of its bin, or of one of its two neighbours on the grid."""
 
 CHOSEN = ("no", "yes")
-"""Labels of the attribute of an option."""
-
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?", re.ASCII)
 _ROUNDING_BITS = 53
 """Random bits of one rounding on a grid: as many as the fraction of a double has."""

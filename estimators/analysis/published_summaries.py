@@ -17,7 +17,6 @@ MAX_CELLS = 1 << 10
 """Largest table with summaries: its covariance takes 8 MB, which a publisher can spare."""
 
 SHARE_OF_OPTION = "share:yes"
-"""The only statistic of an option of a choice."""
 
 
 def published_summaries(

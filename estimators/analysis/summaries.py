@@ -167,10 +167,7 @@ class Distribution:
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)), np.float64)
 
     def _invert(self, below: Floats, share: float) -> float:
-        """Return the value at which a distribution function reaches a share.
-
-        ``below`` has the function at the lower end of each level, and at the end of the last.
-        """
+        """Return the value at which a distribution function reaches a share."""
         place = int(np.searchsorted(below[1:], share, side="left"))
         place = min(place, self.levels.size - 1)
         low, high = self.levels.bounds[place]

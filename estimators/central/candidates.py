@@ -123,11 +123,7 @@ def _column_sets(cells: Cells, k: int, cardinalities: tuple[int, ...]) -> Iterat
 def _matches(
     cells: Cells, key: Columns, cardinalities: tuple[int, ...]
 ) -> tuple[Integers, Integers]:
-    """Find the tuples that can extend each tuple over ``key`` without its last column.
-
-    They are tuples over ``key`` without its last but one column that have the same first k-2
-    values.
-    """
+    """Find the tuples that can extend each tuple over ``key`` without its last column."""
     heads = cells[key[:-1]] // cardinalities[key[-2]]
     others = cells[key[:-2] + key[-1:]] // cardinalities[key[-1]]
     return np.searchsorted(others, heads), np.searchsorted(others, heads, side="right")

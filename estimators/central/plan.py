@@ -49,7 +49,6 @@ _FIELDS: dict[str, type] = {
 }
 
 _OPTIONAL: dict[str, Any] = {"sample": "1", "users": 0}
-"""Fields that came later, with what they are where a document leaves them out."""
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,6 @@ from calmstream.estimators.randomness import Randomness, uniform_below
 Integers = NDArray[np.int64]
 
 _BATCH = 1 << 12
-"""Number of proposals that are drawn at once."""
-
 _NEVER = 1 << 62
 """A coin of probability exp(-2^62) practically never succeeds; larger exponents become this one."""
 

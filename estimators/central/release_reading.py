@@ -20,11 +20,7 @@ from calmstream.estimators.central.wire import VERSION
 
 _MAX_WINDOW = 1 << 40
 _MAX_SECONDS = 253_402_300_799
-"""The year 9999."""
-
 _NOBODY = ""
-"""Owner of a window for which no record is valid."""
-
 _MANIFEST: dict[str, type | tuple[type, ...]] = {
     "name": str,
     "start": int,
@@ -45,7 +41,6 @@ _LEVEL: dict[str, type | tuple[type, ...]] = {
     "spurious_bound": (int, float),
     "tables": list,
 }
-"""Types of the fields of a level."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,6 @@ Cells = Mapping[Columns, Integers]
 """For each column set the ascending cells of its tuples; sets without tuples are left out."""
 
 MISSING = -1
-"""Code or cell of a missing value."""
-
 _LOOKUP = 1 << 22
 """Column sets with at most this number of cells use a table of all cells, larger ones bisection."""
 

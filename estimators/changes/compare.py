@@ -20,8 +20,6 @@ MAX_CELLS = 1 << 10
 """Maximum number of cells of a table that is tested; it limits the cost of a fit."""
 
 FALSE_SHARE = 0.05
-"""Expected share of false findings among the tables that are called changed."""
-
 ALPHA = 0.001
 """The alert fires on a smallest adjusted p-value below this."""
 

@@ -89,10 +89,7 @@ def central(theta: Floats, shape: Shape) -> tuple[Floats, Floats]:
 
 
 def _bias(fit: Fit, shape: Shape) -> Floats:
-    """Return what noise adds to C of pairs, shape (cells - 1,): minus that of their margins.
-
-    Larger sets have such a term too. It is far below their standard error, and is left in.
-    """
+    """Return what noise adds to C of pairs, shape (cells - 1,): minus that of their margins."""
     out = np.zeros_like(fit.theta)
     for i, j in combinations(range(len(shape)), 2):
         left, right = own_positions(shape, (i,)), own_positions(shape, (j,))

@@ -15,7 +15,6 @@ SINGULAR = 1e-9
 """Eigenvalues below this share of the largest one count as 0."""
 
 MAX_PLAIN_CELLS = 1 << 16
-"""Maximum number of cells over which a view that is not a table is described."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

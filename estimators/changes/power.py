@@ -19,8 +19,6 @@ from calmstream.estimators.mechanisms.covariance import sum_out
 from calmstream.estimators.plan.pilots import CollectionPlan
 
 POWER = 0.8
-"""Probability with which a shift is to be found."""
-
 _TERMS = 100_000
 
 

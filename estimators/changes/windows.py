@@ -13,7 +13,6 @@ PAIRED = "paired"
 REPEATED = "repeated"
 
 Span = tuple[int, int]
-"""First and last window of consecutive ones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,7 @@ MAX_CHANNEL_OUTPUTS = 1 << 12
 
 
 MAX_HISTOGRAM = 1 << 24
-"""Maximum number of inputs whose histogram is made for a simulation."""
-
 DRAWN_REPORTS = 1 << 16
-"""Reports of a simulation that are perturbed at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,10 +111,7 @@ def _ones_of_block(rows: Rows) -> Counts:
 
 
 def _add_thirds(rows: Rows) -> tuple[Rows, Rows]:
-    """Add three equal parts of the rows bit by bit, and return the sums and the carries.
-
-    Each part has a multiple of 8 rows, so that it consists of whole 64-bit words.
-    """
+    """Add three equal parts of the rows bit by bit, and return the sums and the carries."""
     part = len(rows) // 24 * 8
     a, b, c = (rows[i * part : (i + 1) * part].reshape(-1).view(np.uint64) for i in range(3))
     half = a ^ b

@@ -97,10 +97,7 @@ def one_set_covariance(
 
 @lru_cache(maxsize=256)
 def _root_of_mixed(rates: tuple[float, float], pairs: tuple[float, float]) -> Floats:
-    """Return a root of minus the entries off the diagonal, a quadratic form in (1, f): (2, 2).
-
-    Views of one mechanism have the same one. The form is not negative.
-    """
+    """Return a root of minus the entries off the diagonal, a quadratic form in (1, f): (2, 2)."""
     (q, gap), (own, other) = rates, pairs
     mixed = np.array([[q * q - other, q * gap - (own - other)], [0.0, gap * gap]])
     mixed[1, 0] = mixed[0, 1]

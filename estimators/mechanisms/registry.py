@@ -12,8 +12,6 @@ from calmstream.estimators import plugins
 from calmstream.estimators.mechanisms.base import Mechanism
 
 GROUP = "calmstream.mechanisms"
-"""The group of entry points in which other packages state mechanisms."""
-
 _OURS = {
     "bloom-rr": "papers.lopub.bloom_rr:BloomRR",
     "grr": "mechanisms.grr:GRR",

@@ -18,8 +18,6 @@ from calmstream.estimators import plugins
 from calmstream.estimators.methods.base import Method
 
 GROUP = "calmstream.methods"
-"""Group of entry points in which packages state their methods."""
-
 CENTRAL = "dp-marginals"
 """The method of the central model (`estimators.central`); no local plan can name it."""
 

@@ -26,8 +26,6 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 MAX_ROUNDS = 300
-"""Maximum number of rounds of `reconcile`; it bounds the time."""
-
 TOLERANCE = 1e-10
 """Difference of shared frequencies at which `reconcile` stops, far below any standard error."""
 

@@ -50,11 +50,7 @@ def transform(table: NDArray[Any]) -> NDArray[Any]:
 
 
 def _butterflies(values: NDArray[Any], spare: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Transform the last axis but one; return the result and the other of the two arrays.
-
-    Both arrays are overwritten. Large ones are not made anew in each step, as that costs more than
-    the sums.
-    """
+    """Transform the last axis but one; return the result and the other of the two arrays."""
     *rows, size, columns = values.shape
     half = 1
     while half < size:

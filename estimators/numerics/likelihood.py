@@ -24,14 +24,10 @@ CHANGE = 1e-5
 """The paper's Omega: expectation-maximisation stops when no cell changes by more."""
 
 MAX_STEPS = 100_000
-"""Maximum number of steps of expectation-maximisation; it bounds the time."""
-
 GAIN = 0.01
 """Newton's method stops when the log-likelihood of all reports can grow by at most this much."""
 
 MAX_NEWTON = 200
-"""Maximum number of steps of Newton's method; tens of them are usual."""
-
 _BOUNDARY = 0.95
 """Maximum share of the way to the nearest zero cell that one step goes, so that cells stay
 positive."""

@@ -21,8 +21,6 @@ from calmstream.estimators.view import View
 T = TypeVar("T")
 
 MAX_PLAN_BYTES = 16 << 20
-"""Maximum size of a plan document that is read."""
-
 _FIELDS: dict[str, type] = {
     "version": int,
     "name": str,

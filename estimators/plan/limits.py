@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from calmstream.common.errors import PlanError
 
 MAX_BATCH_REPORTS = (1 << 16) - 1
-"""Maximum number of reports that the wire format allows in a batch."""
-
 MIN_BATCH_REPORTS = 1024
 """The default limit of reports per batch is at least this, so that small plans can use batches."""
 

@@ -26,41 +26,23 @@ from calmstream.estimators.plan.state_size import record_bytes
 from calmstream.estimators.randomness import parse_epsilon
 
 PLAN_VERSION = 1
-"""Version of the plan document."""
-
 WIRE_MAJOR = 1
-"""Major version of the format of reports."""
-
 MAX_GROUPS = 256
-"""Maximum number of groups, each of which has a topic."""
-
 MAX_STATE_RECORD_BYTES = 8 << 20
 """Maximum size of a partition's state record, which must fit in one Kafka message."""
 
 MAX_PARTITIONS = 1024
-"""Maximum number of partitions of a topic."""
-
 MAX_WINDOWS = 1 << 32
 """Maximum number of windows, so that all languages can represent their numbers."""
 
 MAX_TIME = 1 << 40
-"""Latest time in a plan, seconds since the epoch."""
-
 MAX_MODULUS = 1 << 32
 """Maximum modulus of a character view, so that all languages can represent it."""
 
 MAX_NAME = 128
-"""Maximum number of characters of the name of a lineage."""
-
 MAX_CONTINUES = 8
-"""Maximum number of other lineages that a plan continues."""
-
 MAX_SUMMARIES = 8
-"""Maximum number of statistics in `Plan.summaries`."""
-
 ON_SUSPICION = ("flag", "withhold")
-"""Values of `Plan.on_suspicion`."""
-
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 _HEX = re.compile(r"[0-9a-f]{32}")
 _SUMMARY = re.compile(r"mean|median|rank|q0\.[0-9]{0,8}[1-9]", re.ASCII)

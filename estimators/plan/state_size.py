@@ -14,16 +14,11 @@ HEADROOM = 100
 """The bounds hold if a window receives at most this number of times its expected reports."""
 
 _LARGEST = (1 << 63) - 1
-"""Largest count: counts are signed 64-bit integers."""
-
 _INTEGER = len(str(_LARGEST))
-"""Digits of the largest count."""
-
 _HEADER = 1024
 """Bytes of everything except counts: version, digest, topic id, offsets, clocks and their names."""
 
 _NAMES = 128
-"""Bytes of the names and brackets of one window."""
 
 
 def window_bytes(

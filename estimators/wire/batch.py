@@ -55,11 +55,7 @@ __all__ = [
 ]
 
 MARK = b"\x01"
-"""First byte of a batch."""
-
 VERSION = 1
-"""Second byte of a batch."""
-
 TICK = b'{"tick":1,"v":"1.0"}'
 
 _HEAD = struct.Struct("<BB16sHIH")

@@ -27,7 +27,6 @@ _MOST_RECORDS_PER_SECOND = 1_000_000
 _SPARE_SECONDS = 366 * 86_400
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})", re.ASCII)
 _LAST_SECOND = 253_402_300_799
-"""The year 9999."""
 
 
 def integer(least: int = 0, most: int = MOST_COUNT) -> Check:

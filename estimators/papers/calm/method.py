@@ -33,21 +33,16 @@ THETA = 1e-3
 It is the paper's value."""
 
 MAX_VIEW_CELLS = 1 << 20
-"""Maximum number of cells of a table that a device reports on."""
-
 MAX_TOTAL_CELLS = 1 << 21
 """Maximum number of cells of all views together. With more, the publisher would need minutes to
 make them consistent."""
 
 _SAMPLED = 48
-"""Maximum number of marginals of one size over which the expected error is averaged."""
-
 _MAX_EXPECTED_SIZE = 3
 """Maximum number of attributes of marginals whose expected error is stated. Each costs a variance
 over all views."""
 
 _MAX_EXPECTED_CELLS = 1 << 16
-"""Maximum number of cells of marginals whose expected error is stated."""
 
 
 class Calm:

@@ -41,7 +41,6 @@ NEGLIGIBLE = 1e-3
 nearly nothing, but its noisy table would have to be made consistent with all others."""
 
 MOST_PAIRS = 4096
-"""Maximum number of pairs from which the size of interactions is estimated."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

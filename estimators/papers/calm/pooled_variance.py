@@ -163,10 +163,7 @@ def agreement_weights(shape: tuple[int, ...], mass: Sequence[float]) -> Floats:
 
 
 def _by_agreement(weight: Floats, values: Floats) -> Floats:
-    """Return ``out[t] = sum_z weight[where z and t agree] · values[z]``.
-
-    The indices t and z run over all axes but the last one.
-    """
+    """Return ``out[t] = sum_z weight[where z and t agree] · values[z]``."""
     axes = values.ndim - 1
     moebius = _kron([np.array([[1.0, 0.0], [-1.0, 1.0]])] * axes) @ weight
     out = np.zeros_like(values)

@@ -12,8 +12,6 @@ from calmstream.estimators.domain import Attributes
 from calmstream.estimators.numerics.covering import balanced, covering
 
 MAX_VIEWS = 8192
-"""Maximum number of views, for any theta and any number of users."""
-
 MAX_WORK = 1 << 24
 """Maximum number of steps of one pass that makes tables consistent: views times cells times subsets
 of a view. It matters only for l > 2 and more than about 10^7 users; then views are smaller or fewer

@@ -26,10 +26,7 @@ from calmstream.estimators.plan.request import Request
 from calmstream.estimators.view import View
 
 MAX_LISTED = 20_000
-"""Maximum number of tables that a plan lists one by one; it keeps plans small."""
-
 _SAMPLED = 400
-"""Maximum number of marginals of one size over which the expected error is averaged."""
 
 
 @dataclass(frozen=True, slots=True)

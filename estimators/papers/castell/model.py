@@ -81,10 +81,7 @@ class ProductModel:
         return SCHEMES[self._scheme](self._observed(attributes), factors, self._n)
 
     def _parts(self, attributes: Attributes) -> list[SchemeEstimate]:
-        """Return the estimate of each block's requested attributes, with one axis per attribute.
-
-        Axes of attributes that are not in the block have length 1.
-        """
+        """Return the estimate of each block's requested attributes, with one axis per attribute."""
         parts = []
         for block in self._mechanism.blocks:
             members = tuple(i for i in attributes if i in block)

@@ -214,10 +214,7 @@ class Recovery:
     def _parity_table(
         self, attributes: Attributes, shares: Mapping[int, Sequence[_Share]], unknown: int
     ) -> tuple[Floats, Floats, int]:
-        """Compute `table` by one transform of all coefficients, with one variance for all cells.
-
-        Every cell is a sum of the same coefficients with other signs.
-        """
+        """Compute `table` by one transform of all coefficients, with one variance for all cells."""
         shape = self._domain.shape(attributes)
         widths = tuple(power_of_two(r) for r in shape)
         step = {i: prod(widths[a + 1 :]) for a, i in enumerate(attributes)}

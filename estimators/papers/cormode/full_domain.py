@@ -31,8 +31,6 @@ from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 
 MAX_CELLS = 1 << 20
-"""Maximum number of values of a record."""
-
 MAX_REPORT_CELLS = 1 << 16
 """The same for oracles whose report has a bit per cell, or is compared with every cell."""
 

@@ -15,8 +15,6 @@ Ones = NDArray[np.float32]
 """Shape (rows, n): for each of n reports the constant 1, then the ones of every value."""
 
 Table = tuple[int, ...]
-"""Axes of a table, ascending."""
-
 _BLOCK_ENTRIES = 1 << 18
 """Maximum number of products in memory while reports are counted (1 MiB of float32)."""
 
