@@ -55,6 +55,8 @@ class Dialect:
 
     def reader(self, lines: Iterator[str]) -> Iterator[list[str]]:
         """Return the rows of lines; blank lines are empty rows."""
+        if self.delimiter == " ":
+            lines = map(str.strip, lines)
         return csv.reader(
             lines,
             delimiter=self.delimiter,
@@ -130,11 +132,41 @@ def _dialect(
         if columns > 1 and found > fit:
             best, width, fit = dialect, columns, found
     if width == 1:
+        best, width = _unlike_header(lines, escape)
+    if width == 1:
         return best, 1, ("separator: none found, so a line is a cell; --delimiter states one",)
     said = () if best.delimiter == "," else (f"separator: {_NAMES[best.delimiter]}, as found",)
     if all(line.count(best.delimiter) == line.count(f"{best.delimiter} ") for line in lines):
         return replace(best, spaced=True), width, (*said, "separator: with a space after it")
     return best, width, said
+
+
+def _unlike_header(lines: list[str], escape: str | None) -> tuple[Dialect, int]:
+    """Return the dialect of rows that are alike, but not like the header; or that of one column.
+
+    Spaces separate numbers only, as texts have spaces inside.
+    """
+    spaces = Dialect(" ", escape)
+    fit, width = _fit(lines, spaces)
+    if fit == 1.0 and width > 1:
+        with suppress(csv.Error):
+            cells = [cell for row in islice(spaces.reader(iter(lines)), 1, 100) for cell in row]
+            if sum(map(_is_number, cells)) * 2 > len(cells):
+                return spaces, width
+    for delimiter in _FOUND:
+        dialect = Dialect(delimiter, escape)
+        fit, width = _fit(lines[1:], dialect)
+        if fit > 0.9 and width > 2:
+            return dialect, width
+    return Dialect(_NONE, escape), 1
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _fit(lines: list[str], dialect: Dialect) -> tuple[float, int]:
@@ -182,16 +214,26 @@ def _grid(
 
 
 def _head(rows: _Rows, width: int, said: list[str]) -> list[str]:
-    """Return the first row that is as long as the table; titles before it are left out."""
+    """Return the first row that is as long as the table; titles before it are left out.
+
+    A blank line stands below a title; a lone cell without one may be the header.
+    """
     before: list[str] = []
     for row in rows.full():
         if width - 1 <= len(row) <= width and not len(row) == 1 < width:
+            if before and not rows.blank:
+                break
             if before:
                 said.append(f"left out: {len(before)} lines before the header, {listed(before, 1)}")
             return row
         before.append(row[0])
         if len(before) > _MOST_BEFORE or len(row) > 1:
             raise rows.ragged(row, width)
+    if before:
+        raise InvalidInput(
+            f"the first line has one cell ({listed(before, 1)}), where others have {width}: delete "
+            "it if it is a title, or state another --delimiter"
+        )
     raise InvalidInput("the file has no records")
 
 

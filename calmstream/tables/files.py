@@ -24,16 +24,18 @@ from calmstream.tables.table import Column, ColumnBuilder, Table, Value
 
 _OTHERS = (
     (b"SQLite format 3", "a SQLite database: export its table as CSV"),
-    (b"$FL2", "an SPSS file: save it as CSV"),
-    (b"<stata_dta>", "a Stata file: save it as CSV"),
-    (b"HEADER RECORD", "a SAS file: save it as CSV"),
-    (b"RDX", "an R file: write it with write.csv"),
     (b"\xfd7zXZ", "compressed by xz: unpack it, or compress it by gzip or zstd"),
     (b"%PDF", "a PDF document: save its table as CSV"),
     (b"<", "a document of markup (HTML, XML): save its table as CSV"),
 )
 """How files begin that people take for tables, and what to do with them."""
 
+_PROGRAMS = {
+    **dict.fromkeys((".sav", ".zsav", ".por"), "SPSS"),
+    **dict.fromkeys((".dta",), "Stata"),
+    **dict.fromkeys((".sas7bdat", ".xpt"), "SAS"),
+    **dict.fromkeys((".rds", ".rda", ".rdata"), "R"),
+}
 _JSON = re.compile(r'\s*(\{\s*["}]|\[\s*[{\]])')
 _PART = 1 << 14
 
@@ -44,6 +46,8 @@ def read_file(path: str | Path, *, delimiter: str | None, encoding: str | None) 
     Raises:
         InvalidInput: the file cannot be read; the cause and the remedy in one line.
     """
+    if program := _PROGRAMS.get(Path(path).suffix.lower()):
+        raise InvalidInput(f"this is a file of {program}: save it as CSV, Excel or Parquet")
     try:
         raw = unpacked(Path(path).read_bytes())
     except OSError as error:
@@ -150,8 +154,8 @@ def _json(text: str, said: list[str]) -> Table:
         parse_int=str, parse_constant=lambda _: None, object_hook=_flat
     ).decode
     try:
-        if text.lstrip().startswith("["):
-            return _objects(enumerate(decode(text), 1), said)
+        if _is_one_value(text):
+            return _objects(enumerate(_records(decode(text), said), 1), said)
         lines = enumerate(text.split("\n"), 1)
         return _objects(((i, _line(decode, i, x)) for i, x in lines if x.strip()), said)
     except json.JSONDecodeError as error:
@@ -161,6 +165,28 @@ def _json(text: str, said: list[str]) -> Table:
         raise InvalidInput(
             "JSON that is nested too deeply; a record has fields and lists"
         ) from None
+
+
+def _is_one_value(text: str) -> bool:
+    """Return whether a text is one JSON value; JSON lines are several."""
+    if text.lstrip().startswith("["):
+        return True
+    first, _, rest = text.strip().partition("\n")
+    return not rest or not first.rstrip().endswith("}")
+
+
+def _records(value: Any, said: list[str]) -> list[Any]:
+    """Return the list of records that a JSON value is, or has in one of its fields."""
+    if isinstance(value, list):
+        return value
+    lists = {name: x for name, x in value.items() if isinstance(x, list) and len(x) > 1}
+    for name, one in lists.items():
+        if len(lists) == 1 and isinstance(one[0], dict):
+            said.append(f"records: those in {name!r}")
+            return one
+    raise InvalidInput(
+        "one JSON object is one record; write a list of objects, or one object a line"
+    )
 
 
 def _line(decode: Any, i: int, line: str) -> Any:

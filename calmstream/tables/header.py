@@ -19,6 +19,7 @@ _MARKS = frozenset(("1", "x", "yes", "true", "y", "checked", "selected", "✓", 
 """Values that say that the option of a column was chosen."""
 
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*")
+_YEAR = re.compile(r"(19|20)\d\d")
 _MAX_ROWS = 3
 _MISSING = MissingRule()
 
@@ -82,11 +83,11 @@ def _headers(grid: Grid, stated: int | None) -> list[list[str]]:
 
 
 def _check_header(grid: Grid) -> None:
-    """Refuse a first row that looks like a record: its cells occur again below.
+    """Refuse a first row that looks like a record: its cells occur again below, or are numbers.
 
-    A column that says only one thing may be named after it.
+    A column that says only one thing may be named after it, and others after a year.
     """
-    judged, again = 0, []
+    judged, again, number = 0, list[str](), False
     records = ~_repeats(grid)
     for column, cell in zip(grid.columns, grid.head, strict=True):
         said = [value for value in column.values if not _MISSING.holds(value)]
@@ -94,12 +95,14 @@ def _check_header(grid: Grid) -> None:
             continue
         judged += 1
         numbers = sum(bool(_NUMBER.fullmatch(str(value).strip())) for value in said)
-        number = _NUMBER.fullmatch(cell.strip()) and numbers > 0.9 * len(said)
-        if number or _occurs(column, cell, records):
+        above = numbers > 0.9 * len(said) and _NUMBER.fullmatch(cell.strip()) is not None
+        above = above and _YEAR.fullmatch(cell.strip()) is None
+        if above or _occurs(column, cell, records):
             again.append(cell)
-    if judged and 2 * len(again) >= judged:
+        number |= above
+    if judged and (number or 2 * len(again) >= judged):
         raise InvalidInput(
-            f"the first line looks like a record, as {listed(again, 3)} occur again below: "
+            f"the first line looks like a record, as it has {listed(again, 3)}, like lines below: "
             "--header-rows 0 names the columns column 1, column 2, ..; --header-rows 1 says that "
             "it is a header"
         )
@@ -218,6 +221,8 @@ def different(names: list[str], said: list[str]) -> list[str]:
 def clean(cell: str) -> str:
     """Return a name that people can read: in one line, without characters that nobody sees."""
     text = " ".join(cell.split())
+    if len(text) > 2 and text[0] == text[-1] == "'":
+        text = text[1:-1]
     return text if unseen(text) is None else "".join(c for c in text if c == " " or not unseen(c))
 
 

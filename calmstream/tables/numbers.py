@@ -14,7 +14,7 @@ MAX_BINS = 8
 """Most bins of a number whose edges are learnt."""
 
 _STYLES = (
-    ("", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII), "", "."),
+    ("", re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII), "", "."),
     ("1,234.5", re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?|[-+]?\d+(\.\d+)?", re.ASCII), ",", "."),
     ("1.234,5", re.compile(r"[-+]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?", re.ASCII), ".", ","),
     ("1 234,5", re.compile(r"[-+]?(\d{1,3}( \d{3})+|\d+)([.,]\d+)?", re.ASCII), " ", ","),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,9 @@ from calmstream.tables.encoding import unpacked
 from calmstream.tables.reading import Reading, load
 from calmstream.tables.table import LABEL, Column, MissingRule, Table, listed, shown
 from calmstream.tables.understand import Understood, understand
+
+_COUNT = re.compile(r"(freq|frequency|count|counts|n|weight|total)\W*", re.IGNORECASE)
+_MOST_COUNTED = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +71,8 @@ def read_table(
         InvalidInput: the file cannot be read, or has no column that can be used.
     """
     table = load(path, how)
+    if table.records == 1:
+        raise InvalidInput(f"{path}: the file has one record; a table has many")
     try:
         found = _understood(table, how, declared)
         if how.missing.how == "drop":
@@ -75,9 +81,20 @@ def read_table(
             found = _understood(table, how, declared)
         found = _first(found, how.attributes)
         domain = _domain(found)
-        return RecordTable(domain, encode(table, domain, how.missing), found, table.said)
+        codes = encode(table, domain, how.missing)
+        return RecordTable(domain, codes, found, (*table.said, *_counts(domain, codes)))
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
+
+
+def _counts(domain: Domain, codes: Codes) -> list[str]:
+    """Return a line if a column looks like the number of records that each row stands for."""
+    for j, name in enumerate(domain.names):
+        if _COUNT.fullmatch(name) and len(domain) > 1 and len(codes) <= _MOST_COUNTED:
+            rest = np.unique(np.delete(codes, j, axis=1), axis=0)
+            if len(rest) == len(codes):
+                return [f"counts: {name!r} looks like a number of records; repeat rows so often"]
+    return []
 
 
 def _first(found: tuple[Understood, ...], most: int | None) -> tuple[Understood, ...]:

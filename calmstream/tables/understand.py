@@ -35,7 +35,10 @@ _DATE = re.compile(
     r"|(\w{3}, )?\d{1,2}[- ][^\W\d]{3,9}[- ,]+\d{2,4}( .*)?|[^\W\d]{3,9}\.? \d{1,2},? \d{4}( .*)?)",
     re.IGNORECASE,
 )
-_ID = re.compile(r"(^|[\s_.-])(id|uuid|guid|index|key|rowid|nr|no)$|[a-z]I[dD]$|^#$", re.IGNORECASE)
+_ID = re.compile(r"(^|[\s_.-])(?i:id|uuid|guid|index|key|rowid|nr|no)$|[a-z]I[dD]$|^#$")
+_CODE = re.compile(r"(^|[\s_.-])(?i:code|zip|postal|postcode|phone)($|[\s_.-])|[a-z]Code$")
+"""Names of columns whose numbers are no quantities, beside `_ID`."""
+
 _TRUE = frozenset(("true", "yes", "1", "y", "t"))
 _FALSE = frozenset(("false", "no", "0", "n", "f"))
 
@@ -76,7 +79,8 @@ def understand(column: Column, missing: MissingRule, *, asked: bool) -> Understo
     found = _left_out(column.name, texts, counts, absent) if not asked or not texts else ""
     if found:
         return Understood(column, None, found, (), absent)
-    if len(texts) > FEW_NUMBERS and (bins := _number(column, texts, counts, absent)):
+    quantity = not (_ID.search(column.name) or _CODE.search(column.name))
+    if quantity and len(texts) > FEW_NUMBERS and (bins := _number(column, texts, counts, absent)):
         return bins
     return _labels(column, dict(zip(texts, counts.tolist(), strict=True)), absent)
 
@@ -90,7 +94,7 @@ def _left_out(name: str, texts: Sequence[str], counts: Any, absent: int) -> str:
         return f"every record has {shown(texts[0], 24)}"
     if sum(map(bool, map(_DATE.fullmatch, map(str.strip, texts)))) >= 0.9 * len(texts):
         return f"dates or times, such as {shown(texts[0], 24)}"
-    each = len(texts) > 0.9 * n and n > FEW_NUMBERS
+    each = len(texts) > 0.9 * n and (n > FEW_NUMBERS or name.startswith("column "))
     if each and (_ID.search(name) or _counts_up(texts)):
         return f"ids: {len(texts):,} values in {n:,} records"
     many = len(texts) > FEW_NUMBERS and numbers.parsed(texts) is None
@@ -139,9 +143,10 @@ def _labels(column: Column, counts: dict[str, int], absent: int) -> Understood:
             warnings += (f"many cells have {hint!r}: --choices {column.name!r} if it separates",)
     parsed = numbers.parsed(kept)
     order = order_of(kept)
+    quantity = not (_ID.search(column.name) or _CODE.search(column.name))
     if parsed is not None:
         kept = [kept[i] for i in np.argsort(parsed[0], kind="stable")]
-        order = tuple(kept) if 3 <= len(kept) == len(counts) else None
+        order = tuple(kept) if quantity and 3 <= len(kept) == len(counts) else None
     else:
         kept = list(order or sorted(kept))
     if absent:
@@ -185,6 +190,8 @@ def _choices(column: Column) -> Understood:
     none = sum(int(c) for v, c in zip(column.values, column.counts, strict=True) if not v)
     why = ", ".join(f"{x} {percent(m / n)}" for x, m in counts.most_common(3))
     why += f"; none {percent(none / n)}" * bool(none)
+    if len(options) > MAX_LABELS and counts.most_common(1)[0][1] < FREQUENT * n:
+        return Understood(column, None, f"ids or free text: {len(options):,} different items")
     if len(options) > MAX_LABELS:
         options = [x for x, m in counts.most_common(MAX_KEPT) if m >= FREQUENT * n and x != OTHER]
         options.append(OTHER)
