@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,6 +24,7 @@ _NONE = "\x1f"
 _SAMPLE_LINES = 2000
 _SAMPLE_CHARACTERS = 1 << 20
 _PART = 1 << 14
+_QUOTED = re.compile(r'\s*(("[^"]*"|NA|[-+.\deE]+)(\s+|$))+')
 _MAX_COLUMNS = 20_000
 _MOST_BEFORE = 20
 
@@ -144,14 +146,14 @@ def _dialect(
 def _unlike_header(lines: list[str], escape: str | None) -> tuple[Dialect, int]:
     """Return the dialect of rows that are alike, but not like the header; or that of one column.
 
-    Spaces separate numbers only, as texts have spaces inside.
+    Spaces separate numbers and quoted texts only, as others have spaces inside.
     """
     spaces = Dialect(" ", escape)
     fit, width = _fit(lines, spaces)
     if fit == 1.0 and width > 1:
         with suppress(csv.Error):
             cells = [cell for row in islice(spaces.reader(iter(lines)), 1, 100) for cell in row]
-            if sum(map(_is_number, cells)) * 2 > len(cells):
+            if sum(map(_is_number, cells)) * 2 > len(cells) or all(map(_QUOTED.fullmatch, lines)):
                 return spaces, width
     for delimiter in _FOUND:
         dialect = Dialect(delimiter, escape)
@@ -184,7 +186,8 @@ def _fit(lines: list[str], dialect: Dialect) -> tuple[float, int]:
     start = next(i for i, w in enumerate(widths) if w > 1 or w == width)
     if start > _MOST_BEFORE or not width - 1 <= widths[start] <= width:
         return 0.0, width
-    return widths.count(width) / (len(widths) - start) - 0.1 * bool(start), width
+    fitting = widths.count(width) + int(widths[start] == width - 1)
+    return fitting / (len(widths) - start) - 0.1 * bool(start), width
 
 
 def _grid(

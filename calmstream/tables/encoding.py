@@ -19,6 +19,7 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _WESTERN = ("cp1252", "latin-1")
+_START = 1 << 16
 _BINARY = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
@@ -102,8 +103,10 @@ def _stated(raw: bytes, encoding: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Refuse what is no text: a program, a picture or a database has control characters."""
-    if found := _BINARY.search(text):
+    """Refuse what is no text: a program, a picture or a database has many control characters."""
+    found = _BINARY.search(text)
+    start = text[:_START]
+    if found and ("\0" in start or 50 * len(_BINARY.findall(start)) > len(start)):
         line = text.count("\n", 0, found.start()) + 1
         raise InvalidInput(
             f"line {line:,} has the control character U+{ord(found[0]):04X}: this is no text; "

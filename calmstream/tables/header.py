@@ -151,19 +151,21 @@ def _is_mark(value: Value) -> bool:
 def _is_header(grid: Grid, row: list[str]) -> bool:
     """Return whether a row below the header is one too.
 
-    No cell of it occurs again, in columns whose values do; or it has text above numbers.
+    No cell of it occurs again, in columns whose values do, nor does an empty one; or it has text
+    above numbers.
     """
     alone = texts = judged = 0
     for column, cell in zip(grid.columns, row, strict=True):
         n = len(column.places)
-        if not cell.strip() or n < 8 or 2 * len(column.values) > n:
+        again = column.counts[column.values.index(cell)] > 1
+        if n < 8 or 2 * len(column.values) > n or (again and not cell.strip()):
             continue
         judged += 1
-        place = column.values.index(cell)
-        alone += int(column.counts[place] == 1)
+        alone += int(not again)
         others = [str(v) for v in column.values if v != cell and not _MISSING.holds(v)]
         numbers = sum(bool(_NUMBER.fullmatch(value.strip())) for value in others)
-        texts += int(bool(others) and numbers == len(others) and not _NUMBER.fullmatch(cell))
+        text = bool(cell.strip()) and not _NUMBER.fullmatch(cell)
+        texts += int(bool(others) and numbers == len(others) and text)
     return alone == judged and (judged > 2 or texts > 0 or (judged == 2 and len(set(row)) == 1))
 
 

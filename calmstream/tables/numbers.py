@@ -51,7 +51,7 @@ def _value(text: str) -> float:
 
 
 def edges(values: NDArray[np.float64], counts: NDArray[np.int64]) -> list[str]:
-    """Return rising edges of bins with about equally many records each.
+    """Return rising edges of bins with about equally many records each; none if they are too close.
 
     A value that fills a bin has one of its own. Edges are rounded down as far as that moves none by
     more than a tenth of a bin.
@@ -72,7 +72,7 @@ def edges(values: NDArray[np.float64], counts: NDArray[np.int64]) -> list[str]:
     near = np.minimum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf)) / 10
     modes = [*[ROUND_FLOOR] * (len(cuts) - 1), ROUND_CEILING]
     found = [_rounded(*cut) for cut in zip(cuts.tolist(), near.tolist(), modes, strict=True)]
-    return [_text(edge) for edge in found]
+    return [_text(edge) for edge in found] if len(set(found)) == len(found) else []
 
 
 def _rounded(value: float, most: float, mode: str) -> Decimal:

@@ -39,6 +39,9 @@ _ID = re.compile(r"(^|[\s_.-])(?i:id|uuid|guid|index|key|rowid|nr|no)$|[a-z]I[dD
 _CODE = re.compile(r"(^|[\s_.-])(?i:code|zip|postal|postcode|phone)($|[\s_.-])|[a-z]Code$")
 """Names of columns whose numbers are no quantities, beside `_ID`."""
 
+_NO_NUMBERS = frozenset(("?", "-", "--", ".", "*", "n.a.", "unknown", "Unknown"))
+"""What stands for a missing number."""
+
 _TRUE = frozenset(("true", "yes", "1", "y", "t"))
 _FALSE = frozenset(("false", "no", "0", "n", "f"))
 
@@ -72,7 +75,7 @@ def understand(column: Column, missing: MissingRule, *, asked: bool) -> Understo
     """
     if any(isinstance(value, tuple) for value in column.values):
         return _choices(column)
-    said = [not missing.holds(value) for value in column.values]
+    said = _numbers_only([not missing.holds(value) for value in column.values], column)
     texts = [str(value) for value, kept in zip(column.values, said, strict=True) if kept]
     counts = column.counts[np.array(said)]
     absent = int(column.counts.sum() - counts.sum())
@@ -83,6 +86,15 @@ def understand(column: Column, missing: MissingRule, *, asked: bool) -> Understo
     if quantity and len(texts) > FEW_NUMBERS and (bins := _number(column, texts, counts, absent)):
         return bins
     return _labels(column, dict(zip(texts, counts.tolist(), strict=True)), absent)
+
+
+def _numbers_only(said: list[bool], column: Column) -> list[bool]:
+    """Return which values say something; in a column of numbers, marks such as ``?`` do not."""
+    values = [str(value).strip() for value in column.values]
+    kept = [one and value not in _NO_NUMBERS for one, value in zip(said, values, strict=True)]
+    texts = [value for value, one in zip(values, kept, strict=True) if one]
+    many = kept != said and len(texts) > FEW_NUMBERS and numbers.parsed(texts) is not None
+    return kept if many else said
 
 
 def _left_out(name: str, texts: Sequence[str], counts: Any, absent: int) -> str:
@@ -139,8 +151,9 @@ def _labels(column: Column, counts: dict[str, int], absent: int) -> Understood:
         kept = [x for x in kept if x != rest]
         why = f"the {len(kept)} frequent ones of {len(counts):,}; {rest!r} for {percent(share)}"
         entry["other"] = rest
-        if hint := next((s for s in ";|" if sum(s in x for x in counts) > 0.2 * len(counts)), ""):
-            warnings += (f"many cells have {hint!r}: --choices {column.name!r} if it separates",)
+        if hint := next((s for s in ";|," if sum(s in x for x in counts) > 0.2 * len(counts)), ""):
+            option = f"--choices '{column.name}={hint}'"
+            warnings += (f"many cells have {hint!r}: {option} if it separates answers",)
     parsed = numbers.parsed(kept)
     order = order_of(kept)
     quantity = not (_ID.search(column.name) or _CODE.search(column.name))
