@@ -25,6 +25,9 @@ MAX_KEPT = 31
 FREQUENT = 0.01
 """Smallest share of the records that have a frequent label."""
 
+MIN_FREQUENT = 0.1
+"""Smallest share of the records that have a frequent label of a column with too many."""
+
 FEW_NUMBERS = 16
 """Most distinct numbers that are labels, not bins."""
 
@@ -82,8 +85,11 @@ def understand(column: Column, missing: MissingRule, *, asked: bool) -> Understo
     found = _left_out(column.name, texts, counts, absent) if not asked or not texts else ""
     if found:
         return Understood(column, None, found, (), absent)
-    quantity = not (_ID.search(column.name) or _CODE.search(column.name))
-    if quantity and len(texts) > FEW_NUMBERS and (bins := _number(column, texts, counts, absent)):
+    if (
+        is_quantity(column.name)
+        and len(texts) > FEW_NUMBERS
+        and (bins := _number(column, texts, counts, absent))
+    ):
         return bins
     return _labels(column, dict(zip(texts, counts.tolist(), strict=True)), absent)
 
@@ -106,13 +112,21 @@ def _left_out(name: str, texts: Sequence[str], counts: Any, absent: int) -> str:
         return f"every record has {shown(texts[0], 24)}"
     if sum(map(bool, map(_DATE.fullmatch, map(str.strip, texts)))) >= 0.9 * len(texts):
         return f"dates or times, such as {shown(texts[0], 24)}"
-    each = len(texts) > 0.9 * n and (n > FEW_NUMBERS or name.startswith("column "))
-    if each and (_ID.search(name) or _counts_up(texts)):
+    # Row numbers and names of R stand in a first column without a name.
+    unnamed = name == "column 1" and len(texts) == n and not any("." in text for text in texts)
+    each = len(texts) > 0.9 * n and n > FEW_NUMBERS
+    if unnamed or (each and (_ID.search(name) or _counts_up(texts))):
         return f"ids: {len(texts):,} values in {n:,} records"
-    many = len(texts) > FEW_NUMBERS and numbers.parsed(texts) is None
-    if many and (2 * len(texts) > n or (len(texts) > MAX_LABELS and counts.max() < FREQUENT * n)):
+    frequent = counts[counts >= FREQUENT * n].sum() if len(texts) > MAX_LABELS else n
+    many = len(texts) > FEW_NUMBERS and (numbers.parsed(texts) is None or not is_quantity(name))
+    if many and (2 * len(texts) > n or frequent < MIN_FREQUENT * n):
         return f"ids or free text: {len(texts):,} values in {n:,} records"
     return ""
+
+
+def is_quantity(name: str) -> bool:
+    """Return whether numbers of a column may be more than names of something."""
+    return not (_ID.search(name) or _CODE.search(name))
 
 
 def _counts_up(texts: Sequence[str]) -> bool:
@@ -124,7 +138,7 @@ def _counts_up(texts: Sequence[str]) -> bool:
 
 
 def _number(column: Column, texts: Sequence[str], counts: Any, absent: int) -> Understood | None:
-    found = numbers.parsed(texts)
+    found = numbers.parsed(texts) if is_quantity(column.name) else None
     if found is None:
         return None
     values, style = found
@@ -156,10 +170,9 @@ def _labels(column: Column, counts: dict[str, int], absent: int) -> Understood:
             warnings += (f"many cells have {hint!r}: {option} if it separates answers",)
     parsed = numbers.parsed(kept)
     order = order_of(kept)
-    quantity = not (_ID.search(column.name) or _CODE.search(column.name))
     if parsed is not None:
         kept = [kept[i] for i in np.argsort(parsed[0], kind="stable")]
-        order = tuple(kept) if quantity and 3 <= len(kept) == len(counts) else None
+        order = tuple(kept) if is_quantity(column.name) and 3 <= len(kept) == len(counts) else None
     else:
         kept = list(order or sorted(kept))
     if absent:
