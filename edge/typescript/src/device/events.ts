@@ -11,6 +11,9 @@ const MAX_VALUE_BYTES = 1024;
 const MAX_AMOUNT = 1e15;
 const MAX_EXACT = 2 ** 53;
 
+/** What recorders keep, by lineage: a `Book` each. */
+export type Documents = Readonly<Record<string, unknown>>;
+
 /** A day of one event: day, number of events, sum, largest and last value. */
 type Row = [number, number, number, number, number];
 type State = string | number | string[];

@@ -1,9 +1,9 @@
 /** The recorder: it counts what happens on a device, as the plan says, and reports about it. */
 
 import { StoreError } from "../errors.js";
-import type { Documents, Store } from "../stores/store.js";
+import type { Store } from "../stores/store.js";
 import { withdraw } from "./control.js";
-import { DAY, add, amount, countsOn, drop, fit, newBook, put, recordOf, setState, stateValue, type Book } from "./events.js";
+import { DAY, add, amount, countsOn, drop, fit, newBook, put, recordOf, setState, stateValue, type Book, type Documents } from "./events.js";
 import { windowAt } from "./ledger.js";
 import type { DeviceRecord } from "./perturb.js";
 import type { Report } from "./report.js";

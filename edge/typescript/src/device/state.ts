@@ -3,7 +3,7 @@
 import { hex, sha256, utf8 } from "../bytes.js";
 import { StoreError } from "../errors.js";
 import { fresh } from "../random.js";
-import type { Documents } from "../stores/store.js";
+import type { Documents } from "./events.js";
 import type { DeviceState } from "./ledger.js";
 import { policyOf } from "./policy.js";
 import { NOTHING } from "./totals.js";

@@ -4,11 +4,12 @@ import { constants, realpathSync } from "node:fs";
 import { open, readFile, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { DeviceState } from "../device/ledger.js";
+import type { Documents } from "../device/events.js";
 import { decodeEvents, decodeState, newDevice, sealed } from "../device/state.js";
 import { StoreError } from "../errors.js";
 import { withLock } from "./file_lock.js";
 import { LIMIT_MS, Met, inTime } from "./limits.js";
-import type { Change, Documents, Store } from "./store.js";
+import type { Change, Store } from "./store.js";
 
 /**
  * Keeps the state in one small file, mode 0600, replaced whole and flushed to disk.

@@ -1,10 +1,11 @@
 /** Keeps a device's state in a browser: IndexedDB with strict durability, one writer at a time by a Web Lock. */
 
 import type { DeviceState } from "../device/ledger.js";
+import type { Documents } from "../device/events.js";
 import { decodeEvents, decodeState, newDevice, sealed } from "../device/state.js";
 import { StoreError } from "../errors.js";
 import { LIMIT_MS, Met, inTime } from "./limits.js";
-import type { Change, Documents, Store } from "./store.js";
+import type { Change, Store } from "./store.js";
 
 const TABLE = "device";
 const STATE = "state";

@@ -1,10 +1,8 @@
 /** Where a device keeps its secret and its ledger. */
 
+import type { Documents } from "../device/events.js";
 import type { DeviceState } from "../device/ledger.js";
 import { newDevice } from "../device/state.js";
-
-/** What recorders keep of each lineage. */
-export type Documents = Readonly<Record<string, unknown>>;
 
 /** Returns the new state; returns its argument itself where nothing changes. May be called again. */
 export type Change = (state: DeviceState) => DeviceState;
