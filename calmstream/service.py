@@ -25,7 +25,7 @@ from calmstream.common.watched_folder import Identity, WatchedFolder
 from calmstream.consumer.metrics.plan import PLAN_METRICS, set_plan_numbers
 from calmstream.consumer.metrics.registry import Metrics, known_labels
 from calmstream.consumer.plans.folder import PlanFolder
-from calmstream.consumer.plans.lanes import Lanes, ThreadLanes
+from calmstream.consumer.plans.lanes import Lanes
 from calmstream.consumer.plans.role import PlansRole, WorkerKind
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.retry import retry_call
@@ -182,7 +182,7 @@ class Service:
         self._registry = registry
         self._where = where
         self._create_topics = create_topics
-        self._lanes = lanes or partial(ThreadLanes, clock)
+        self._lanes = lanes or partial(Lanes, clock)
         self._estimates = estimates
         self._started = clock.now_ms() / 1000
         self._numbers: Sequence[MetricDefinition] = PLAN_METRICS

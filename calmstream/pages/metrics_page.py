@@ -9,9 +9,8 @@ import sys
 
 from calmstream.common.metric_definition import MetricDefinition, MetricGroup
 from calmstream.consumer.central.metrics import CENTRAL_METRICS
-from calmstream.consumer.metrics.plan import FOLDER_METRICS, PLAN_METRICS
+from calmstream.consumer.metrics.plan import FOLDER_METRICS, PLAN_METRICS, ROLE_METRICS
 from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
-from calmstream.consumer.metrics.role import ROLE_METRICS
 from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.serve.metrics import SERVE_METRICS
 from calmstream.consumer.sink.metrics import SINK_METRICS

@@ -8,30 +8,27 @@ their release was sent. So a crash can lose a release, but never causes a second
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
 import structlog
 
+from calmstream.broker.names import CentralNames
 from calmstream.broker.topic_facts import central_faults, refuse
 from calmstream.broker.topic_watch import TopicWatch
+from calmstream.broker.transport import Broker, TopicInfo
+from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.claims import Claims
+from calmstream.consumer.central.metrics import CentralMetrics
 from calmstream.consumer.central.publication import Publication, hide_error_texts
 from calmstream.consumer.central.windows import KEY_BYTES, RawWindows
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.estimators.central.coding import most_raw_bytes
 from calmstream.estimators.central.dp_marginals import check_allocation
+from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.wire import TICK
-
-if TYPE_CHECKING:
-    from calmstream.broker.names import CentralNames
-    from calmstream.broker.transport import Broker, TopicInfo
-    from calmstream.common.clock import Clock
-    from calmstream.consumer.central.budget_account import BudgetAccount
-    from calmstream.consumer.central.metrics import CentralMetrics
-    from calmstream.estimators.central.plan import CentralPlan
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import Randomness
 
 POLL_SECONDS = 0.5
 """Maximum time for which one poll waits for records."""
@@ -59,9 +56,6 @@ class Aggregator:
         account: the budget account; every release is paid from it before its noise is drawn.
         clock: used for ticks and health only. The log's time decides to which window a record
             belongs.
-
-    Attributes:
-        health: the aggregator's health, which the web server reports.
 
     Raises:
         FatalError: the raw records of the plan's users may need more memory than is reserved, or

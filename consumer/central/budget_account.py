@@ -9,18 +9,14 @@ out of backups.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.common.files import exclusive, real_path, write_durably
+from calmstream.estimators.central.accounting import Spend
 from calmstream.estimators.central.ledger import Ledger, read_ledger
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from calmstream.estimators.central.accounting import Spend
 
 MAX_BYTES = 64 << 20
 """Maximum size of an account file that is read; far above the size of a real account."""

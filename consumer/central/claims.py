@@ -19,18 +19,14 @@ in the log twice:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from calmstream.broker.transport import Partition
+from calmstream.broker.names import CentralNames
+from calmstream.broker.transport import Broker, Partition, Sink
 from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.release_reading import ReleaseOwners
 from calmstream.estimators.central.release_wire import NONCE_BYTES, claim_key, encode_claim
-
-if TYPE_CHECKING:
-    from calmstream.broker.names import CentralNames
-    from calmstream.broker.transport import Broker, Sink
-    from calmstream.estimators.central.plan import CentralPlan
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.randomness import Randomness
 
 SEND_SECONDS = 30.0
 """Maximum wait for the acknowledgement of a claim."""
@@ -50,9 +46,6 @@ class Claims:
 
     For each window: call :meth:`follow`; if the window is not :meth:`taken`, call :meth:`append`;
     then release the window only if :meth:`held` returns a nonce.
-
-    Args:
-        alive: called after every poll, several times a second, while the topic is read.
     """
 
     def __init__(

@@ -12,26 +12,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 import structlog
 
+from calmstream.broker.names import CentralNames
+from calmstream.broker.transport import Sink
 from calmstream.common.errors import CalmstreamError, FatalError
+from calmstream.consumer.central.budget_account import BudgetAccount
+from calmstream.consumer.central.claims import Claims
+from calmstream.consumer.central.metrics import CentralMetrics
 from calmstream.estimators.central.coding import code_records
 from calmstream.estimators.central.dp_marginals import release, working_bytes
 from calmstream.estimators.central.ledger import BudgetSpent, Ledger
+from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.release_wire import encode_level, encode_manifest
-
-if TYPE_CHECKING:
-    from calmstream.broker.names import CentralNames
-    from calmstream.broker.transport import Sink
-    from calmstream.consumer.central.budget_account import BudgetAccount
-    from calmstream.consumer.central.claims import Claims
-    from calmstream.consumer.central.metrics import CentralMetrics
-    from calmstream.estimators.central.plan import CentralPlan
-    from calmstream.estimators.central.tuples import Records
-    from calmstream.estimators.randomness import Randomness
+from calmstream.estimators.central.tuples import Records
+from calmstream.estimators.randomness import Randomness
 
 SEND_SECONDS = 30.0
 """Maximum wait for the acknowledgement of a record."""

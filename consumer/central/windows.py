@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
+from calmstream.broker.transport import Record
 from calmstream.common.errors import FatalError, Rejection
 from calmstream.estimators.central.coding import ROW_BYTES, pack
+from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.wire import TICK, RawBatch, decode_raw
-
-if TYPE_CHECKING:
-    from calmstream.broker.transport import Record
-    from calmstream.estimators.central.plan import CentralPlan
 
 KEY_BYTES = 16
 """Size of the secret key of the hash of user ids."""
@@ -36,9 +33,6 @@ class RawWindows:
     of numbers, memory or the order of arrival, because such a decision would depend on other users.
     A refused record is forgotten and not counted: its content and the number of refused records are
     private, too.
-
-    Args:
-        key: secret random key of the hash of user ids, 16 bytes.
     """
 
     def __init__(self, plan: CentralPlan, wanted: Callable[[int], bool], key: bytes) -> None:

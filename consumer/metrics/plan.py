@@ -1,6 +1,6 @@
-"""Definitions of the metrics that state the numbers of the plan, to compare other metrics with.
+"""Definitions of the metrics that every process of the service exports.
 
-Every process of the service exports them, whatever its roles are.
+They are about its roles, and the numbers of the plan, to compare other metrics with.
 """
 
 from __future__ import annotations
@@ -15,7 +15,18 @@ _NEVER = "Constant."
 
 PLAN_METRICS = MetricGroup("plan")
 FOLDER_METRICS = MetricGroup()
+ROLE_METRICS = MetricGroup("role")
 
+READY = ROLE_METRICS.gauge(
+    "calmstream_ready",
+    "Whether the role does its work, as /readyz says.",
+    "0: /readyz and the log name the cause and the remedy.",
+)
+BROKER_SILENT = ROLE_METRICS.gauge(
+    "calmstream_broker_silent_seconds",
+    "Age of the last answer from a broker while requests fail; 0 while they are answered.",
+    "Above 30: look at the brokers and at the network between. The role ends after its retry time.",
+)
 STARTED = PLAN_METRICS.gauge(
     "calmstream_process_started_timestamp_seconds",
     "When this process of the service started.",

@@ -32,16 +32,10 @@ class PartitionReport:
     """The state of one input partition, from its last checkpoint.
 
     Attributes:
-        group, partition: number of the group of devices, and of the partition of its topic.
-        log_start, log_end: first offset and end of the log.
         next_offset: offset below which all records are counted; 0 without a checkpoint.
-        resume_from: offset from which a restart reads.
         clock: the log's clock at ``next_offset``, the largest append time so far, in milliseconds
             since the epoch; 0 before the first record.
         closed_through: number of the last window that the partition has closed, -1 for none.
-        open_windows: numbers of the windows that have counts and are not closed.
-        reports: number of reports counted so far.
-        rejected: number of rejected records by reason.
     """
 
     group: int
@@ -76,10 +70,6 @@ class GroupReport:
     """The reports of one group of devices.
 
     Attributes:
-        group: number of the group.
-        reports: number of reports accepted so far.
-        observed: the group's share of all reports, 0 without reports.
-        planned: the group's share that the plan states.
         z: difference of the two shares, in standard deviations of a random draw of groups.
     """
 
@@ -95,11 +85,6 @@ class WindowReport:
     """The progress of the plan's windows.
 
     Attributes:
-        planned: number of windows of the plan.
-        closed_everywhere: number of windows that every partition has closed.
-        final: number of windows with a final manifest.
-        newest_final: number of the newest window with a final manifest, -1 for none.
-        newest_early: number of the newest window with an early manifest, -1 for none.
         kept: number of final windows whose counts of all groups are in the counts topic.
     """
 
@@ -116,11 +101,6 @@ class Inspection:
     """The result that ``calmstream inspect`` prints.
 
     Attributes:
-        partitions: the state of each input partition.
-        groups: the reports of each group of devices.
-        windows: the progress of the windows.
-        rejected: number of rejected records by reason, over all partitions.
-        dead_letters: number of dead letters in their topic.
         faults: what is wrong with the topics, each with the remedy.
     """
 

@@ -58,10 +58,8 @@ class ReplayResult:
     """The result of a replay.
 
     Attributes:
-        windows: numbers of the published windows, ascending.
         totals: whether running totals were published, too. This needs the whole log: the replay
             begins with the first window, and no record was deleted from the log.
-        reports: number of reports in the published windows.
         admitted: number of rejected records that were counted now, by the reason of their
             rejection.
         refused: number of rejected records of the chosen reasons that were not counted, by the
@@ -128,13 +126,7 @@ def _prepare(topics: Topics, source: TopicNames, target: TopicNames) -> None:
 
 
 class _Recount:
-    """The counts of all input partitions during a replay.
-
-    Attributes:
-        spans: for each input partition, the first offset and the end of the log at the beginning.
-        admitted: number of rejected records that were counted, by the reason of their rejection.
-        refused: number of rejected records that were not counted, by the cause.
-    """
+    """The counts of all input partitions during a replay."""
 
     def __init__(
         self,

@@ -55,7 +55,6 @@ class FinalsWaiter:
     needed: it waits a limited time for those of the last window.
 
     Attributes:
-        health: the role's health, which the web server reports.
         found: number of windows whose final and total are complete.
     """
 

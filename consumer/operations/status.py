@@ -21,15 +21,9 @@ class PlanStatus:
     """The state of one plan.
 
     Attributes:
-        plan: the plan.
         health: ``well``, ``not started``, ``over``, ``late`` or ``fault``.
-        reason: what is late or at fault; empty otherwise.
-        final: number of windows with a final.
         due: number of windows whose final should exist by now.
-        reports: number of reports counted so far.
-        lag: number of records that no checkpoint counts yet.
         last_final: end of the newest final window in seconds since the epoch; None without one.
-        rejected: number of rejected records.
         unread: whether the topics cannot be read; then the numbers are 0 and mean nothing.
     """
 

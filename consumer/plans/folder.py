@@ -25,9 +25,6 @@ class PlanFolder:
 
     A role of the service: see `Role`. Each file that is refused has
     one log line.
-
-    Raises:
-        InvalidInput: the folder cannot be read.
     """
 
     name = "plans"

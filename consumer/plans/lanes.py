@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Protocol
 
 from calmstream.common.clock import Clock
 
@@ -37,20 +36,7 @@ class Task:
         self.done = True
 
 
-class Lanes(Protocol):
-    """Where the turns of plans run."""
-
-    def free(self) -> bool:
-        """Return whether another call can begin now."""
-
-    def start(self, call: Callable[[], bool]) -> Task:
-        """Begin a call."""
-
-    def busy(self) -> bool:
-        """Return whether a quick call is running: its end is worth waiting for."""
-
-
-class ThreadLanes:
+class Lanes:
     """Runs quick calls on some threads, and further threads beside calls that take long.
 
     So a plan whose topics do not answer holds up nobody. Calls wait for acknowledgements most of

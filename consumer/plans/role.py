@@ -54,11 +54,6 @@ class WorkerKind:
     """What a role does with each plan.
 
     Attributes:
-        role: name of the role, for logs and health.
-        make: makes the worker of a plan from its connection and its metrics.
-        metrics: registers the metrics of a plan.
-        quarantined: gauge of plans in quarantine.
-        faults: counter of faults.
         reads: whether the workers read with the common reader all the time, as publishers do.
     """
 
@@ -95,10 +90,6 @@ class PlansRole:
     Args:
         session_seconds: after this time without a poll, other processes may own the partitions.
         retry_seconds: time for which a failing poll is repeated before the process ends.
-        stop_seconds: maximum time in which the workers finish when the process is stopped.
-
-    Attributes:
-        health: the health of the role, with that of each plan.
     """
 
     def __init__(

@@ -40,13 +40,7 @@ class ServedPlan:
     """A plan and its worker. One thread calls all methods; the worker's calls run on the lanes.
 
     Args:
-        make: makes a worker; called for every attempt.
         on_fault: called when the plan is put into quarantine, with the reason.
-
-    Attributes:
-        state: what the plan does.
-        reason: why it is in quarantine; empty otherwise.
-        stop: set when the plan leaves.
     """
 
     def __init__(

@@ -38,12 +38,7 @@ _STEPS = {"clipped": "non-negativity", "maxent": "maximum entropy where no view 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSet:
-    """All records of one window and kind, ready to be written.
-
-    Attributes:
-        manifest: the manifest of the set.
-        marginals: the records of its tables, in the plan's order.
-    """
+    """All records of one window and kind, ready to be written."""
 
     manifest: Manifest
     marginals: tuple[MarginalRecord, ...]

@@ -28,12 +28,7 @@ Tallies = Sequence[Tally]
 
 @dataclass(frozen=True, slots=True)
 class EarlierWindows:
-    """What a final window is compared with.
-
-    Attributes:
-        previous: counts of the window before; None where they are not at hand.
-        before: counts of all windows before; None where they were not all counted.
-    """
+    """What a final window is compared with."""
 
     previous: Tallies | None
     before: Tallies | None

@@ -18,12 +18,7 @@ from calmstream.estimators.wire.state import closed_key
 
 
 class Cleaner:
-    """Writes tombstones from time to time.
-
-    Args:
-        topics: the administrator, which fetches the log starts of the reports topics.
-        counts: the counts topic that is read.
-    """
+    """Writes tombstones from time to time."""
 
     def __init__(
         self,

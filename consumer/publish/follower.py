@@ -26,13 +26,10 @@ class TopicFollower:
             window are forgotten. A final can be complete later than assembled: with its counts.
 
     Attributes:
-        merger: the counts from the state topic.
-        assembler: the complete sets of the snapshots topic.
         completeness: finals and totals that are complete with their counts.
         untested: the counts of finals that have no tests of change.
         untracked: the counts of windows that no current set rests on yet.
         early_keys: the keys of early records in the snapshots topic, by window.
-        foreign: counts the records that are skipped.
     """
 
     def __init__(

@@ -38,11 +38,7 @@ class EstimateRunner:
 
 
 class Job(Generic[T]):
-    """A call on another thread, which uses only what it is given, so that it can be dropped.
-
-    Attributes:
-        seconds: duration of the call; 0 until it is done.
-    """
+    """A call on another thread, which uses only what it is given, so that it can be dropped."""
 
     def __init__(self, call: Callable[[], T], start: Start) -> None:
         self.seconds = 0.0

@@ -30,13 +30,11 @@ class MergedWindow:
     """The counts of one window over all partitions.
 
     Attributes:
-        window: number of the window.
         kind: early (some partition has not closed the window), final (all have), or total (the sum
             of all windows up to this one, all of them closed).
         revision: for each input partition, ordered by group and then by partition, the offset below
             which its reports are counted. It is ``closed_at`` if the partition has closed the
             window, else the ``next_offset`` of its checkpoint, else 0.
-        counts: the counts of each group, in the order of groups.
     """
 
     window: int

@@ -41,9 +41,6 @@ class Publisher:
 
     It is a `PlanWorker`. Its calls run beside those of a tally worker, whose polls it never delays.
     Only the properties are safe for use from several threads.
-
-    Attributes:
-        health: the publisher's health, which the web server reports.
     """
 
     name = "publisher"

@@ -28,15 +28,7 @@ from calmstream.estimators.wire.snapshot import Kind
 
 
 class PublishingSession:
-    """The work of an active publisher. Not safe for use from several threads.
-
-    Args:
-        broker: the connection to the broker, which creates the session's own clients.
-
-    Attributes:
-        follower: keeps what was read from the topics.
-        schedule: decides which set is published next.
-    """
+    """The work of an active publisher. Not safe for use from several threads."""
 
     def __init__(
         self, context: PublisherContext, broker: Broker, estimates: EstimateRunner | None = None

@@ -22,9 +22,6 @@ class ForeignRecordCounter:
     Args:
         warn: writes a message to the log; called for the first foreign record, and then at most
             every ten minutes.
-
-    Attributes:
-        count: number of foreign records so far.
     """
 
     def __init__(

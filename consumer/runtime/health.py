@@ -33,12 +33,7 @@ seconds."""
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of a health check of one role.
-
-    Attributes:
-        well: whether the check succeeded.
-        detail: the reason, in a few words.
-    """
+    """The result of a health check of one role."""
 
     well: bool
     detail: str

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from calmstream.common.errors import FatalError
 from calmstream.common.http.server import ThreadServer
-from calmstream.consumer.metrics.role import ROLE_METRICS
+from calmstream.consumer.metrics.plan import ROLE_METRICS
 from calmstream.consumer.runtime.config import HttpConfig
 from calmstream.consumer.runtime.health import RoleHealth, health_app
 from calmstream.consumer.runtime.memory import keep_freed_memory

@@ -95,11 +95,7 @@ def watch_of_snapshots(
     every_seconds: float = EVERY_SECONDS,
     retry_seconds: float | None = None,
 ) -> TopicWatch:
-    """Return the watch of a reader of results, which may not read settings.
-
-    Raises:
-        RecoverableError: the broker does not answer.
-    """
+    """Return the watch of a reader of results, which may not read settings."""
     found = topics.describe([names.snapshots], ())
     return TopicWatch(
         plan_judge(plan, names, found),

@@ -28,7 +28,6 @@ class AssignedPartitions:
     """The input partitions that a worker owns.
 
     Attributes:
-        folds: the fold of each restored partition.
         awaiting_restore: partitions that are owned, but cannot be restored yet because their broker
             does not answer.
     """

@@ -39,8 +39,6 @@ class EndWatch:
 
     Args:
         topics: an administrator that is safe for use from several threads; the caller closes it.
-        every_seconds: time between two requests. A failed leader is detected after at most this
-            time and the time limit of a request.
     """
 
     def __init__(self, topics: Topics, clock: Clock, every_seconds: float) -> None:

@@ -23,7 +23,6 @@ class AssignmentChange(NamedTuple):
     assigned again.
 
     Attributes:
-        gone: partitions that the worker does not own any more, revoked or lost.
         added: new partitions, whose counts must be restored from the last checkpoint before
             :meth:`Membership.activate`.
         revoked: the partitions in ``gone`` that the worker gave up when the group took them back;

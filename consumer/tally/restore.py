@@ -26,7 +26,6 @@ class Restored(NamedTuple):
     """A restored input partition.
 
     Attributes:
-        fold: the state of counting, as of the checkpoint.
         log_end: the end of the partition's log at the time of the restore.
     """
 
@@ -38,7 +37,6 @@ class Restorer:
     """Creates folds (the state of counting a partition) from checkpoints.
 
     Args:
-        reader: a reader without a consumer group; one restore at a time uses it.
         keep_alive: called at every poll; keeps the group membership alive. It may raise an error to
             end the restore.
     """

@@ -30,9 +30,6 @@ class Clients:
 
     Attributes:
         topics: the administrator, safe for use from several threads.
-        reader: reads the state topic, and logs that are read again.
-        sink: sends all records that the worker writes.
-        membership: the membership of the consumer group.
         found: descriptions of the topics in use when the worker verified them, by name.
     """
 

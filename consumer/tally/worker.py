@@ -34,13 +34,6 @@ class TallyWorker:
 
     It is a `PlanWorker`: :meth:`start`, :meth:`turn` any number of times, then :meth:`finish`, or
     :meth:`abandon`, which is as a crash.
-
-    Args:
-        clock: the worker's clock, for time limits and ticks. Which reports count depends on the
-            broker's append times only, never on this clock.
-
-    Attributes:
-        health: the worker's health, which the web server reports.
     """
 
     name = "tally"

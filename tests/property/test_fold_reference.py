@@ -22,9 +22,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.limits import PlanLimits
 from calmstream.estimators.wire.state import (
     PartitionState,
-    decode_closed,
     decode_state,
-    encode_closed,
     encode_state,
 )
 from tests.support.tally import (
@@ -138,26 +136,6 @@ def test_a_restore_at_every_prefix_is_the_live_state(plan: Plan, log: Any) -> No
         assert restored.next_close == live.next_close
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=_named)
-@settings(max_examples=40, deadline=None)
-@given(log=steps, cut=st.integers(0, 30))
-def test_restored_in_the_middle_ends_as_if_never_stopped(plan: Plan, log: Any, cut: int) -> None:
-    records, _ = build(plan, log)
-    through = PartitionFold.start(plan, 0, TOPIC_ID)
-    expected = [fold_one(through, r) for r in records]
-    first = PartitionFold.start(plan, 0, TOPIC_ID)
-    outcomes = [fold_one(first, r) for r in records[:cut]]
-    second = restore(plan, decode_state(plan, 0, encode_state(plan, first.state())), records)
-    outcomes += [fold_one(second, r) for r in records[cut:]]
-    assert fields_of(second.state()) == fields_of(through.state())
-    for got, want in zip(outcomes, expected, strict=True):
-        assert (got.reports, got.tick) == (want.reports, want.tick)
-        assert [encode_closed(plan, c) for c in got.closed] == [
-            encode_closed(plan, c) for c in want.closed
-        ]
-        assert str(got.rejection) == str(want.rejection)
-
-
 @settings(max_examples=60, deadline=None)
 @given(log=steps)
 def test_recounting_open_windows_from_resume_equals_the_stored_counts(log: Any) -> None:
@@ -234,19 +212,3 @@ def test_ticks_that_move_no_clock_change_nothing_but_offsets(log: Any, ticks: An
     want, got = fields_of(plain_fold.state()), fields_of(ticked.state())
     for name in ("clock", "closed_through", "total", "open"):
         assert got[name] == want[name]
-
-
-@settings(max_examples=30, deadline=None)
-@given(log=steps)
-def test_closed_records_survive_the_wire(log: Any) -> None:
-    plan = small_plan()
-    records, _ = build(plan, log)
-    fold = PartitionFold.start(plan, 0, TOPIC_ID)
-    for r in [*records, tick(10_000, at(1000))]:
-        for closed in fold_one(fold, r).closed:
-            again = decode_closed(plan, 0, encode_closed(plan, closed))
-            assert (again.window, again.closed_at) == (closed.window, closed.closed_at)
-            assert plain(again.count) == plain(closed.count)
-            assert plain(again.total) == plain(closed.total)
-    assert fold.closed_through == plan.windows - 1
-    assert fold.next_close is None

@@ -66,9 +66,7 @@ class Decisions:
     """The decisions on n records.
 
     Attributes:
-        decoded: what the records hold, with the rejections of those that cannot be decoded.
         accepted: whether each record is an accepted batch, shape (n,).
-        rejections: of all rejected records, by their index.
         clock: the log's clock after each record, shape (n,), milliseconds since the epoch.
     """
 
@@ -82,10 +80,8 @@ class AdmissionControl:
     """Decides on the records of one input partition, in the order of its log.
 
     Attributes:
-        plan, group: as given.
         clock: the log's clock: the largest append time so far, milliseconds since the epoch.
         closed_through: number of the last closed window, -1 for none.
-        batches: the accepted batches of open windows.
     """
 
     def __init__(self, plan: Plan, group: int, clock: int = 0) -> None:

@@ -25,11 +25,7 @@ class RecordOutcome:
     """The effect of one record.
 
     Attributes:
-        reports: number of reports that were counted; 0 for a tick or a rejected record.
-        rejection: why the record was not counted; None for an accepted batch or a tick.
         closed: the windows that the record's time closed, in order, also empty ones.
-        period: number of the window in which the reports were counted; None for a tick or a
-            rejected record.
         rejects: number of records of the window that were rejected for the same reason so far, this
             one included; 0 if the record was not rejected.
     """
@@ -65,11 +61,7 @@ class ChunkOutcome:
 
 
 class Accumulator:
-    """The counts of one group of devices, which are changed in place and copied when returned.
-
-    Args:
-        count: the counts at the beginning, which are copied; None means zero.
-    """
+    """The counts of one group of devices, which are changed in place and copied when returned."""
 
     __slots__ = ("_mechanism", "_views", "counts", "n", "rejects")
 
@@ -125,12 +117,6 @@ class PartitionFold:
     rejected.
 
     Cost of a batch: decoding and the mechanism's ``tally``; when a window closes also O(counters).
-
-    Args:
-        admission: decides on the records; it contains the log's clock and the accepted ids.
-
-    Attributes:
-        group: index of the group of devices.
 
     Raises:
         FatalError: ``admission`` and ``state`` contradict each other: the log was changed.

@@ -24,11 +24,7 @@ from calmstream.estimators.wire.state import (
 
 
 class Checkpointer:
-    """Writes to the state topic through an outbox.
-
-    Args:
-        outbox: the outbox, also used for dead letters; a checkpoint waits for all its writes.
-    """
+    """Writes to the state topic through an outbox."""
 
     def __init__(self, context: TallyContext, outbox: Outbox) -> None:
         self._plan = context.plan

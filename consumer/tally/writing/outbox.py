@@ -30,15 +30,10 @@ class Write:
     Attributes:
         source: the input partition whose records caused the write; the write is dropped together
             with this partition.
-        topic: name of the topic to which the record is sent.
-        partition: number of the partition of that topic.
-        key: key of the record.
         encode: returns the value. It is called at every attempt, so that a waiting write needs
             little memory.
-        headers: headers of the record.
         on_acknowledged: called once when the broker has acknowledged the record.
         delivery: the present attempt; set by the outbox, like the following.
-        size: size of the value in bytes.
         first_attempt_at: monotonic time of the first attempt in seconds; None before the first
             attempt.
         again_at: monotonic time before which the write is not repeated.

@@ -149,43 +149,6 @@ def test_one_user_s_record_moves_no_release(bad: tuple[object, object], tmp_path
             assert abs(counts(release, k)[key] - USERS) < 8 * release.levels[k]["stderr"], key
 
 
-def test_a_second_account_releases_nothing_again(tmp_path: Path) -> None:
-    """Check attack A3: another account, a copy of the account, and the account before it paid."""
-    bench = Bench(tmp_path)
-    bench.account("before")
-    first = bench.aggregator()
-    submit(PLAN, bench.broker, bench.names, [f"u{i}" for i in range(500)], [["F"] * 500] * 2)
-    bench.turns(first, 2)  # it has bound its account
-    (tmp_path / "copy").write_bytes((tmp_path / "account").read_bytes())
-    bench.clock.advance(60)
-    bench.turns(first, 4)
-    (only,) = bench.releases()
-    for account in ("other", "copy", "before"):
-        again = bench.aggregator(account, seed=7)
-        bench.turns(again, 4)
-        assert bench.account(account).read().entries == ()
-        assert bench.releases() == [only]
-        assert bench.sample("skipped_total") == 1
-        assert bench.sample("budget_spent_ratio") == 0
-    # They may release windows that no account has claimed.
-    bench.clock.advance(60)
-    bench.turns(again)
-    assert [r.manifest["window"] for r in bench.releases()] == [0, 1]
-
-
-def test_a_window_released_before_there_were_claims_is_not_released_again(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    sink = bench.broker.sink()
-    old = {"v": "central-1.0", "plan": PLAN.digest, "window": 0, "k": 1}
-    sink.send(bench.names.releases, b"0/1", orjson.dumps(old), partition=0).wait(1)
-    aggregator = bench.aggregator()
-    submit(PLAN, bench.broker, bench.names, [f"u{i}" for i in range(500)], [["F"] * 500] * 2)
-    bench.clock.advance(60)
-    bench.turns(aggregator, 4)
-    assert bench.account("account").read().entries == ()
-    assert bench.sample("skipped_total") == 1
-
-
 @pytest.mark.parametrize("records", ["many", "nonsense"])
 def test_all_output_but_the_release_is_independent_of_the_records(
     records: str, tmp_path: Path

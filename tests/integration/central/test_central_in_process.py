@@ -159,30 +159,6 @@ def test_a_restart_reads_the_log_again_and_releases_nothing_twice(bench: Bench) 
     assert set(counts(after[1], 1)) == {("F",), ("smith",), ("Kiel",)}
 
 
-def test_a_crash_between_payment_and_release_loses_it_for_good(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    aggregator = bench.aggregator()
-    fill(bench)
-    bench.clock.advance(60)
-
-    def crash(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr("calmstream.consumer.central.publication.release", crash)
-        with pytest.raises(KeyboardInterrupt):
-            bench.work(aggregator)
-    ledger = BudgetAccount(bench.path, PLAN.digest).read()
-    assert [(e.release, e.published) for e in ledger.entries] == [("0", False)]
-    again = bench.aggregator(seed=3)
-    bench.work(again)
-    assert bench.seen() == []
-    bench.clock.advance(60)
-    bench.work(again)
-    assert [r.manifest["window"] for r in bench.seen()] == [1]
-
-
 def test_publishing_stops_when_the_budget_is_spent(bench: Bench) -> None:
     account = BudgetAccount(bench.path, PLAN.digest)
     cost = PLAN.allocation.cost

@@ -156,30 +156,6 @@ def test_a_million_reports_are_counted_exactly(stage: Stage) -> None:
     stage.assert_exact(REPORTS)
 
 
-@pytest.mark.slow
-def test_a_worker_that_is_terminated_hands_over_exactly(stage: Stage) -> None:
-    write_records(stage, REPORTS)
-    first = stage.consume("first", "--role", "tally")
-    second = None
-    producer = subprocess.Popen(command(stage.produce("--rate", REPORTS / 15)))
-    try:
-        first.ready()
-        until("a part counted", lambda: first.metric("calmstream_reports_accepted_total") > 1e5, 90)
-        stop_gracefully(first)
-        assert 0 < counted(stage) < REPORTS
-        second = stage.consume("second", "--role", "tally")
-        second.ready()
-        assert producer.wait(180) == 0
-        until("all counted", lambda: counted(stage) == REPORTS, 90)
-        stop_gracefully(second)
-    finally:
-        producer.kill()
-        for worker in (first, second):
-            if worker is not None:
-                worker.kill()
-    stage.assert_exact(REPORTS)
-
-
 def test_a_worker_that_is_killed_loses_nothing(stage: Stage) -> None:
     write_records(stage, FEWER)
     # Rare checkpoints, so that the kill loses counted but unsaved records.

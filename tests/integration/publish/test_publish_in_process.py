@@ -10,7 +10,7 @@ from calmstream.broker.transport import Partition
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.tally.worker import TallyWorker
-from calmstream.estimators.wire.snapshot import Kind, parse_key
+from calmstream.estimators.wire.snapshot import Kind
 from tests.support.tally import small_plan
 from tests.support.tally_bench import DAY_MS, Stage
 
@@ -63,24 +63,6 @@ def test_every_window_of_a_plan_becomes_final_with_exactly_its_reports(stage: St
         assert final.revision == totals[window].revision == closed_at
 
 
-def test_early_revisions_grow_with_the_log_until_the_final(stage: Stage) -> None:
-    worker, publisher = stage.worker(), stage.publisher()
-    stage.move_to(1)
-    for _ in range(3):
-        stage.batch(0, [0] * 10)
-        stage.together(worker, publisher, 8)
-    earlies = [s for s in stage.snapshots() if s.kind is Kind.EARLY]
-    reports = [s.manifest.reports for s in earlies]
-    assert reports == sorted(set(reports))
-    assert reports[-1] == 30
-    stage.move_to(20)
-    stage.together(worker, publisher, 20)
-    last = stage.snapshots()
-    assert by_kind(last, Kind.FINAL)[0].manifest.reports == 30
-    kinds = [s.kind for s in last if s.window == 0]
-    assert Kind.EARLY not in kinds[kinds.index(Kind.FINAL) :]
-
-
 def test_a_publisher_that_was_away_beyond_retention_catches_up_and_cleans(stage: Stage) -> None:
     worker = stage.worker()
     for window in range(4):
@@ -107,16 +89,6 @@ def test_a_publisher_that_was_away_beyond_retention_catches_up_and_cleans(stage:
     assert sum(stage.states(n, g)[-1].total.tally.reports for n in range(2) for g in range(2)) == 24
 
 
-def closed_records(stage: Stage) -> dict[bytes, bytes]:
-    """Return the bytes of all records of finals and totals."""
-    records = stage.broker.records(Partition(stage.names.snapshots, 0))
-    return {
-        r.key: r.value
-        for r in records
-        if r.key and r.value is not None and parse_key(r.key)[1] is not Kind.EARLY
-    }
-
-
 def fill(stage: Stage, worker: TallyWorker, publisher: Publisher) -> None:
     for window in range(4):
         stage.move_to(10 * window + 1)
@@ -130,19 +102,6 @@ def fill(stage: Stage, worker: TallyWorker, publisher: Publisher) -> None:
 def recreate(stage: Stage, *names: str) -> None:
     stage.topics.delete(names)
     stage.topics.create(stage.names.specs(7 * DAY_MS))
-
-
-def test_replaying_the_log_gives_the_same_bytes(stage: Stage) -> None:
-    worker, publisher = stage.worker(), stage.publisher()
-    fill(stage, worker, publisher)
-    before = closed_records(stage)
-    assert len(before) == 4 * 2 * 2
-    worker.finish()
-    publisher.finish()
-    recreate(stage, stage.names.state, stage.names.snapshots)
-    assert closed_records(stage) == {}
-    stage.together(stage.worker(), stage.publisher(), 30)
-    assert closed_records(stage) == before
 
 
 def test_counting_again_beside_finished_snapshots_writes_none(stage: Stage) -> None:

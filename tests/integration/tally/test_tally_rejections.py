@@ -93,48 +93,6 @@ def test_it_is_counted_and_kept_and_the_stream_goes_on(
     worker.finish()
 
 
-def test_the_id_of_a_rejected_batch_can_be_used_again() -> None:
-    stage = Stage(PLAN)
-    worker = stage.worker()
-    """A batch that was rejected as too early is accepted when it is sent again in time."""
-    stage = Stage(PLAN)
-    worker = stage.worker()
-    stage.batch(1, [2], number=7)  # at 0.5 s, window 1 is accepted from 8 s on
-    stage.turns(worker)
-    stage.move_to(9)
-    stage.batch(1, [2], number=7)
-    stage.turns(worker)
-    assert sample(worker, "rejections_total", reason="early") == 1
-    assert stage.states()[-1].open[1].tally.reports == 1
-
-
-def test_a_resent_batch_is_a_duplicate_until_the_window_closes_and_late_after() -> None:
-    stage = Stage(PLAN)
-    worker = stage.worker()
-    for seconds, reason in ((1, None), (2, "duplicate"), (13, "duplicate"), (13.5, "late")):
-        stage.move_to(seconds)
-        offset = stage.batch(0, [1], number=3)
-        stage.turns(worker, count=1, step=0.0)
-        if reason is not None:
-            dead_letter = stage.dead_letters()[-1][0]
-            assert (dead_letter.reason.value, dead_letter.offset) == (reason, offset)
-    assert sample(worker, "rejections_total", reason="duplicate") == 2
-    assert sample(worker, "reports_accepted_total") == 1
-    (closed,) = stage.closed()
-    assert closed.count.tally.counts.tolist() == [[0, 1, 0, 0]]
-
-
-def test_the_same_id_in_another_window_is_another_batch() -> None:
-    stage = Stage(PLAN)
-    worker = stage.worker()
-    stage.batch(0, [1], number=3)
-    stage.move_to(9)
-    stage.batch(1, [1], number=3)
-    stage.turns(worker)
-    assert sample(worker, "rejections_total") == 0
-    assert sample(worker, "reports_accepted_total") == 2
-
-
 def test_every_reason_has_its_test() -> None:
     elsewhere = {Reason.DUPLICATE, Reason.OVER_LIMIT, Reason.LATE, Reason.LENGTH_MISMATCH}
     assert {r for r, *_ in BAD} | elsewhere == set(Reason)
@@ -206,16 +164,3 @@ def test_a_flood_of_bad_records_leaves_a_bounded_number_of_dead_letters() -> Non
     worker.checkpoint()
     rejects = stage.states()[-1].open[0].rejects
     assert dict(rejects) == {Reason.UNDECODABLE: KEPT_PER_REASON + 10, Reason.BAD_BATCH_ID: 1}
-
-
-def test_rejects_after_the_last_window_go_to_the_total() -> None:
-    stage = Stage(PLAN)
-    worker = stage.worker()
-    stage.move_to(44)  # the last of four windows closes at 43 s
-    stage.send(KEY, b"{")
-    stage.turns(worker)
-    state = stage.states()[-1]
-    assert state.closed_through == 3
-    assert not state.open
-    assert dict(state.total.rejects) == {Reason.UNDECODABLE: 1}
-    assert all(not c.total.rejects for c in stage.closed())

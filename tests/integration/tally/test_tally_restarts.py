@@ -42,56 +42,6 @@ def test_restarts_at_every_step_equal_one_life(graceful: bool) -> None:
     assert len(origins) == sum(total.rejects.values())
 
 
-def test_what_was_not_checkpointed_is_read_again() -> None:
-    stage = Stage(small_plan())
-    worker = stage.worker(checkpoint_seconds=600)
-    stage.batch(0, [1])
-    stage.turns(worker)
-    assert sample(worker, "reports_accepted_total") == 1
-    worker.abandon()
-    assert stage.states() == []
-    again = stage.worker()
-    stage.turns(again)
-    assert sample(again, "reports_accepted_total") == 1
-    assert stage.states()[-1].open[0].tally.reports == 1
-
-
-def test_a_resend_after_a_restart_is_still_a_duplicate() -> None:
-    stage = Stage(small_plan())
-    worker = stage.worker()
-    stage.batch(0, [1], number=5)
-    stage.turns(worker)
-    worker.finish()
-    again = stage.worker()
-    stage.batch(0, [1], number=5)
-    stage.turns(again)
-    assert sample(again, "rejections_total", reason="duplicate") == 1
-    assert stage.states()[-1].open[0].tally.reports == 1
-
-
-def test_a_zombies_late_checkpoint_never_wins() -> None:
-    stage = Stage(small_plan(), {"session_seconds": 1000.0, "checkpoint_seconds": 600.0})
-    zombie = stage.worker()
-    stage.batch(0, [1])
-    stage.turns(zombie)
-    zombie.running.membership._reader.expire()
-    heir = stage.worker()
-    stage.batch(0, [2])
-    stage.turns(heir)
-    heir.checkpoint()
-    zombie.checkpoint()  # it has not polled since, so it does not know
-    offsets = [s.next_offset for s in stage.states()]
-    assert offsets == [2, 1]
-    heir.abandon()
-    zombie.abandon()
-    stage.broker.compact(stage.names.state, active=0)
-    assert [s.next_offset for s in stage.states()] == [1]  # compaction kept the stale one
-    third = stage.worker(checkpoint_seconds=0.5)
-    stage.turns(third)
-    assert_state_is_the_log(stage)
-    assert stage.states()[-1].open[0].tally.counts.tolist() == [[0, 1, 1, 0]]
-
-
 def test_a_stale_record_last_in_the_log_loses_to_the_largest_offset() -> None:
     stage = Stage(small_plan())
     worker = stage.worker()

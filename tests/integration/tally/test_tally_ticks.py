@@ -58,18 +58,6 @@ def test_no_tick_while_the_partition_is_not_read_to_its_end() -> None:
     assert ticks_in(stage) == before
 
 
-def test_the_first_batch_after_a_long_idle_is_accepted() -> None:
-    stage = Stage(small_plan(windows=100))
-    worker = stage.worker()
-    stage.turns(worker)
-    stage.move_to(905)  # nobody was there for ninety windows
-    stage.batch(90, [2])
-    stage.turns(worker)
-    assert [c.window for c in stage.closed()] == list(range(90))
-    assert sample(worker, "reports_accepted_total") == 1
-    assert_state_is_the_log(stage)
-
-
 def test_a_gap_of_very_many_windows_keeps_the_session_and_closes_all() -> None:
     stage = Stage(small_plan(windows=3000, window=1, grace=0, skew=0))
     worker = stage.worker(writes_in_flight=100)

@@ -6,10 +6,14 @@ from pathlib import Path
 
 from calmstream.broker.names import TopicNames
 from calmstream.consumer.central.metrics import CentralMetrics
-from calmstream.consumer.metrics.plan import FOLDER_METRICS, PLAN_METRICS, set_plan_numbers
+from calmstream.consumer.metrics.plan import (
+    FOLDER_METRICS,
+    PLAN_METRICS,
+    ROLE_METRICS,
+    set_plan_numbers,
+)
 from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
 from calmstream.consumer.metrics.registry import new_registry, plan_metrics
-from calmstream.consumer.metrics.role import ROLE_METRICS
 from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.sink.metrics import sink_metrics

@@ -291,31 +291,6 @@ def test_duplicates_are_never_admitted() -> None:
         )
 
 
-def test_a_day_of_hours_comes_out_the_same() -> None:
-    stage = Stage(
-        small_plan(windows=24, window=3600, grace=300, partitions=2),
-        {"tick_seconds": 1.0, "session_seconds": 3600.0, "stall_seconds": 3600.0},
-    )
-    worker = stage.worker()
-    dice = np.random.Generator(np.random.PCG64(24))
-    for quarter in range(24 * 4):
-        stage.move_to(quarter * 900 + 60)
-        for partition in range(2):
-            cells = dice.integers(4, size=20).tolist()
-            stage.batch(quarter // 4, cells, partition=partition)
-        stage.turns(worker, count=2, step=0.1)
-    stage.move_to(25 * 3600)
-    stage.turns(worker, count=12, step=0.5)
-    publish(stage, steps=300)
-    names = renamed(stage)
-    done = replay(stage.plan, stage.broker, stage.names, names, stage.clock)
-    assert done.windows == tuple(range(24))
-    assert done.reports == 24 * 4 * 2 * 20
-    expected = sets(stage, stage.names)
-    assert len(expected) == 24 * 3 * 2
-    assert sets(stage, names) == expected
-
-
 def test_late_reports_of_packed_views_are_counted_per_view() -> None:
     stage = Stage(small_plan(windows=2, packed=True))
     worker = stage.worker()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from calmstream.consumer.plans.lanes import Task, ThreadLanes
+from calmstream.consumer.plans.lanes import Lanes, Task
 from calmstream.consumer.publish.estimate_pool import HEAVY_SECONDS, EstimatePool
 from tests.support.clock import ManualClock
 
@@ -21,7 +21,7 @@ def _until_done(*tasks: Task) -> None:
 
 def test_quick_calls_share_two_threads_and_long_ones_hold_up_nobody() -> None:
     clock, gate = ManualClock(), threading.Event()
-    lanes = ThreadLanes(clock, quick=2, most=4)
+    lanes = Lanes(clock, quick=2, most=4)
     stuck = [lanes.start(lambda: gate.wait(DEADLINE)) for _ in range(2)]
     assert not lanes.free()
     assert lanes.busy()
@@ -45,7 +45,7 @@ def test_quick_calls_share_two_threads_and_long_ones_hold_up_nobody() -> None:
 
 
 def test_an_error_is_kept_for_the_loop() -> None:
-    lanes = ThreadLanes(ManualClock())
+    lanes = Lanes(ManualClock())
 
     def broken() -> bool:
         raise ValueError("no")

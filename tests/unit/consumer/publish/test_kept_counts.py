@@ -8,8 +8,6 @@ import pytest
 
 from calmstream.broker.transport import Partition, Record, TopicSpec
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.publish.build import build_set
-from calmstream.consumer.publish.merge import StateMerger
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.estimators.wire.counts import GroupCounts, decode_counts, parse_key
 from calmstream.estimators.wire.snapshot import Kind, Manifest, decode
@@ -170,24 +168,6 @@ def test_a_running_publisher_deletes_nothing_after_its_counts_topic_is_lost(agai
         bench.topics.create(counts_spec(bench))
     work(bench.publication())
     assert raw(bench) == before
-
-
-def test_a_final_of_an_earlier_release_is_complete_as_it_was() -> None:
-    bench = filled()
-    merger = StateMerger(bench.plan)
-    for log in bench.logs:
-        merger.read(*log.closed(0))
-    for merged in (merger.final(0), merger.total(0)):
-        assert merged is not None
-        made = build_set(bench.plan, merged)
-        for record in [*made.tables(), made.closing()]:
-            bench.sink.send(bench.names.snapshots, *record, partition=0).wait(5)
-    before = bench.snapshot_records()
-    session = bench.publication()
-    work(session)
-    assert session.finished
-    assert bench.snapshot_records() == before
-    assert kept(bench) == {}
 
 
 def test_a_failed_write_of_counts_is_repeated_before_anything_else() -> None:

@@ -26,7 +26,7 @@ from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.publish.schedule import _QUICK_ATTEMPTS
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.estimators.tally import Tally
-from calmstream.estimators.wire.snapshot import Kind, Manifest, decode, encode, parse_key
+from calmstream.estimators.wire.snapshot import Kind, Manifest, decode, encode
 from calmstream.estimators.wire.state import WindowCount
 from tests.support.batches import ZSTD, frame
 from tests.support.faulty_broker import SendFault
@@ -125,18 +125,6 @@ def test_an_early_set_without_reports_is_not_written(bench: Bench) -> None:
     assert bench.snapshot_records() == []
 
 
-def test_a_publisher_writes_only_revisions_above_those_in_the_topic(bench: Bench) -> None:
-    log = bench.logs[0].report(0, 1, 2, 3)
-    bench.put(log, log.state(2))
-    work(bench.publication())
-    assert [s.revision for s in bench.shown()] == [(2, 0)]
-    work(bench.publication())  # a second one, which would write the same revision
-    assert len(bench.snapshot_records()) == SET_RECORDS
-    bench.put(log, log.state(3))
-    work(bench.publication())
-    assert [s.revision for s in bench.shown()] == [(2, 0), (3, 0)]
-
-
 def test_the_default_refresh_is_a_tenth_of_the_window_and_at_least_five_seconds() -> None:
     config = PublisherConfig()
     plan = published_plan()
@@ -193,17 +181,6 @@ def test_windows_without_reports_become_final_without_tables() -> None:
     assert len(bench.snapshot_records()) == 4
 
 
-def test_manifests_come_last(bench: Bench) -> None:
-    bench.close_all()
-    bench.put_all()
-    work(bench.publisher())
-    for window in range(3):
-        for kind in (FINAL, TOTAL):
-            offsets = bench.set_records(window, kind)
-            keys = [bench.snapshot_records()[offset][0] for offset in offsets]
-            assert [parse_key(key)[2] for key in keys] == [False, False, True]
-
-
 def test_a_manifest_is_not_written_before_its_tables_are_acknowledged(bench: Bench) -> None:
     bench.close_all(windows=1)
     bench.put_all()
@@ -216,20 +193,6 @@ def test_a_manifest_is_not_written_before_its_tables_are_acknowledged(bench: Ben
     assert bench.kinds() == [(0, FINAL), (0, TOTAL)]
 
 
-def test_a_restart_between_tables_and_manifest_rewrites_the_set(bench: Bench) -> None:
-    bench.close_all(windows=1)
-    bench.put_all()
-    crashing = bench.publication()
-    bench.broker.faults.plan(bench.names.snapshots, SendFault.NONE, SendFault.NONE, SendFault.FAIL)
-    with pytest.raises(RecoverableError):
-        work(crashing)
-    assert len(bench.set_records(0, FINAL)) == SET_RECORDS - 1  # without the manifest
-    assert bench.shown() == []
-    work(bench.publication())
-    assert bench.kinds() == [(0, FINAL), (0, TOTAL)]
-    assert len(bench.set_records(0, FINAL)) == SET_RECORDS - 1 + SET_RECORDS
-
-
 def test_a_complete_set_is_not_written_again(bench: Bench) -> None:
     bench.close_all()
     bench.put_all()
@@ -239,30 +202,6 @@ def test_a_complete_set_is_not_written_again(bench: Bench) -> None:
     bench.broker.compact(bench.names.snapshots)
     work(bench.publication())
     assert bench.snapshot_records() == before
-
-
-def test_replaying_the_state_gives_the_same_bytes() -> None:
-    written = []
-    for _ in range(2):
-        bench = Bench(published_plan(groups=1))
-        bench.close_all()
-        bench.put_all()
-        work(bench.publisher())
-        written.append(bench.snapshot_records())
-    assert written[0] == written[1]
-
-
-def test_after_a_lost_acknowledgement_the_set_is_complete(bench: Bench) -> None:
-    bench.close_all(windows=1)
-    bench.put_all()
-    bench.broker.faults.plan(
-        bench.names.snapshots, SendFault.NONE, SendFault.NONE, SendFault.LOSE_ACK
-    )
-    publication = bench.publication()
-    with pytest.raises(RecoverableError):
-        work(publication)
-    work(publication)
-    assert bench.kinds() == [(0, FINAL), (0, TOTAL)]
 
 
 @pytest.mark.parametrize("kind", [EARLY, FINAL])

@@ -26,7 +26,7 @@ from calmstream.estimators.wire.changes import (
     encode_changes,
     is_changes_key,
 )
-from calmstream.estimators.wire.counts import CountsHeader, read_record
+from calmstream.estimators.wire.counts import CountsHeader
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.estimators.wire.state import closed_key
 from tests.support.publisher import Bench, published_plan, steps, work
@@ -251,13 +251,6 @@ def test_tests_can_be_switched_off() -> None:
     assert records_of(one) == {}
 
 
-def test_the_record_is_no_counts_record_for_earlier_releases() -> None:
-    """They skip records with such a key, and go on."""
-    one = bench(1)
-    with pytest.raises(ForeignRecord):
-        read_record(one.plan, changes_key(0), b"{}")
-
-
 def test_readers_of_counts_keep_the_record_apart() -> None:
     one = bench()
     work(one.publication())
@@ -326,19 +319,6 @@ def test_counts_are_examined_as_those_of_their_number_of_windows(
         ("history", 3),
     }
     assert all(reports == windows * each for _, reports, windows in seen)
-
-
-def test_windows_that_get_no_tests_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(untested, "MOST", 4)
-    kept = UntestedCounts(published_plan(windows=9, groups=1), on=True)
-    for window in range(3):
-        kept.read(CountsHeader(window, 0, (7,), total=True, suspicious=False), b"")
-    assert kept.waiting == 3
-    for window in range(3, 9):
-        kept.read(CountsHeader(window, 0, (7,), total=True, suspicious=False), b"")
-    assert kept.waiting == 3, "the oldest of the four is the one before"
-    kept.tested(8)
-    assert kept.waiting == 0
 
 
 @pytest.mark.parametrize(

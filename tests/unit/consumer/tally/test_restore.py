@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 import pytest
 
 from calmstream.broker.transport import Partition, TopicInfo
-from calmstream.common.errors import FatalError, Reason, RecoverableError
+from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.tally.restore import Restorer, check_log
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.state import (
@@ -23,7 +22,7 @@ from calmstream.estimators.wire.state import (
 )
 from tests.support.batches import ZSTD, frame
 from tests.support.clock import ManualClock
-from tests.support.tally import at, small_plan
+from tests.support.tally import small_plan
 from tests.support.tally_bench import Stage, worker_context
 
 PLAN = small_plan(partitions=2, groups=3)
@@ -187,30 +186,6 @@ def test_where_a_foreign_value_is_all_that_is_left_the_log_is_counted_again(valu
     stage.topics.trim({stage.input(): 1})
     with pytest.raises(FatalError, match="nothing was ever counted"):
         restorer(stage).restore([stage.input()])
-
-
-def test_a_batch_that_an_earlier_release_had_read_in_part_is_gone_past() -> None:
-    """It counted two of five records, then stopped at the third, and at every restart."""
-    stage = Stage(small_plan())
-    stage.move_to(1)
-    stage.batch(0, [1])
-    stage.move_to(2)
-    raw = frame(b"no records", 5, codec=ZSTD)
-    assert stage.broker.append_batch(stage.input(), raw) == 1
-    info = stage.topics.describe([stage.input().topic])[stage.input().topic]
-    open_windows = {0: WindowCount(Tally(np.array([3]), np.array([[0, 3, 0, 0]])))}
-    state = PartitionState(info.id, 3, at(2), -1, 0, 0, ZERO, open_windows)
-    stage.sink.send(
-        stage.names.state, partition_key(0, 0), encode_state(stage.plan, state), partition=0
-    ).wait(1)
-    worker = stage.worker()
-    stage.move_to(3)
-    stage.batch(0, [2], number=7)
-    stage.turns(worker)
-    last = stage.states()[-1]
-    assert last.next_offset == 7
-    assert last.open[0].tally.counts.tolist() == [[0, 3, 1, 0]]
-    assert dict(last.open[0].rejects) == {Reason.UNDECODABLE: 1}
 
 
 def test_an_altered_log_is_noticed() -> None:
