@@ -16,19 +16,14 @@ from pathlib import Path
 
 import numpy as np
 import orjson
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 
 from benchmarks.attacks.attack import Attack, Verdict
-from calmstream.broker.names import CentralNames
 from calmstream.consumer.central.aggregator import Aggregator
-from calmstream.consumer.central.budget_account import BudgetAccount
-from calmstream.consumer.central.metrics import CentralMetrics
-from calmstream.consumer.central.subscribe import CentralRelease, subscribe_releases
+from calmstream.consumer.central.subscribe import CentralRelease
 from calmstream.estimators.central.plan import CentralPlan
-from calmstream.estimators.randomness import SeededRandomness
 from calmstream.producer.central.submit import submit
-from tests.support.clock import ManualClock
-from tests.support.faulty_broker import FaultyBroker
+from tests.support.central import CentralBench
 
 START = 1_700_000_000
 """Start of the plan in Unix seconds; the clock is manual, so any time will do."""
@@ -46,7 +41,7 @@ MEMORY_OF_A_BATCH = 64 << 20
 """Bytes by which the aggregator's memory may grow for one batch of less than a megabyte."""
 
 
-class Bench:
+class Bench(CentralBench):
     """An in-process broker with the topics of a plan, and a manual clock.
 
     The broker and the aggregators share the clock.
@@ -58,7 +53,7 @@ class Bench:
     """
 
     def __init__(self, path: Path, columns: Sequence[str], levels: int) -> None:
-        self.plan = CentralPlan(
+        plan = CentralPlan(
             name="attack",
             purpose="an attack",
             owner="benchmarks",
@@ -70,50 +65,12 @@ class Bench:
             window=60,
             releases=1,
         )
-        self.path = path
-        self.clock = ManualClock(START * 1000)
-        self.broker = FaultyBroker(self.clock.now_ms)
-        self.names = CentralNames("test", "attack", self.plan.digest, self.plan.partitions)
-        self.broker.topics().create(self.names.specs(60_000))
-        self.registry = CollectorRegistry()
-
-    def account(self, name: str) -> BudgetAccount:
-        """Open the account file of this name; create it if there is none."""
-        path = self.path / name
-        if not path.exists():
-            BudgetAccount.create(path, self.plan.new_ledger)
-        return BudgetAccount(path, self.plan.digest)
-
-    def aggregator(self, account: str = "account", seed: int = 1) -> Aggregator:
-        """Return a new aggregator that pays from an account file; ``seed`` sets its noise."""
-        self.registry = CollectorRegistry()
-        return Aggregator(
-            self.plan,
-            self.broker,
-            self.names,
-            account=self.account(account),
-            clock=self.clock,
-            randomness=SeededRandomness(seed),
-            metrics=CentralMetrics(self.registry, self.plan),
-            software="attack",
-            raw_memory_bytes=1 << 30,
-            poll_seconds=0,
-        )
+        super().__init__(path, plan)
 
     def work(self, aggregator: Aggregator, turns: int = 12) -> None:
-        """End the window and let the aggregator release it.
-
-        A turn is one step of the aggregator's loop. A release takes fewer than twelve.
-        """
+        """End the window and let the aggregator release it."""
         self.clock.advance(60)
-        for _ in range(turns):
-            if not aggregator.finished:
-                aggregator.turn()
-            self.clock.advance(1.5)
-
-    def releases(self) -> list[CentralRelease]:
-        """Return the releases that a subscriber receives."""
-        return list(subscribe_releases(self.broker, self.names, follow=False, poll_seconds=0))
+        self.turns(aggregator, turns)
 
     def send(self, raw: bytes) -> None:
         """Send bytes to the raw topic as a hostile sender would."""

@@ -7,17 +7,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import orjson
 
+from calmstream.broker.names import CentralNames
 from calmstream.broker.transport import Partition, Record
+from calmstream.consumer.central.aggregator import Aggregator
+from calmstream.consumer.central.budget_account import BudgetAccount
+from calmstream.consumer.central.metrics import CentralMetrics
+from calmstream.consumer.central.subscribe import CentralRelease, subscribe_releases
 from calmstream.consumer.central.windows import RawWindows
+from calmstream.consumer.metrics.registry import new_registry
 from calmstream.estimators.central.coding import code_records
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.tuples import Locator, Records
 from calmstream.estimators.central.wire import encode_batches
 from calmstream.estimators.randomness import SeededRandomness
+from tests.support.clock import ManualClock
+from tests.support.faulty_broker import FaultyBroker
 
 START = 1_700_000_000
 PLAN = CentralPlan(
@@ -124,3 +133,62 @@ def counts(batches: Iterable[Batch], k: int) -> Counter[tuple[tuple[int, str], .
             names = (labels[i][v].decode() for i, v in zip(key, values, strict=True))
             tuples[tuple(zip(key, names, strict=True))] += count
     return +tuples
+
+
+class CentralBench:
+    """Topics in one broker that shares its clock with the aggregators, and accounts in a folder."""
+
+    def __init__(self, folder: Path, plan: CentralPlan) -> None:
+        folder.mkdir(exist_ok=True)
+        self.folder = folder
+        self.plan = plan
+        self.clock = ManualClock(plan.start * 1000)
+        self.broker = FaultyBroker(self.clock.now_ms)
+        self.names = CentralNames("test", plan.name, plan.digest, plan.partitions)
+        self.broker.topics().create(self.names.specs(plan.window * 1000))
+        self.registry = new_registry()
+
+    def account(self, name: str = "account") -> BudgetAccount:
+        """Open the account file of this name; create it if there is none."""
+        path = self.folder / name
+        if not path.exists():
+            BudgetAccount.create(path, self.plan.new_ledger)
+        return BudgetAccount(path, self.plan.digest)
+
+    def aggregator(
+        self, account: str = "account", seed: int = 1, memory: int = 1 << 30
+    ) -> Aggregator:
+        """Return a new aggregator that pays from an account; ``seed`` sets its noise."""
+        self.registry = new_registry()
+        return Aggregator(
+            self.plan,
+            self.broker,
+            self.names,
+            account=self.account(account),
+            clock=self.clock,
+            randomness=SeededRandomness(seed),
+            metrics=CentralMetrics(self.registry, self.plan),
+            software="test",
+            raw_memory_bytes=memory,
+            poll_seconds=0,
+        )
+
+    def turns(self, aggregator: Aggregator, number: int = 12) -> None:
+        """Take turns; a release takes fewer than twelve."""
+        for _ in range(number):
+            if not aggregator.finished:
+                aggregator.turn()
+            self.clock.advance(1.5)
+
+    def releases(self) -> list[CentralRelease]:
+        """Return the releases that a subscriber receives."""
+        return list(subscribe_releases(self.broker, self.names, follow=False, poll_seconds=0))
+
+
+def released_counts(release: CentralRelease, k: int) -> dict[tuple[str, ...], int]:
+    """Return the counts of a release over k columns, by their values."""
+    count_of_value = {}
+    for table in release.levels[k]["tables"]:
+        for *values, count in zip(*table["values"], table["counts"], strict=True):
+            count_of_value[tuple(values)] = count
+    return count_of_value

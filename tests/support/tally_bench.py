@@ -135,7 +135,7 @@ class Stage:
             clock=self.clock,
             config=PublisherConfig(poll_seconds=0, refresh_seconds=1, test_changes=False),
             metrics=plan_metrics(CollectorRegistry(), self.plan, self.names, PUBLISHER_METRICS),
-            estimates=EstimateRunner(wait_seconds=AWAIT_SECONDS),
+            estimates=EstimateRunner(wait_seconds=AWAIT_SECONDS, start_tests=lambda run: run()),
         )
 
     def ask(

@@ -17,22 +17,16 @@ import pytest
 from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
-from calmstream.broker.names import CentralNames
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError
-from calmstream.consumer.central.aggregator import RETRY_SECONDS, Aggregator
-from calmstream.consumer.central.budget_account import BudgetAccount
-from calmstream.consumer.central.metrics import CentralMetrics
-from calmstream.consumer.central.subscribe import CentralRelease, subscribe_releases
-from calmstream.consumer.metrics.registry import new_registry
+from calmstream.consumer.central.aggregator import RETRY_SECONDS
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.wire import encode_batches
-from calmstream.estimators.randomness import SeededRandomness
 from calmstream.pages.central_watch import lines
 from calmstream.producer.central.submit import submit
-from tests.support.clock import ManualClock
-from tests.support.faulty_broker import FaultyBroker, SendFault
+from tests.support.central import CentralBench, released_counts
+from tests.support.faulty_broker import SendFault
 
 ROOT = Path(__file__).resolve().parents[3]
 START = 1_700_000_000
@@ -51,61 +45,15 @@ PLAN = CentralPlan(
 )
 
 
-class Bench:
-    """Topics in one broker that shares its clock with the aggregators."""
-
-    def __init__(self, path: Path, plan: CentralPlan = PLAN) -> None:
-        path.mkdir(exist_ok=True)
-        self.path = path
-        self.plan = plan
-        self.clock = ManualClock(START * 1000)
-        self.broker = FaultyBroker(self.clock.now_ms)
-        self.names = CentralNames("test", plan.name, plan.digest, plan.partitions)
-        self.broker.topics().create(self.names.specs(plan.window * 1000))
-
-    def account(self, name: str) -> BudgetAccount:
-        path = self.path / name
-        if not path.exists():
-            BudgetAccount.create(path, self.plan.new_ledger)
-        return BudgetAccount(path, self.plan.digest)
-
-    def aggregator(self, account: str = "account", seed: int = 1) -> Aggregator:
-        self.registry = new_registry()
-        return Aggregator(
-            self.plan,
-            self.broker,
-            self.names,
-            account=self.account(account),
-            clock=self.clock,
-            randomness=SeededRandomness(seed),
-            metrics=CentralMetrics(self.registry, self.plan),
-            software="test",
-            raw_memory_bytes=1 << 30,
-            poll_seconds=0,
-        )
-
-    def turns(self, aggregator: Aggregator, number: int = 12) -> None:
-        for _ in range(number):
-            if not aggregator.finished:
-                aggregator.turn()
-            self.clock.advance(1.5)
-
-    def releases(self) -> list[CentralRelease]:
-        return list(subscribe_releases(self.broker, self.names, follow=False, poll_seconds=0))
+class Bench(CentralBench):
+    def __init__(self, folder: Path, plan: CentralPlan = PLAN) -> None:
+        super().__init__(folder, plan)
 
     def sample(self, name: str) -> float:
         labels = {"plan": f"{self.plan.name}-{self.plan.digest[:32]}"}
         value = self.registry.get_sample_value(f"calmstream_central_{name}", labels)
         assert value is not None
         return value
-
-
-def counts(release: CentralRelease, k: int) -> dict[tuple[str, ...], int]:
-    count_of_value = {}
-    for table in release.levels[k]["tables"]:
-        for *values, count in zip(*table["values"], table["counts"], strict=True):
-            count_of_value[tuple(values)] = count
-    return count_of_value
 
 
 USERS = 16_384
@@ -146,7 +94,8 @@ def test_one_user_s_record_moves_no_release(bad: tuple[object, object], tmp_path
         releases.append(release)
     for k, key in ((1, ("F",)), (1, ("nurse",)), (2, ("F", "nurse"))):
         for release in releases:
-            assert abs(counts(release, k)[key] - USERS) < 8 * release.levels[k]["stderr"], key
+            found = released_counts(release, k)[key]
+            assert abs(found - USERS) < 8 * release.levels[k]["stderr"], key
 
 
 @pytest.mark.parametrize("records", ["many", "nonsense"])
@@ -204,7 +153,7 @@ def test_a_broker_that_is_away_after_the_payment_delays_the_release_and_no_more(
     bench.broker.faults.on_send = away
     Alone(aggregator, until_over=True).run(Patience(1200))
     (only,) = [r for r in bench.releases() if r.manifest["window"] == 0]
-    assert counts(only, 2)
+    assert released_counts(only, 2)
     assert all(entry.published for entry in bench.account("account").read().entries)
     assert aggregator.finished
 
@@ -277,7 +226,7 @@ def test_readers_pass_over_what_is_no_release_of_their_plan_and_say_so(tmp_path:
     sink.send(bench.names.releases, b"0/1", b"[1]", partition=0).wait(1)
     with capture_logs() as logs:
         (release,) = bench.releases()
-    assert counts(release, 1)
+    assert released_counts(release, 1)
     assert [entry["log_level"] for entry in logs] == ["warning", "warning"]
     assert [entry.get("offset") for entry in logs] == [0, None]
     assert logs[1]["records"] == 4
@@ -291,7 +240,7 @@ def test_sample_and_candidates_of_a_release_are_shown(tmp_path: Path) -> None:
     bench.clock.advance(60)
     bench.turns(aggregator, 4)
     (release,) = bench.releases()
-    assert abs(counts(release, 2)["F", "nurse"] - 1000) < 250
+    assert abs(released_counts(release, 2)["F", "nurse"] - 1000) < 250
     release.levels[2]["extended_above"] = 77
     text = "\n".join(lines(release))
     assert "a sample: 0.5 of the users count" in text

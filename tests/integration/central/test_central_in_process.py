@@ -7,15 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from calmstream.broker.in_process.topics import InProcessTopics
-from calmstream.broker.names import CentralNames
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
-from calmstream.consumer.central.metrics import CentralMetrics
-from calmstream.consumer.central.subscribe import CentralRelease, subscribe_releases
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.estimators.central.ledger import BudgetSpent
 from calmstream.estimators.central.plan import CentralPlan
@@ -23,8 +19,7 @@ from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.pages.central_watch import lines
 from calmstream.producer.central.submit import submit
-from tests.support.clock import ManualClock
-from tests.support.faulty_broker import FaultyBroker
+from tests.support.central import CentralBench, released_counts
 from tests.support.tally import small_plan
 
 START = 1_700_000_000
@@ -43,55 +38,20 @@ PLAN = CentralPlan(
 )
 
 
-class Bench:
-    """A broker that shares the aggregator's clock, its topics, and an account on disk."""
+class Bench(CentralBench):
+    def __init__(self, folder: Path, plan: CentralPlan = PLAN) -> None:
+        super().__init__(folder, plan)
+        super().account()
+        self.path = folder / "account"
 
-    def __init__(self, path: Path, plan: CentralPlan = PLAN) -> None:
-        self.plan = plan
-        self.clock = ManualClock(START * 1000)
-        self.broker = FaultyBroker(self.clock.now_ms)
-        self.names = CentralNames("test", plan.name, plan.digest, plan.partitions)
-        self.broker.topics().create(self.names.specs(plan.window * 1000))
-        path.mkdir(exist_ok=True)
-        self.path = path / "budget.json"
-        BudgetAccount.create(self.path, plan.new_ledger)
-
-    def aggregator(self, seed: int = 1, memory: int = 1 << 26) -> Aggregator:
-        self.registry = CollectorRegistry()
-        return Aggregator(
-            self.plan,
-            self.broker,
-            self.names,
-            account=BudgetAccount(self.path, self.plan.digest),
-            clock=self.clock,
-            randomness=SeededRandomness(seed),
-            metrics=CentralMetrics(self.registry, self.plan),
-            software="test",
-            raw_memory_bytes=memory,
-            poll_seconds=0,
-        )
+    def account(self, name: str = "account") -> BudgetAccount:
+        """Open the only account, whatever has become of it."""
+        return BudgetAccount(self.folder / name, self.plan.digest)
 
     def send(self, users: int, **columns: str | None) -> None:
         values = [[columns.get(name)] * users for name in self.plan.columns]
         ids = [f"{sorted(columns.items())}-{i}" for i in range(users)]
         submit(self.plan, self.broker, self.names, ids, values, batch_size=100)
-
-    def work(self, aggregator: Aggregator, turns: int = 12) -> None:
-        for _ in range(turns):
-            if not aggregator.finished:
-                aggregator.turn()
-            self.clock.advance(1.5)
-
-    def seen(self) -> list[CentralRelease]:
-        return list(subscribe_releases(self.broker, self.names, follow=False, poll_seconds=0))
-
-
-def counts(release: CentralRelease, k: int) -> dict[tuple[str, ...], int]:
-    count_of_value = {}
-    for table in release.levels[k]["tables"]:
-        for *values, count in zip(*table["values"], table["counts"], strict=True):
-            count_of_value[tuple(values)] = count
-    return count_of_value
 
 
 @pytest.fixture
@@ -108,26 +68,26 @@ def fill(bench: Bench) -> None:
 def test_records_become_noisy_releases_window_by_window(bench: Bench) -> None:
     aggregator = bench.aggregator()
     fill(bench)
-    bench.work(aggregator, 2)
-    assert bench.seen() == []
+    bench.turns(aggregator, 2)
+    assert bench.releases() == []
     bench.clock.advance(60)
-    bench.work(aggregator)
-    (first,) = bench.seen()
+    bench.turns(aggregator)
+    (first,) = bench.releases()
     deviation = first.levels[1]["stderr"]
     expected = {("F",): 3000, ("M",): 3000, ("nurse",): 5000, ("Ulm",): 3000}
-    assert set(counts(first, 1)) == set(expected)
-    for value, count in counts(first, 1).items():
+    assert set(released_counts(first, 1)) == set(expected)
+    for value, count in released_counts(first, 1).items():
         assert abs(count - expected[value]) < 6 * deviation
-    assert set(counts(first, 3)) == {("F", "nurse", "Ulm")}
+    assert set(released_counts(first, 3)) == {("F", "nurse", "Ulm")}
     assert first.manifest["levels"] == [1, 2, 3]
     assert "6000" not in str(first.manifest)
     bench.send(500, sex="F", job="baker", city="Bonn")
     bench.clock.advance(60)
-    bench.work(aggregator)
+    bench.turns(aggregator)
     assert aggregator.finished
-    second = bench.seen()[1]
+    second = bench.releases()[1]
     assert second.manifest["window"] == 1
-    assert ("baker",) in counts(second, 1)
+    assert ("baker",) in released_counts(second, 1)
     assert "epsilon 8 of 8" in second.manifest["spent"]
     text = "\n".join(lines(second))
     assert "job=baker" in text
@@ -146,17 +106,17 @@ def test_a_restart_reads_the_log_again_and_releases_nothing_twice(bench: Bench) 
     first = bench.aggregator()
     fill(bench)
     bench.clock.advance(60)
-    bench.work(first)
-    before = [r.manifest for r in bench.seen()]
+    bench.turns(first)
+    before = [r.manifest for r in bench.releases()]
     assert len(before) == 1
     second = bench.aggregator(seed=2)
     bench.send(700, sex="F", job="smith", city="Kiel")
     bench.clock.advance(60)
-    bench.work(second)
-    after = bench.seen()
+    bench.turns(second)
+    after = bench.releases()
     assert [r.manifest["window"] for r in after] == [0, 1]
     assert after[0].manifest == before[0]
-    assert set(counts(after[1], 1)) == {("F",), ("smith",), ("Kiel",)}
+    assert set(released_counts(after[1], 1)) == {("F",), ("smith",), ("Kiel",)}
 
 
 def test_publishing_stops_when_the_budget_is_spent(bench: Bench) -> None:
@@ -168,7 +128,7 @@ def test_publishing_stops_when_the_budget_is_spent(bench: Bench) -> None:
     bench.clock.advance(200)
     with pytest.raises(BudgetSpent, match="release 1 is refused"):
         Alone(aggregator, until_over=True).run(_turns(bench, 40))
-    assert [r.manifest["window"] for r in bench.seen()] == [0]
+    assert [r.manifest["window"] for r in bench.releases()] == [0]
     labels = {"plan": f"{PLAN.name}-{PLAN.digest[:32]}"}
     assert bench.registry.get_sample_value("calmstream_central_refused_total", labels) == 1
 
@@ -195,9 +155,9 @@ def test_one_record_of_a_user_counts_and_resends_do_not(bench: Bench) -> None:
         sink = bench.broker.sink()
         sink.send(bench.names.raw, record.key, record.value).wait(1)
     bench.clock.advance(60)
-    bench.work(aggregator)
-    (first,) = bench.seen()
-    assert abs(counts(first, 1)["nurse",] - 5000) < 6 * first.levels[1]["stderr"]
+    bench.turns(aggregator)
+    (first,) = bench.releases()
+    assert abs(released_counts(first, 1)["nurse",] - 5000) < 6 * first.levels[1]["stderr"]
 
 
 def test_perturbed_reports_and_nonsense_are_refused_without_a_word(bench: Bench) -> None:
@@ -212,8 +172,8 @@ def test_perturbed_reports_and_nonsense_are_refused_without_a_word(bench: Bench)
         sink.send(bench.names.raw, b"k" * 16, value).wait(1)
     aggregator = bench.aggregator()
     bench.clock.advance(60)
-    bench.work(aggregator)
-    (first,) = bench.seen()  # an empty window is released like any other
+    bench.turns(aggregator)
+    (first,) = bench.releases()  # an empty window is released like any other
     assert first.levels[1]["tables"] == []
 
 
@@ -237,12 +197,12 @@ def test_a_released_window_gives_its_memory_back(tmp_path: Path) -> None:
     aggregator = bench.aggregator()
     for _ in range(5):
         bench.send(1000, sex="F", job="nurse", city="Ulm")
-        bench.work(aggregator, 2)
+        bench.turns(aggregator, 2)
         memory.append(aggregator.held_bytes)
         bench.clock.advance(60)
-        bench.work(aggregator, 6)
+        bench.turns(aggregator, 6)
         assert aggregator.held_bytes == 0
-    assert len(bench.seen()) == 5
+    assert len(bench.releases()) == 5
     assert min(memory) > 1000 * len("FnurseUlm")
     assert max(memory) < 1.1 * min(memory)
 
