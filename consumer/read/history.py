@@ -37,14 +37,7 @@ _Fitted = tuple[Model, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """The counts of some windows.
-
-    Attributes:
-        plan: the plan.
-        windows: the windows.
-        tallies: one per group.
-        flags: of the reports.
-    """
+    """The counts of some windows: one tally per group, and flags of the reports."""
 
     plan: Plan
     windows: Windows

@@ -26,19 +26,10 @@ from calmstream.estimators.wire.snapshot import Revision
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
-    """Statistics of an attribute, with all that their reader must know.
+    """Statistics of an attribute, or the rank correlation of two; see also `Answer`.
 
-    Attributes:
-        attributes: the attribute, or the two whose rank correlation this is.
-        unit: of the values; empty for labels, which count from 0, and for correlations.
-        given: attributes within whose combinations the statistics are.
-        statistics: their names, as they were asked for.
-        rows: one for each combination of the given attributes; one without any.
-        flags: as `Answer`, and those of
-            `summary_rows`.
-        windows: the windows they are about.
-        reports: of these windows and groups of devices that speak about the attributes.
-        revision: that of the final of the last window.
+    ``unit`` is empty for labels, which count from 0. There is a row for each combination of the
+    given attributes. The flags are those of an answer and of `summary_rows`.
     """
 
     attributes: tuple[str, ...]

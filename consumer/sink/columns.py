@@ -9,19 +9,14 @@ from typing import Any
 from calmstream.consumer.sink.stored import StoredSet
 
 
-def instant(seconds: int) -> datetime:
-    """Return a time, given in seconds since the epoch, in UTC."""
-    return datetime.fromtimestamp(seconds, UTC)
-
-
 OF_SET: Mapping[str, Callable[[StoredSet], Any]] = {
     "output_namespace": lambda s: s.output_namespace,
     "plan": lambda s: s.manifest.plan,
     "plan_name": lambda s: s.manifest.name,
     "window_number": lambda s: s.manifest.window,
     "kind": lambda s: s.manifest.kind.value,
-    "window_start": lambda s: instant(s.manifest.start),
-    "window_end": lambda s: instant(s.manifest.end),
+    "window_start": lambda s: datetime.fromtimestamp(s.manifest.start, UTC),
+    "window_end": lambda s: datetime.fromtimestamp(s.manifest.end, UTC),
     "revision": lambda s: s.revision,
     "offsets": lambda s: list(s.manifest.revision),
     "reports": lambda s: s.manifest.reports,

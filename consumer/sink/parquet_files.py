@@ -18,12 +18,11 @@ from calmstream.common.identity import plan_name
 from calmstream.consumer.sink.arrow_rows import results_table
 from calmstream.consumer.sink.columns import OF_SET
 from calmstream.consumer.sink.stored import SetId, StoredSet, newest, replaced
-from calmstream.consumer.sink.target import SCHEMA_VERSION, Stored, version_error
+from calmstream.consumer.sink.target import Stored
 from calmstream.consumer.subscribe.statistic_rows import statistic_rows
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind, Revision
 
-_VERSION_FILE = "calmstream-sink.json"
 _METADATA = b"calmstream.set"
 _STATISTICS = b"calmstream.statistics"
 
@@ -54,14 +53,13 @@ class ParquetTarget:
         """See the protocol."""
         try:
             with self._locked():
-                self._check_version()
+                pass
         except RecoverableError as error:
             raise FatalError(f"{self.name}: {error}") from None
 
     def store(self, sets: Sequence[StoredSet]) -> Stored:
         """See the protocol."""
         with self._locked():
-            self._check_version()
             folder = self._folder(sets[0])
             _remove_leftovers(folder)
             ids = {i for one in sets for i in (one.id, SetId(one.id.window, Kind.FINAL))}
@@ -85,20 +83,6 @@ class ParquetTarget:
                 yield
         except OSError as error:
             raise RecoverableError(f"{self.name}: {error.strerror}") from None
-
-    def _check_version(self) -> None:
-        """Write the version into an empty directory; refuse another one."""
-        path = self._directory / _VERSION_FILE
-        try:
-            version = int(orjson.loads(path.read_bytes())["version"])
-        except FileNotFoundError:
-            write_durably(path, orjson.dumps({"version": SCHEMA_VERSION}) + b"\n")
-            path.chmod(self._mode)
-            return
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
-            raise FatalError(f"{path} is damaged: state another directory") from None
-        if version != SCHEMA_VERSION:
-            raise FatalError(version_error(str(self._directory), version))
 
     def _folder(self, one: StoredSet) -> Path:
         manifest = one.manifest

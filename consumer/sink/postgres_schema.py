@@ -7,7 +7,9 @@ from typing import Any
 import psycopg
 
 from calmstream.common.errors import FatalError
-from calmstream.consumer.sink.target import SCHEMA_VERSION, version_error
+
+SCHEMA_VERSION = 1
+"""Version of the tables; another one is refused."""
 
 LOCK = 0x63616C6D73
 """Key of the advisory lock under which the schema changes and sets are stored."""
@@ -91,7 +93,10 @@ def create(connection: psycopg.Connection[Any]) -> None:
                 "INSERT INTO calmstream.schema_version VALUES (%s)", (SCHEMA_VERSION,)
             )
         elif version != SCHEMA_VERSION:
-            raise FatalError(version_error("the schema calmstream", version))
+            raise FatalError(
+                f"the schema calmstream has version {version}, this calmstream writes version "
+                f"{SCHEMA_VERSION}: use the calmstream that made it, or state another database"
+            )
 
 
 def _version(connection: psycopg.Connection[Any]) -> int:

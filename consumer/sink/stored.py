@@ -23,13 +23,7 @@ class SetId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredSet:
-    """One complete set in the form in which it is stored.
-
-    Attributes:
-        output_namespace: namespace of the snapshots topic.
-        manifest: the set's manifest.
-        tables: its tables; empty if there were no reports or the tables are withheld.
-    """
+    """One complete set; without tables if there were no reports or they are withheld."""
 
     output_namespace: str
     manifest: Manifest

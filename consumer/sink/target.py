@@ -9,9 +9,6 @@ from typing import Protocol
 from calmstream.consumer.sink.stored import StoredSet
 from calmstream.estimators.plan import Plan
 
-SCHEMA_VERSION = 1
-"""Version of the tables and files. A target with another version is refused."""
-
 
 @dataclass(frozen=True, slots=True)
 class Stored:
@@ -46,11 +43,3 @@ class Target(Protocol):
 
     def close(self) -> None:
         """Release everything."""
-
-
-def version_error(target: str, version: int) -> str:
-    """Return why a target of another version is refused."""
-    return (
-        f"{target} has version {version}, this calmstream writes version {SCHEMA_VERSION}: "
-        "use the calmstream that made it, or state another place"
-    )

@@ -10,17 +10,9 @@ from calmstream.estimators.wire.snapshot import MarginalRecord
 
 @dataclass(frozen=True, slots=True)
 class StatisticRow:
-    """One statistic; see `table_summary`. Numbers are None where they are unknown.
+    """One statistic, within the labels of the given attributes; see `table_summary`.
 
-    Attributes:
-        attributes: what it is about.
-        given: attributes within whose labels it is.
-        labels: of the given attributes.
-        statistic: its name.
-        value, stderr, low, high: with standard error and 95 % interval.
-        unit: of the value.
-        flags: of the table, then those of the summary.
-        reports: that are about the table.
+    Numbers are None where they are unknown. The flags are those of the table, then of the summary.
     """
 
     attributes: tuple[str, ...]

@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 from prometheus_client import CollectorRegistry
 
-from calmstream.broker.topic_watch import TopicWatch
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.common.settings import load
 from calmstream.consumer.metrics.registry import plan_label
@@ -25,7 +23,6 @@ from calmstream.consumer.sink import worker as module
 from calmstream.consumer.sink.parquet_files import ParquetTarget
 from calmstream.consumer.sink.stored import StoredSet
 from calmstream.consumer.sink.target import Stored
-from calmstream.consumer.subscribe import snapshot_topic
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
@@ -186,23 +183,6 @@ def test_all_plans_are_stored_in_one_target_and_a_missing_topic_concerns_one(
     assert where.results() == topics.rows(ONE, TWO, THREE)
 
 
-def test_all_plans_together_look_at_one_topic_a_second(
-    run: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plans = [replace(ONE, name=f"plan-{number}") for number in range(12)]
-    topics, every = Topics(*plans), list[float]()
-    real = snapshot_topic.watch_of_snapshots
-
-    def noted(*given: Any, every_seconds: float, **more: Any) -> TopicWatch:
-        every.append(every_seconds)
-        return real(*given, every_seconds=every_seconds, **more)
-
-    monkeypatch.setattr(snapshot_topic, "watch_of_snapshots", noted)
-    run(topics, *plans)
-    until("all have started", lambda: len(every) == len(plans), 30)
-    assert set(every) == {12.0}
-
-
 def test_a_plan_that_is_removed_and_put_back_loses_and_doubles_nothing(
     run: Callable[..., Running], where: Place
 ) -> None:
@@ -264,15 +244,3 @@ def test_labels_that_the_target_cannot_hold_and_newer_snapshots_concern_one_plan
     until("one is stored", lambda: running.metric(SETS, ONE) == 1, 30)
     assert where.results() == topics.rows(ONE)
     assert running.role.health.readiness().well
-
-
-def test_much_waits_in_parts(
-    run: Callable[..., Running], where: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "PLAN_ROWS", 12)
-    topics = Topics(ONE)
-    for window in range(9):
-        topics.write(ONE, window)
-    running = run(topics, ONE)
-    until("all is stored", lambda: running.metric(SETS, ONE) == 9, 30)
-    assert where.results() == topics.rows(ONE)
