@@ -8,7 +8,6 @@ from typing import Any
 
 from calmstream.consumer.sink.stored import StoredSet
 
-
 OF_SET: Mapping[str, Callable[[StoredSet], Any]] = {
     "output_namespace": lambda s: s.output_namespace,
     "plan": lambda s: s.manifest.plan,
