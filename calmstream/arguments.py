@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from calmstream.terminal import Console
 
 _DECIMAL = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?", re.ASCII)
+_THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+", re.ASCII)
 _DURATION = re.compile(r"(\d+)(s|m|h|d)?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, None: 1}
 
@@ -37,6 +38,9 @@ BINARY = ("arrow", "parquet")
 
 DEFAULT_METHOD = "noise-aware"
 """Default method of the local model."""
+
+MAX_DEVICES = 100_000_000
+"""Most devices that an evaluation draws."""
 
 MAX_DURATION = 100 * 365 * 86_400
 """Longest duration in seconds: 100 years."""
@@ -128,6 +132,20 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
     return number
+
+
+def users(text: str) -> tuple[int, ...]:
+    """Return numbers of devices: ``20000,200000`` are two, and so are ``20_000,200_000``."""
+    found = []
+    for part in [""] if _THOUSANDS.fullmatch(text) else text.split(","):
+        number = int(part) if part.strip().replace("_", "").isdecimal() else 0
+        if not 1 <= number <= MAX_DEVICES:
+            raise argparse.ArgumentTypeError(
+                f"expected whole numbers from 1 to {MAX_DEVICES:,}, separated by commas and "
+                f"written without them, got {text!r}"
+            )
+        found.append(number)
+    return tuple(found)
 
 
 def decimal(text: str) -> Decimal:

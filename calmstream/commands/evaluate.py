@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,7 @@ from calmstream.planning.methods_page import note_of
 from calmstream.tables.dictionaries import load_domain
 from calmstream.tables.reading import add_options, reading
 from calmstream.tables.records import RecordTable, read_records, read_table
-from calmstream.terminal import Console
-
-MIN_WIDTH = 84
-"""Width in characters of a row with the longest name of a method, marked as uncorrected."""
+from calmstream.terminal import Console, grid
 
 UNCORRECTED = (
     "published without the correction that other methods make: cells can be negative, the sum of "
@@ -55,7 +52,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="privacy loss of a report",
     )
     parser.add_argument("--k", required=True, type=arguments.positive, help="size of the marginals")
-    parser.add_argument("--users", required=True, type=arguments.positive, help="devices to draw")
+    parser.add_argument(
+        "--users",
+        required=True,
+        type=arguments.users,
+        metavar="N[,N]",
+        help=f"devices to draw, at most {arguments.MAX_DEVICES:,}",
+    )
     parser.add_argument(
         "--attributes", type=arguments.positive, metavar="N", help="use only the first N columns"
     )
@@ -110,42 +113,56 @@ def run(args: argparse.Namespace) -> int:
     table = _table(args)
     for line in (*table.said, *table.warnings):
         Console(stderr=True).print(line, soft_wrap=True)
+    finished = list[Result]()
     console = Console(stderr=True)
     # Without a terminal, an idle bar would leave an empty line before an error message.
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        runs = len(args.method) * len(args.epsilon) * args.repeats
+        runs = len(args.method) * len(args.epsilon) * len(args.users) * args.repeats
         task = progress.add_task("collecting and estimating", total=runs)
-        results = evaluate(
-            table,
-            dataset=Path(args.data).name.split(".")[0],
-            methods=args.method,
-            epsilons=args.epsilon,
-            k=args.k,
-            users=args.users,
-            targets=args.targets,
-            repeats=args.repeats,
-            seed=args.seed,
-            tallies=args.tallies,
-            raw=args.raw,
-            pilot=args.pilot or 0.0,  # 0.0 means the default of each method
-            ranges=args.ranges or 0,
-            progress=lambda: progress.advance(task),
-            on_worse_than_uniform=_warn,
-        )
-        if args.json:
-            _write(results)
-            return 0
-        finished = list(results)
-    console = Console()
-    # A terminal that is too narrow wraps rows, because cut-off numbers would be useless.
-    console.width = max(console.width, MIN_WIDTH)
-    console.print(_about(finished[0], raw=args.raw), soft_wrap=True)
+        for users in args.users:
+            results = _evaluated(args, table, users, lambda: progress.advance(task))
+            if args.json:
+                _write(results)
+            else:
+                finished += results
+    if finished:
+        console = Console()
+        # A terminal that is too narrow wraps rows, because cut-off numbers would be useless.
+        console.width = max(console.width, 80)
+        _show(console, finished, raw=args.raw)
+    return 0
+
+
+def _evaluated(
+    args: argparse.Namespace, table: RecordTable, users: int, progress: Callable[[], object]
+) -> Iterator[Result]:
+    return evaluate(
+        table,
+        dataset=Path(args.data).name.split(".")[0],
+        methods=args.method,
+        epsilons=args.epsilon,
+        k=args.k,
+        users=users,
+        targets=args.targets,
+        repeats=args.repeats,
+        seed=args.seed,
+        tallies=args.tallies,
+        raw=args.raw,
+        pilot=args.pilot or 0.0,  # 0.0 means the default of each method
+        ranges=args.ranges or 0,
+        progress=progress,
+        on_worse_than_uniform=_warn,
+    )
+
+
+def _show(console: Console, finished: list[Result], *, raw: bool) -> None:
+    """Print the results for people."""
+    console.print(_about(finished[0], raw=raw))
     if any(note_of(result.method).raw for result in finished):
-        console.print(f"(raw): {UNCORRECTED}", soft_wrap=True)
+        console.print(f"(raw): {UNCORRECTED}")
     console.print(_grid(finished))
     if finished[0].ranges is not None:
         console.print(_range_grid(finished))
-    return 0
 
 
 def _table(args: argparse.Namespace) -> RecordTable:
@@ -193,41 +210,37 @@ def _about(result: Result, *, raw: bool) -> str:
     """Return a description of the evaluation and of the columns."""
     tables = "tables before negative cells are corrected" if raw else "published tables"
     return (
-        f"{result.dataset}: {result.n:,} devices, {result.d} attributes, {result.targets} "
-        f"marginals of {result.k}, {result.repeats} repeats, {tables}\n"
-        "SSE: squared error summed over the cells of a marginal, ± its standard error; TV: total "
-        "variation distance; largest: largest error of a cell; coverage: share of the true cells "
-        "inside their 95 % intervals; time: to fit and to answer"
+        f"{result.dataset}: {result.d} attributes, {result.targets} marginals of {result.k}, "
+        f"{result.repeats} repeats, {tables}\n"
+        "SSE: squared error summed over the cells of a marginal; points: ± in which 95 % of shares "
+        "lie; TV: total variation distance; coverage: share of the true cells inside their 95 % "
+        "intervals; time: to fit and to answer"
     )
 
 
 def _grid(results: list[Result]) -> Grid:
     """Return the results as a table for people, one row per result."""
-    grid = Grid(box=None, pad_edge=False, header_style="bold cyan")
-    grid.add_column("method", no_wrap=True)
-    for name in ("epsilon", "SSE", "±", "TV", "largest", "coverage", "time"):
-        grid.add_column(name, justify="right", no_wrap=True)
+    shown = grid("method", right=("epsilon", "users", "SSE", "points", "TV", "coverage", "time"))
     for r in results:
-        grid.add_row(
+        shown.add_row(
             f"{r.method} (raw)" if note_of(r.method).raw else r.method,
             f"{r.epsilon:g}",
-            f"{r.sse_mean:.4g}",
-            "" if r.sse_stderr is None else f"{r.sse_stderr:.2g}",
+            f"{r.n:,}",
+            f"{r.sse_mean:.3g}",
+            f"± {r.points:.2g}",
             f"{r.tv_mean:.4f}",
-            f"{r.avd_mean:.4f}",
             f"{100 * r.coverage:.1f} %",
             f"{r.estimate_seconds:.2f} s",
         )
-    return grid
+    return shown
 
 
 def _range_grid(results: list[Result]) -> Grid:
     """Return the errors of ranges as a second table, one row per result."""
-    grid = Grid(box=None, pad_edge=False, header_style="bold cyan")
-    grid.add_column("method", no_wrap=True)
-    for name in ("epsilon", "range MSE", "Wasserstein", "mean", "median"):
-        grid.add_column(name, justify="right", no_wrap=True)
+    names = ("epsilon", "users", "range MSE", "Wasserstein", "mean", "median")
+    shown = grid("method", right=names)
     for r in results:
         errors = () if r.ranges is None else astuple(r.ranges)
-        grid.add_row(r.method, f"{r.epsilon:g}", *(f"{error:.4g}" for error in errors))
-    return grid
+        cells = (f"{error:.4g}" for error in errors)
+        shown.add_row(r.method, f"{r.epsilon:g}", f"{r.n:,}", *cells)
+    return shown

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,21 @@ from calmstream.common.errors import DomainError, InvalidInput
 from calmstream.connect import kafka
 from calmstream.estimators import planning
 from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.methods.base import Design
+from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.loss import loss
 from calmstream.estimators.plan.plan import ON_SUSPICION
 from calmstream.estimators.plan.request import Request
+from calmstream.evaluation.precision import Precision, needed
+from calmstream.evaluation.promises import (
+    Goal,
+    about,
+    documents,
+    promises,
+    read_goal,
+    table,
+    ways,
+)
 from calmstream.pages import understood
 from calmstream.planning import allowed_loss, lineage, plan_options, plan_page
 from calmstream.planning.lineage import Lineage
@@ -28,12 +41,15 @@ from calmstream.tables.reading import add_options, reading
 from calmstream.tables.records import RecordTable, read_table
 from calmstream.terminal import Console
 
+_FIRST_USERS = 100_000
+"""Number of reports with which the search for a goal begins."""
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.description = (
         "Design a collection: what each group of users reports, by which mechanism and "
-        "for how long. Print the design with its reasons and the expected error."
+        "for how long. Print how precise shares will be, and for how many reports."
     )
     parser.add_argument(
         "data",
@@ -64,8 +80,25 @@ def _main(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--users",
         type=arguments.positive,
-        help="reports expected per window; can be omitted with --pilot if the pilot does not ask "
-        "every device",
+        help="reports expected per window; can be omitted with --for, and with --pilot if the "
+        "pilot does not ask every device",
+    )
+    parser.add_argument(
+        "--for",
+        dest="goal",
+        metavar="GOAL",
+        help="what reaches a precision: '±2 points in region,theme', or '±2 points in crashed "
+        "given region'",
+    )
+    parser.add_argument(
+        "--given",
+        action="append",
+        default=[],
+        metavar="A,B",
+        help="show the precision within groups of these attributes too",
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="print the reasons of the design and its costs too"
     )
     parser.add_argument(
         "--allow-loss",
@@ -186,45 +219,92 @@ def _pilot(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Design the collection, print the design and write the plan."""
-    if args.users is None and not args.pilot:
+    """Design the collection, print what it promises and write the plan."""
+    if args.users is None and not args.pilot and args.goal is None:
         raise InvalidInput("--users: state the number of reports that a window will receive")
+    plan_page.check_new(args.out)
     times = _times(args, now=time.time())
     lost = loss(args.epsilon, args.guarantee, args.window, times["windows"])
     allowed_loss.check(lost, args.allow_loss)
     domain, data = _domain(args)
-    given = _after_pilot(args, domain) if args.pilot else _without_pilot(args)
-    request = Request(domain, args.epsilon, given.users, args.k, given.parameters)
-    plan, design = planning.draft(
-        args.method,
-        request,
-        name=args.name,
-        purpose=args.purpose,
-        owner=args.owner,
-        lineage=given.lineage.lineage,
-        lineage_epsilon=args.lineage_epsilon,
-        lineage_name=given.lineage.lineage_name,
-        continues=given.lineage.continues,
-        **times,
-        partitions=args.partitions,
-        guarantee=args.guarantee,
-        analysis=args.analyse,
-        on_suspicion=args.on_suspicion,
-        early=args.early,
-        summaries=_summaries(domain, args.summaries),
-        marginals=args.marginal and sorted(map(domain.index, args.marginal)),
-    )
+    goal = None if args.goal is None else read_goal(args.goal, domain)
+    given = arguments.attributes(domain, args.given)
+    domain.index(given)
+    drafts = _Drafts(args, domain, times)
+    codes = None if data is None else data.codes
+    plan, design = drafts.for_goal(goal) if goal and drafts.users is None else drafts.draft()
+    sizes = {*range(1, args.k + 1), len(given) + 1, goal.size if goal else 1}
+    precision = Precision(plan, codes, sorted(size for size in sizes if size <= len(domain)))
+    promised = promises(precision, given)
     warnings = plan_page.warnings(plan, design, data=data, now=time.time())
     if data is not None and not args.json:
         understood.show(Console(), Path(args.data).name, data)
-    return plan_page.deliver(
-        plan,
-        warnings,
-        lambda console: plan_page.show(console, plan, design),
-        out=args.out,
-        as_json=args.json,
-        more={"loss": lost.to_json()},
-    )
+
+    def show(console: Console) -> None:
+        plan_page.show(console, plan, table(plan, promised))
+        if goal is not None:
+            console.print("\n".join(ways(goal, precision, drafts.with_epsilon)))
+        if args.explain:
+            plan_page.explain(console, plan, design)
+            console.print(about(precision))
+
+    more = {"loss": lost.to_json(), "precision": documents(plan, promised)}
+    return plan_page.deliver(plan, warnings, show, out=args.out, as_json=args.json, more=more)
+
+
+class _Drafts:
+    """Plans as the options state them, with other numbers of users or another epsilon."""
+
+    def __init__(self, args: argparse.Namespace, domain: Domain, times: dict[str, int]) -> None:
+        self._args = args
+        self._domain = domain
+        self._times = times
+        self._given = _after_pilot(args, domain) if args.pilot else _without_pilot(args)
+        self.users = self._given.users
+
+    def draft(self, epsilon: str | None = None) -> tuple[Plan, Design]:
+        """Return the plan and its design."""
+        args, given = self._args, self._given
+        assert self.users is not None
+        request = Request(
+            self._domain, epsilon or args.epsilon, self.users, args.k, given.parameters
+        )
+        return planning.draft(
+            args.method,
+            request,
+            name=args.name,
+            purpose=args.purpose,
+            owner=args.owner,
+            lineage=given.lineage.lineage,
+            lineage_epsilon=args.lineage_epsilon,
+            lineage_name=given.lineage.lineage_name,
+            continues=given.lineage.continues,
+            **self._times,
+            partitions=args.partitions,
+            guarantee=args.guarantee,
+            analysis=args.analyse,
+            on_suspicion=args.on_suspicion,
+            early=args.early,
+            summaries=_summaries(self._domain, args.summaries),
+            marginals=args.marginal and sorted(map(self._domain.index, args.marginal)),
+        )
+
+    def with_epsilon(self, epsilon: str) -> Plan:
+        """Return the plan with another epsilon."""
+        return self.draft(epsilon)[0]
+
+    def for_goal(self, goal: Goal) -> tuple[Plan, Design]:
+        """Return the plan whose windows reach a goal, and its design."""
+        self.users = _FIRST_USERS
+        for _ in range(2):
+            precision = Precision(self.draft()[0])
+            reports = needed(goal.width(precision), goal.half_width)
+            if reports is None or reports > planning.MAX_USERS:
+                raise InvalidInput(
+                    f"--for: {goal} cannot be reached at epsilon {self._args.epsilon}"
+                )
+            self.users = ceil(reports)
+        return self.draft()
 
 
 def _summaries(domain: Domain, texts: Sequence[str]) -> tuple[str, ...]:
@@ -265,12 +345,12 @@ class Inputs:
     """The inputs of a design that a pilot can supply.
 
     Attributes:
-        users: number of reports expected per window.
+        users: number of reports expected per window; None if a goal decides it.
         parameters: options of the method.
         lineage: the lineage of the plan.
     """
 
-    users: int
+    users: int | None
     parameters: dict[str, Any]
     lineage: Lineage
 

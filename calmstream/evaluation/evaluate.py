@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods as registry
 from calmstream.estimators import planning
-from calmstream.estimators.marginal import inside, largest_error, sse, total_variation
+from calmstream.estimators.marginal import Z95, inside, largest_error, sse, total_variation
 from calmstream.estimators.methods.base import Follows, LinearAnswers, Piloted, ReadsReports
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
@@ -67,6 +67,8 @@ class Result:
         sse_stderr: standard error of ``sse_mean`` over the repeats; None if there is only one.
         tv_mean: mean of the total variation distance.
         avd_mean: mean of the largest absolute error of a cell.
+        points: half-width of the interval, in points of a share, in which 95 % of the shares lie
+            if their errors are normal: from the mean squared error of a cell.
         coverage: share of the true cells, of all targets and repeats, that lie in the 95 %
             intervals, table ± 1.96 standard errors.
         collect_seconds: mean time in seconds to perturb and count the reports.
@@ -88,6 +90,7 @@ class Result:
     tv_mean: float
     avd_mean: float
     coverage: float
+    points: float
     collect_seconds: float
     estimate_seconds: float
     ranges: RangeErrors | None = None
@@ -216,7 +219,8 @@ class _Campaign:
             for measure in (sse, total_variation, largest_error)
         ]
         coverage = float(np.concatenate([inside(*triple) for triple in triples]).mean())
-        row = (*errors, coverage, counted - started, done - counted)
+        each = float(np.mean([np.square(table - t).mean() for table, _, t in triples]))
+        row = (*errors, coverage, each, counted - started, done - counted)
         if self.ranges is None:
             return row
         tables = [table for table, _, _ in triples]
@@ -259,9 +263,10 @@ class _Campaign:
             tv_mean=means[1],
             avd_mean=means[2],
             coverage=means[3],
-            collect_seconds=means[4],
-            estimate_seconds=means[5],
-            ranges=None if self.ranges is None else RangeErrors(*means[6:]),
+            points=100.0 * Z95 * float(np.sqrt(means[4])),
+            collect_seconds=means[5],
+            estimate_seconds=means[6],
+            ranges=None if self.ranges is None else RangeErrors(*means[7:]),
         )
 
 

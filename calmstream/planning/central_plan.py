@@ -76,6 +76,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the plan and show its cost and its loss."""
+    plan_page.check_new(args.out)
     start, window, releases = plan_options.windows_of(args, time.time())
     plan = CentralPlan(
         name=args.name,

@@ -48,6 +48,14 @@ def line(plan: Plan) -> str | None:
     )
 
 
+def short(plan: Plan) -> str | None:
+    """Return the same in few words, of tables of one and of two attributes."""
+    found = {size: median(shifts) for size, shifts in smallest_changes(plan).items() if size <= 2}
+    words = {1: "one attribute", 2: "a pair"}
+    parts = ", ".join(f"{_points(shift)} in {words[size]}" for size, shift in found.items())
+    return f"a change between two windows is found from so many points: {parts}" if found else None
+
+
 def _range(shifts: list[float]) -> str:
     """Return the median, and the range where it differs."""
     low, middle, high = (_points(s) for s in (shifts[0], median(shifts), shifts[-1]))

@@ -20,6 +20,8 @@ from calmstream.terminal import Console
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rich.table import Table as Grid
+
     from calmstream.estimators.central.plan import CentralPlan
     from calmstream.estimators.methods.base import Design
     from calmstream.estimators.plan import Plan
@@ -90,17 +92,24 @@ def _unreadable(plan: Plan) -> list[str]:
     return []
 
 
-def show(console: Console, plan: Plan, design: Design) -> None:
-    """Print the design for people: the choice and its reasons, its cost and expected errors."""
-    headline = (
-        f"plan {plan.name}-{plan.digest[:8]}: {plan.method}, epsilon {plan.epsilon} a "
-        f"report, {plan.guarantee.kind}, {plan.users:,} reports per window of {plan.window} s, "
-        f"{plan.windows:,} windows"
+def show(console: Console, plan: Plan, promised: Grid) -> None:
+    """Print the plan in a few lines: how many reports, how long, how precise, what it costs."""
+    console.print(
+        f"plan {plan.name}-{plan.digest[:8]}: {plan.method}, epsilon {plan.epsilon}, "
+        f"{plan.guarantee.kind}; {plan.users:,} reports a window",
+        style="bold",
     )
-    details = [allowed_loss.line(Loss.of(plan)), *_central(plan), *design.reason, _cost(plan)]
-    details += [_kept(plan), *filter(None, [findable.line(plan)])]
-    for line in (headline, *(f"  {line}" for line in details)):
-        console.print(line, soft_wrap=True)
+    console.print(promised)
+    console.print(allowed_loss.line(Loss.of(plan)), soft_wrap=True)
+    if found := findable.short(plan):
+        console.print(found)
+
+
+def explain(console: Console, plan: Plan, design: Design) -> None:
+    """Print the reasons of the design, its cost, and expected errors."""
+    details = [*_central(plan), *design.reason, _cost(plan), _kept(plan)]
+    for line in (*details, *filter(None, [findable.line(plan)])):
+        console.print(f"- {line}", soft_wrap=True)
     if design.expected_sse:
         console.print(expectations.errors(plan, design))
         console.print(expectations.meaning(plan), soft_wrap=True)
@@ -141,9 +150,26 @@ def _kept(plan: Plan) -> str:
     )
 
 
+def check_new(path: str | None) -> None:
+    """Refuse to replace a file: what a plan in use has collected cannot be read without it.
+
+    Raises:
+        InvalidInput: there is a file.
+    """
+    if path is not None and Path(path).exists():
+        raise InvalidInput(
+            f"--out {path}: the file exists, and nothing that its plan collects can be read "
+            "without it; choose another name, or move it away"
+        )
+
+
 def _write(plan: Plan | CentralPlan, path: str) -> None:
     """Write the document, indented for people; the digest does not depend on the layout."""
+    text = orjson.dumps(plan.to_json(), option=orjson.OPT_INDENT_2) + b"\n"
     try:
-        Path(path).write_bytes(orjson.dumps(plan.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
+        with Path(path).open("xb") as file:
+            file.write(text)
+    except FileExistsError:
+        check_new(path)
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror}") from None

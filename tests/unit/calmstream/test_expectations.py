@@ -73,7 +73,7 @@ def people(tmp_path: Path) -> Path:
 def shown(
     data: Path, capsys: pytest.CaptureFixture[str], method: str, users: int, epsilon: str = "1"
 ) -> str:
-    words = ["--epsilon", epsilon, "--users", users, "--k", 2, "--method", method]
+    words = ["--epsilon", epsilon, "--users", users, "--k", 2, "--method", method, "--explain"]
     assert main(["plan", *map(str, (data, *words))]) == 0
     return capsys.readouterr().out
 

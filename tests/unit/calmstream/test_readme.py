@@ -79,6 +79,7 @@ def test_the_plan_of_the_readme_publishes_what_it_watches(folder: Path) -> None:
 @pytest.mark.usefixtures("folder")
 def test_a_newcomer_s_first_plan_is_not_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
+    Path("plan.json").unlink()
     assert main([*words(next(c for c in COMMANDS if c.startswith("plan"))), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["warnings"] == []
 

@@ -61,7 +61,7 @@ def test_plan_prints_what_it_chose_and_why(
     dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for method, reason in ((), "posterior error"), (("--method", "calm"), "views of l"):
-        assert main(planned(dictionary, *method)) == 0
+        assert main(planned(dictionary, *method, "--explain")) == 0
         shown = capsys.readouterr().out
         assert "epsilon 1" in shown
         assert reason in shown
@@ -94,7 +94,7 @@ def test_the_printed_document_is_the_plan(
     argv = planned(dictionary, "--json", "--guarantee", "w-event:4", "--lifetime", "1d")
     assert main(argv) == 0
     output = json.loads(capsys.readouterr().out)
-    assert set(output) == {"loss", "plan", "warnings"}
+    assert set(output) == {"loss", "plan", "precision", "warnings"}
     assert output["warnings"] == []
     document = output["plan"]
     assert read_plan(json.dumps(document).encode()).users == 100_000
@@ -261,6 +261,7 @@ def test_an_evaluation_prints_one_object_a_line(
         assert set(fields.split()) | {
             "avd_mean",
             "coverage",
+            "points",
             "collect_seconds",
             "estimate_seconds",
         } == set(row)
@@ -468,15 +469,15 @@ def test_the_table_of_an_evaluation_keeps_its_numbers_on_a_narrow_screen(
     assert main(["evaluate", str(data), *words, "--repeats", "2"]) == 0
     shown, messages = capsys.readouterr()
     assert "…" not in shown
-    assert "100 devices, 2 attributes, 1 marginals of 2, 2 repeats" in " ".join(shown.split())
+    assert "people: 2 attributes, 1 marginals of 2, 2 repeats" in " ".join(shown.split())
     assert "same (every record has '0')" in messages
 
 
 def test_the_expected_error_states_what_it_leaves_out(
     dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(planned(dictionary, "--method", "calm")) == 0
-    shown = capsys.readouterr().out
+    assert main(planned(dictionary, "--method", "calm", "--explain")) == 0
+    shown = " ".join(capsys.readouterr().out.split())
     assert "upper bounds of the errors by noise and sampling" in shown
     assert "which adds an error that no formula states" in shown
     assert "calmstream evaluate" in shown

@@ -33,6 +33,8 @@ def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     (tmp_path / "domain.json").write_text(json.dumps(DOMAIN))
 
     def run(*words: str, fails: bool = False) -> tuple[int, str, str]:
+        if words[0] == "plan" and "--out" in words:
+            (tmp_path / words[words.index("--out") + 1]).unlink(missing_ok=True)
         try:
             code = main(words)
         except SystemExit as stop:  # from argparse

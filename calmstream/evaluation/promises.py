@@ -1,0 +1,216 @@
+"""What a plan promises: how precise shares are, and what a wanted precision needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10, sqrt
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table as Grid
+
+from calmstream import arguments
+from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.evaluation.precision import Precision, Width, needed
+from calmstream.planning.allowed_loss import MAX_REPORT
+from calmstream.terminal import grid
+
+if TYPE_CHECKING:
+    from calmstream.estimators.domain import Domain
+    from calmstream.estimators.plan import Plan
+
+ONE_POINT = 0.01
+_UNITS = {86_400: ("day", "a day"), 3600: ("hour", "an hour"), 60: ("minute", "a minute")}
+_GOAL = re.compile(
+    r"(?:±|\+-)?\s*(\d+(?:\.\d+)?)\s*(?:points?|%)?\s+(?:in|of)\s+(.+?)(?:\s+given\s+(.+))?"
+)
+_STEPS = 7
+"""Bisections of epsilon: it is found to 3 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A wanted precision.
+
+    Attributes:
+        half_width: of the 95 % interval of a share.
+        attributes: of the table.
+        given: attributes within whose groups the shares are.
+    """
+
+    half_width: float
+    attributes: tuple[str, ...]
+    given: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        within = f" within {', '.join(self.given)}" if self.given else ""
+        return f"± {100 * self.half_width:g} points in {', '.join(self.attributes)}{within}"
+
+    @property
+    def size(self) -> int:
+        """Number of attributes of the table that it needs."""
+        return len({*self.attributes, *self.given})
+
+    def width(self, precision: Precision) -> Width:
+        """Return the half-width by the number of reports."""
+        domain = precision.plan.domain
+        target = domain.index(self.attributes)
+        if not self.given:
+            return lambda users: precision.half_width([target], users)
+        given = domain.index(self.given)
+        return lambda users: precision.within(target, given, users)[0]
+
+
+def read_goal(text: str, domain: Domain) -> Goal:
+    """Return the goal in ``±2 points in region,theme`` or ``2 points in crashed given region``."""
+    match = _GOAL.fullmatch(text.strip())
+    if match is None:
+        raise InvalidInput(f"--for {text!r}: expected '±2 points in A,B' or '... in A given B,C'")
+    attributes = arguments.attributes(domain, [match[2]])
+    given = arguments.attributes(domain, [match[3]]) if match[3] else ()
+    domain.index([*attributes, *given])
+    points = float(match[1])
+    if not 0.0 < points <= 50.0 or (given and len(attributes) != 1):
+        raise InvalidInput(f"--for {text!r}: expected up to 50 points, of one attribute if given")
+    return Goal(points / 100, attributes, given)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Promise:
+    """The precision of one kind of share: what it is of, and its half-width by reports."""
+
+    what: str
+    width: Width
+
+
+def promises(precision: Precision, given: Sequence[str]) -> list[Promise]:
+    """Return the precision of shares of one attribute, of pairs, up to k, and within groups."""
+    found = []
+    for size in range(1, precision.plan.k + 1):
+        if tables := precision.tables(size):
+            words = {1: "one attribute", 2: "a pair of attributes"}
+            found.append(Promise(words.get(size, f"{size} attributes"), _mean(precision, tables)))
+    return [*found, *([_within(precision, given)] if given else [])]
+
+
+def _mean(precision: Precision, tables: Sequence[tuple[int, ...]]) -> Width:
+    return lambda users: precision.half_width(tables, users)
+
+
+def _within(precision: Precision, given: Sequence[str]) -> Promise:
+    domain = precision.plan.domain
+    groups = domain.index(given)
+    about = [i for i in range(len(domain)) if i not in groups]
+    if not about:
+        raise InvalidInput("--given: an attribute must be left whose shares are asked for")
+    _, share = precision.within(about, groups)
+    what = f"one within {', '.join(given)}: the smallest group, {100 * share:.2g} %"
+    return Promise(what, lambda users: precision.within(about, groups, users)[0])
+
+
+def table(plan: Plan, found: Sequence[Promise]) -> Grid:
+    """Return the promises for people."""
+    shown = grid("a share of", right=(f"in {span(plan.window)}", "± 1 point needs", "or"))
+    for one in found:
+        width = one.width(plan.users)
+        reports = needed(one.width, ONE_POINT)
+        needs = ("no number", "-") if reports is None else (short(reports), _windows(plan, reports))
+        shown.add_row(one.what, f"± {points(width)}", *needs)
+    return shown
+
+
+def about(precision: Precision) -> str:
+    """Return what the numbers mean, in a few lines."""
+    how = (
+        "a collection from the records was simulated"
+        if precision.simulated
+        else "a cautious formula, without records; calmstream evaluate measures them on a table"
+    )
+    return (
+        "± is the half-width of the 95 % interval of a share, the root mean square over the cells "
+        f"of tables, against the devices that report: {how}"
+    )
+
+
+def documents(plan: Plan, found: Sequence[Promise]) -> list[dict[str, Any]]:
+    """Return the promises as JSON; null where no number of reports is enough."""
+    return [
+        {
+            "of": one.what,
+            "points": 100 * one.width(plan.users),
+            "reports_for_one_point": needed(one.width, ONE_POINT),
+        }
+        for one in found
+    ]
+
+
+def ways(goal: Goal, precision: Precision, redraft: Callable[[str], Plan]) -> list[str]:
+    """Return what reaches a goal: reports, windows, epsilon; one line each.
+
+    Args:
+        goal: what is wanted.
+        precision: of the plan.
+        redraft: returns the same plan with another epsilon.
+    """
+    plan, width = precision.plan, goal.width(precision)
+    if (reports := needed(width, goal.half_width)) is None:
+        return [f"{goal} cannot be reached: no device answers on all of these attributes"]
+    now = width(plan.users)
+    reached = "is reached" if now <= goal.half_width else "needs one of"
+    lines = [f"{goal} {reached} (± {points(now)} as planned):"]
+    lines.append(f"  {short(reports)} reports in a window, at epsilon {plan.epsilon}")
+    if reports > plan.users:
+        lines.append(f"  {_windows(plan, reports)} of {plan.users:,} reports")
+    return [*lines, f"  {_epsilon(goal, precision, redraft)}"]
+
+
+def _epsilon(goal: Goal, precision: Precision, redraft: Callable[[str], Plan]) -> str:
+    users = precision.plan.users
+
+    def enough(epsilon: float) -> bool:
+        try:
+            other = precision.of(redraft(f"{epsilon:.3g}"))
+        except PlanError:
+            return False
+        return goal.width(other)(users) <= goal.half_width
+
+    low, high = 0.02, float(MAX_REPORT)
+    if not enough(high):
+        return f"no epsilon up to {high:g} is enough for {users:,} reports"
+    for _ in range(_STEPS):
+        middle = sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return f"epsilon {high:.2g} with {users:,} reports in a window"
+
+
+def span(seconds: int) -> str:
+    """Return a duration in words: ``an hour``, ``6 hours``, ``10 s``."""
+    for size, (unit, one) in _UNITS.items():
+        if seconds == size:
+            return one
+        if seconds % size == 0 or seconds >= 10 * size:
+            return f"{round(seconds / size):,} {unit}s"
+    return f"{seconds} s"
+
+
+def _windows(plan: Plan, reports: float) -> str:
+    count = ceil(reports / plan.users)
+    if count > plan.windows:
+        return f"more than {plan.windows:,} windows"
+    return f"{count:,} window{'s' * (count > 1)} ({span(count * plan.window)})"
+
+
+def points(half_width: float) -> str:
+    """Return a half-width in points of a share, with two digits."""
+    return "100" if half_width >= 0.995 else f"{100 * half_width:.2g}"
+
+
+def short(number: float) -> str:
+    """Return a number, rounded up to two digits, such as ``2.1 million``."""
+    size = 10.0 ** (floor(log10(max(number, 1.0))) - 1)
+    whole = round(ceil(number / size - 1e-9) * size)
+    for limit, word in ((10**9, "billion"), (10**6, "million")):
+        if whole >= limit:
+            return f"{whole / limit:g} {word}"
+    return f"{whole:,}"

@@ -1,0 +1,168 @@
+"""Check what a plan promises: against simulated collections, and what a goal needs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.accuracy import promises as study
+from calmstream.cli import main
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators import methods
+from calmstream.estimators.domain import Attribute, Codes, Domain
+from calmstream.estimators.marginal import Z95
+from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.plan.request import Request
+from calmstream.evaluation.population import collect, draw
+from calmstream.evaluation.precision import Precision, needed
+from calmstream.evaluation.promises import Goal, read_goal, short, span
+from calmstream.evaluation.rounds import local_plan
+
+DOMAIN = Domain(
+    (
+        Attribute("region", ("EU", "US", "other")),
+        Attribute("theme", ("dark", "light")),
+        Attribute("crashed", ("no", "yes")),
+    )
+)
+USERS = 30_000
+
+
+@pytest.fixture(scope="module")
+def records() -> Codes:
+    dice = np.random.default_rng(5)
+    region = dice.choice(3, size=20_000, p=[0.5, 0.3, 0.2])
+    theme = dice.random(20_000) < 0.3 + 0.2 * (region == 1)
+    crashed = dice.random(20_000) < 0.1 + 0.2 * theme
+    return np.stack([region, theme, crashed], axis=1).astype(np.uint16)
+
+
+def precision(epsilon: str = "2", users: int = USERS, codes: Codes | None = None) -> Precision:
+    plan = local_plan(methods.get("calm"), Request(DOMAIN, epsilon, users, 2))
+    return Precision(plan, codes, (1, 2))
+
+
+def test_a_promise_about_one_table_and_about_groups_is_what_is_measured(records: Codes) -> None:
+    promised = precision(codes=records)
+    plan, target = promised.plan, (0, 2)
+    errors, within = [], []
+    for seed in range(60):
+        drawn = draw(records, USERS, np.random.default_rng((seed, 9)))
+        tallies = collect(plan, drawn, np.random.SeedSequence((seed, 8)), exact=True)
+        found = methods.get("calm").fit(plan, tallies).marginal(target).table.reshape(3, 2)
+        truth = (plan.domain.histogram(drawn, target) / USERS).reshape(3, 2)
+        errors.append(np.square(found - truth).mean())
+        smallest = 2
+        shares = [one[smallest] / one[smallest].sum() for one in (found, truth)]
+        within.append(np.square(shares[0] - shares[1]).mean())
+    for promise, measured in (
+        (promised.half_width([target]), errors),
+        (promised.within((2,), (0,))[0], within),
+    ):
+        assert promise == pytest.approx(Z95 * np.sqrt(np.mean(measured)), rel=0.25)
+    assert promised.within((2,), (0,))[1] == pytest.approx(0.2, abs=0.01)
+
+
+def test_more_reports_and_a_larger_epsilon_are_more_precise() -> None:
+    weak, strong = precision("1"), precision("3")
+    for target in ((0,), (0, 1), (0, 1, 2)):
+        assert strong.half_width([target]) < weak.half_width([target])
+        assert weak.half_width([target], 10 * USERS) < weak.half_width([target])
+    assert weak.of(strong.plan).half_width([(0, 1)]) == strong.half_width([(0, 1)])
+
+
+def test_the_reports_that_a_precision_needs_reach_it() -> None:
+    one = precision()
+    goal = read_goal("±1 points in region,theme", DOMAIN)
+    width = goal.width(one)
+    reports = needed(width, 0.01)
+    assert reports is not None
+    assert width(reports) <= 0.01 < width(0.95 * reports)
+    assert needed(lambda _: 0.5, 0.01) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "goal"),
+    [
+        ("±2 points in region,theme", Goal(0.02, ("region", "theme"))),
+        ("0.5 in crashed", Goal(0.005, ("crashed",))),
+        ("+-3 % of crashed given region,theme", Goal(0.03, ("crashed",), ("region", "theme"))),
+    ],
+)
+def test_goals_are_read(text: str, goal: Goal) -> None:
+    assert read_goal(text, DOMAIN) == goal
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["precise", "2 points in weather", "90 points in region", "2 in region,theme given crashed"],
+)
+def test_other_goals_are_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"--for|weather"):
+        read_goal(text, DOMAIN)
+
+
+def test_numbers_for_people() -> None:
+    assert [short(n) for n in (9.5, 12_345, 2_091_000, 3e9)] == [
+        "10", "13,000", "2.1 million", "3 billion",
+    ]  # fmt: skip
+    assert [span(s) for s in (3600, 86_400, 7 * 86_400, 10, 90, 21_600)] == [
+        "an hour", "a day", "7 days", "10 s", "90 s", "6 hours",
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def dictionary(tmp_path: Path) -> str:
+    path = tmp_path / "domain.json"
+    path.write_text(json.dumps(DOMAIN.to_json()))
+    return str(path)
+
+
+def test_the_plan_says_how_many_how_long_and_how_sure_in_ten_lines(
+    dictionary: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ["plan", dictionary, "--epsilon", "1", "--k", "2"]
+    assert main([*words, "--users", "20000", "--given", "theme"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 11
+    assert max(map(len, lines)) <= 80
+    assert " ".join(lines[1].split()) == "a share of in an hour ± 1 point needs or"
+    assert [line.split("  ")[0] for line in lines[2:4]] == ["one attribute", "a pair of attributes"]
+    assert "windows (" in lines[3]
+    goal = "±2 points in region,theme"
+    out = tmp_path / "plan.json"
+    assert main([*words, "--for", goal, "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "± 2 points in region, theme is reached" in shown
+    users = read_plan(out.read_bytes()).users
+    assert main([*words, "--users", str(users // 4), "--for", goal]) == 0
+    shown = capsys.readouterr().out
+    assert "needs one of" in shown
+    assert "in a window, at epsilon 1" in shown
+    assert "windows (" in shown
+    assert "  epsilon " in shown
+
+
+def test_a_plan_never_replaces_a_file(
+    dictionary: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "plan.json"
+    out.write_text("precious")
+    words = ["plan", dictionary, "--epsilon", "1", "--k", "2", "--users", "9", "--out", str(out)]
+    assert main(words) == 2
+    assert "the file exists" in capsys.readouterr().err
+    assert out.read_text() == "precious"
+
+
+def test_the_recorded_promises_are_close_to_the_measurements() -> None:
+    found = study.done()
+    assert len(found) >= 20
+    few = {seed: found[seed] for seed in sorted(found)[:6] if len(study.case(seed).domain) < 8}
+    ratios = study.ratios(few)
+    assert np.abs(np.log(ratios)).max() < np.log(1.5)
+    assert np.median(ratios) == pytest.approx(1.0, abs=0.2)
