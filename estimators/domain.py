@@ -25,12 +25,13 @@ from calmstream.estimators.kinds import (
     Kind,
     Number,
     Ordered,
+    number_codes,
+    options_of,
     read_number,
     with_decimal_edges,
 )
 from calmstream.estimators.randomness import Randomness
 from calmstream.estimators.recorded import Recorded, read_recorded
-from calmstream.estimators.table_values import number_codes, options_of
 
 Codes = NDArray[np.uint16]
 Attributes = tuple[int, ...]

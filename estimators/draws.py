@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 
 import numpy as np
@@ -73,15 +73,19 @@ def _second_digits(
         words: the first digits, shape (n,).
     """
     raw = randomness.bytes(2 * len(words))
-    ends, split = _second_ends(probability)
+    ends, split = _unit_ends(probability, 32)
     numbers = words.astype(np.uint64) << np.uint64(16) | np.frombuffer(raw, "<u2")
     if not np.isin(numbers, split).any():
         found: NDArray[np.int64] = np.searchsorted(ends, numbers, "right")
         return found
     # A byte that needs a third digit takes the next one, so that all later bytes take others.
     digits = _Digits(raw, randomness)
-    choice = _byte_choice(probability)
-    return np.array([_settle(int(word), 16, *choice, digits) for word in words], np.int64)
+    byte_ends = _byte_ends(probability)
+    settled = (
+        _settle(int(word), 16, byte_ends[-1], partial(bisect_right, byte_ends), digits)
+        for word in words
+    )
+    return np.array(list(settled), np.int64)
 
 
 class _Digits:
@@ -163,41 +167,32 @@ def _settle(
 
 
 @lru_cache(maxsize=256)
-def _byte_choice(probability: Fraction) -> tuple[int, Callable[[int], int]]:
-    """Return the sum of the weights of the 256 values of a byte of coins, and the choice."""
+def _byte_ends(probability: Fraction) -> list[int]:
+    """Return where the intervals of the 256 values of a byte of coins end, in whole numbers."""
     one, zero = probability.numerator, probability.denominator - probability.numerator
-    weights = [one ** v.bit_count() * zero ** (8 - v.bit_count()) for v in range(256)]
-    ends = list(accumulate(weights))
-    return ends[-1], lambda place: bisect_right(ends, place)
+    return list(accumulate(one ** v.bit_count() * zero ** (8 - v.bit_count()) for v in range(256)))
 
 
 @lru_cache(maxsize=256)
-def _second_ends(probability: Fraction) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return where the intervals of the values of a byte end, in units of two digits.
+def _unit_ends(probability: Fraction, bits: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return where the intervals of the values of a byte end, in units of 2^-bits.
 
     Returns:
-        The end of each value's interval, rounded up, shape (256,): a number of two digits is of the
-        value before whose end it is, unless an end lies inside its own unit; and the numbers of
+        The end of each value's interval, rounded up, shape (256,): a number of so many bits is of
+        the value before whose end it is, unless an end lies inside its own unit; and the numbers of
         which that is true.
     """
-    one, zero = probability.numerator, probability.denominator - probability.numerator
-    total = probability.denominator**8
-    weights = (one ** v.bit_count() * zero ** (8 - v.bit_count()) for v in range(256))
-    ends = [end << 32 for end in accumulate(weights)]
-    whole = np.array([-(-end // total) for end in ends], np.uint64)
-    return whole, np.array([end // total for end in ends if end % total], np.uint64)
+    ends, total = _byte_ends(probability), _byte_ends(probability)[-1]
+    split = [(end << bits) // total for end in ends if (end << bits) % total]
+    whole = np.array([-(-(end << bits) // total) for end in ends], np.uint64)
+    return whole, np.array(split, np.uint64)
 
 
 @lru_cache(maxsize=64)
 def _coin_table(probability: Fraction) -> NDArray[np.int16]:
     """Return the outcome of every first digit, or -1 if it leaves several: shape (65536,)."""
-    one, zero = probability.numerator, probability.denominator - probability.numerator
-    total = probability.denominator**8
-    weights = (one ** v.bit_count() * zero ** (8 - v.bit_count()) for v in range(256))
-    ends = [(end << 16, total) for end in accumulate(weights)]
-    # A digit d with end / total inside (d, d + 1) / 2^16 leaves several outcomes.
-    whole = np.array([-(-end // total) for end, total in ends])
-    table = np.repeat(np.arange(256, dtype=np.int16), np.diff(whole, prepend=0))
-    split = [end // total for end, total in ends if end % total]
-    table[split] = _UNDECIDED
+    whole, split = _unit_ends(probability, 16)
+    first = np.concatenate([[0], whole[:-1]]).astype(np.int64)
+    table = np.repeat(np.arange(256, dtype=np.int16), whole.astype(np.int64) - first)
+    table[split.astype(np.int64)] = _UNDECIDED
     return table

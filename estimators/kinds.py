@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -151,19 +151,9 @@ class Number:
         number = _finite(value)
         if number is None:
             return None
-        values = self.values
-        if self.rounding == "bin":
-            place = bisect_right(values, number) - 1 + self.below
-            return min(max(place, 0), len(values) - 2 + self.below + self.above)
-        number = min(max(number, values[0]), values[-1])
-        low = min(bisect_right(values, number) - 1, len(values) - 2)
-        share = _share(number, values[low], values[low + 1])
-        if randomness is None:
-            return low + int(share > 0.5)
-        word = int.from_bytes(randomness.bytes(8), "little") >> (64 - _ROUNDING_BITS)
-        return low + int(word < int(share * 2.0**_ROUNDING_BITS))
+        return int(self.codes(np.array([number]), randomness)[0])
 
-    def codes(self, values: Floats, randomness: Randomness) -> NDArray[np.int64]:
+    def codes(self, values: Floats, randomness: Randomness | None) -> NDArray[np.int64]:
         """Return the codes of finite numbers, as :meth:`code` does one by one.
 
         Args:
@@ -177,6 +167,8 @@ class Number:
         clamped = np.clip(values, edges[0], edges[-1])
         low = np.minimum(np.searchsorted(edges, clamped, side="right") - 1, len(edges) - 2)
         share = (clamped - edges[low]) / (edges[low + 1] - edges[low])
+        if randomness is None:
+            return np.asarray(low + (share > 0.5), np.int64)
         words = np.frombuffer(randomness.bytes(8 * len(values)), "<u8")
         threshold = (share * 2.0**_ROUNDING_BITS).astype(np.uint64)
         up = (words >> np.uint64(64 - _ROUNDING_BITS)) < threshold
@@ -209,11 +201,6 @@ def _finite(value: object) -> float | None:
     except OverflowError:  # an integer beyond all doubles is beyond all edges
         return math.copysign(1e308, 1 if value > 0 else -1)
     return number if math.isfinite(number) else None
-
-
-def _share(value: float, low: float, high: float) -> float:
-    """Return how far a value is from low to high, 0 to 1."""
-    return (value - low) / (high - low)
 
 
 def read_number(entry: dict[str, Any], where: str) -> Number:
@@ -249,3 +236,41 @@ def with_decimal_edges(document: object) -> object:
         except DomainError as error:
             raise DomainError(f"domain[{i}].{error}") from None
     return found
+
+
+# Values of a local table: numbers and lists of options, which can be texts.
+
+
+def number_values(column: Sequence[object]) -> NDArray[np.float64]:
+    """Return the numbers of a column, shape (n,), float64; NaN for what is not a finite number."""
+    values = np.array([_number(value) for value in column], np.float64)
+    values[~np.isfinite(values)] = np.nan
+    return values
+
+
+def number_codes(
+    kind: Number, other: int | None, column: Sequence[object], randomness: Randomness | None
+) -> NDArray[np.int64]:
+    """Return the codes of a column of numbers, shape (n,)."""
+    values = number_values(column)
+    unknown = np.isnan(values)
+    if other is None and unknown.any():
+        row = int(unknown.argmax())
+        raise DomainError(f"row {row + 1}: {column[row]!r} is not a finite number")
+    known = np.where(unknown, 0.0, values)
+    codes = kind.codes(known, randomness)
+    return codes if other is None else np.where(unknown, other, codes)
+
+
+def options_of(value: object) -> object:
+    """Return the chosen options of a field: those of a text are separated by ``|``."""
+    if isinstance(value, str):
+        return tuple(filter(None, (part.strip() for part in value.split("|"))))
+    return value
+
+
+def _number(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return np.nan

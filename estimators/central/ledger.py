@@ -18,12 +18,7 @@ import orjson
 from calmstream.common.errors import FatalError, PlanError
 from calmstream.estimators.central.accounting import Spend, epsilon_of, whole_budget
 
-LEDGER_VERSION = 2
-"""Version of an account that is bound to a releases topic. Software that does not know claims (see
-`release_wire`) refuses it."""
-
-UNBOUND_VERSION = 1
-"""Version of an account before its first use, which is bound to no topic."""
+LEDGER_VERSION = 1
 
 
 class BudgetSpent(FatalError):  # noqa: N818 - it is a refusal, not a defect
@@ -121,10 +116,11 @@ class Ledger:
 
     def to_bytes(self) -> bytes:
         body: dict[str, Any] = {
-            "version": LEDGER_VERSION if self.topic else UNBOUND_VERSION,
+            "version": LEDGER_VERSION,
             "plan": self.plan,
             "epsilon": self.epsilon,
             "delta": self.delta,
+            "topic": self.topic,
             "entries": [
                 {
                     "release": entry.release,
@@ -135,8 +131,6 @@ class Ledger:
                 for entry in self.entries
             ],
         }
-        if self.topic:
-            body["topic"] = self.topic
         document = {**body, "sha256": _checksum(body)}
         return orjson.dumps(document, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
 
@@ -149,17 +143,22 @@ def read_ledger(raw: bytes) -> Ledger:
     """
     try:
         document = orjson.loads(raw)
-        if document["version"] not in (UNBOUND_VERSION, LEDGER_VERSION):
+        if document["version"] != LEDGER_VERSION:
             raise FatalError(
                 f"the budget account has version {document['version']!r}; this release reads "
-                f"{UNBOUND_VERSION} and {LEDGER_VERSION}"
+                f"{LEDGER_VERSION}"
             )
-        topic = _topic(document)
         body = {name: value for name, value in document.items() if name != "sha256"}
         if document["sha256"] != _checksum(body):
             raise FatalError("the budget account is damaged: its checksum does not match")
         entries = tuple(_entry(entry) for entry in document["entries"])
-        ledger = Ledger(document["plan"], document["epsilon"], document["delta"], entries, topic)
+        ledger = Ledger(
+            document["plan"],
+            document["epsilon"],
+            document["delta"],
+            entries,
+            str(document["topic"]),
+        )
         ledger.budget  # noqa: B018 - validates epsilon and delta
     except (KeyError, TypeError, ValueError, ZeroDivisionError, PlanError) as error:
         raise FatalError(f"the budget account is not readable: {error}") from None
@@ -171,13 +170,6 @@ def _entry(document: Any) -> LedgerEntry:
     if cost.rho < 0 or cost.delta < 0 or not isinstance(document["published"], bool):
         raise ValueError("an entry is out of range")
     return LedgerEntry(str(document["release"]), cost, document["published"])
-
-
-def _topic(document: dict[str, Any]) -> str:
-    topic = document.get("topic", "")
-    if not isinstance(topic, str) or bool(topic) != (document["version"] == LEDGER_VERSION):
-        raise ValueError(f"an account of version {document['version']} and the topic {topic!r}")
-    return topic
 
 
 def _checksum(body: dict[str, Any]) -> str:

@@ -55,20 +55,16 @@ class CentralRelease:
 class ReleaseOwners:
     """Decides which records of each window are valid, from the records read so far.
 
-    The first record about a window decides:
-
-    - a claim: only records with its nonce are valid;
-    - a level or manifest without a nonce (as earlier versions wrote them): only such records are
-      valid;
-    - a level or manifest with a nonce that was not claimed before: no record is valid.
+    The first record about a window decides: after a claim only records with its nonce are valid;
+    after a level or manifest, whose nonce was not claimed before, none is.
 
     Attributes:
-        owners: by window, the nonce of valid records; None if they have none, "" if no record is
-            valid.
+        owners: by window, the nonce of valid records; "" if no record is valid.
+        ignored: number of records that were skipped.
     """
 
     plan: str
-    owners: dict[int, str | None] = field(default_factory=dict)
+    owners: dict[int, str] = field(default_factory=dict)
     ignored: int = 0
 
     def read(self, value: bytes | None) -> dict[str, Any] | None:
@@ -77,11 +73,11 @@ class ReleaseOwners:
         if body is None:
             self.ignored += 1
             return None
-        window, nonce = body["window"], body.get("claim")
-        if _is_claim(body):
-            self.owners.setdefault(window, nonce)
+        claimed = "k" not in body and "levels" not in body
+        owner = self.owners.setdefault(body["window"], body["claim"] if claimed else _NOBODY)
+        if claimed:
             return None
-        if self.owners.setdefault(window, None if nonce is None else _NOBODY) != nonce:
+        if owner != body["claim"]:
             self.ignored += 1
             return None
         return body
@@ -134,16 +130,8 @@ def _document(value: bytes | None, plan: str) -> dict[str, Any] | None:
     if not isinstance(body, dict) or body.get("v") != VERSION or body.get("plan") != plan:
         return None
     window, nonce = body.get("window"), body.get("claim")
-    if type(window) is not int or not 0 <= window <= _MAX_WINDOW:
-        return None
-    if nonce is None and _is_claim(body):
-        return None
-    return body if nonce is None or (isinstance(nonce, str) and nonce) else None
-
-
-def _is_claim(body: dict[str, Any]) -> bool:
-    """Return whether a record is a claim: neither a level nor a manifest."""
-    return "k" not in body and "levels" not in body
+    known = type(window) is int and 0 <= window <= _MAX_WINDOW and isinstance(nonce, str)
+    return body if known and nonce else None
 
 
 def _well_formed(body: dict[str, Any]) -> bool:

@@ -62,7 +62,7 @@ def one_by_one(size: int, probability: Fraction, source: Given) -> list[int]:
 def test_coins_read_their_digits_in_order(probability: Fraction) -> None:
     dice = np.random.default_rng(3)
     undecided = np.flatnonzero(draws._coin_table(probability) == -1)
-    _, split = draws._second_ends(probability)
+    _, split = draws._unit_ends(probability, 32)
     thirds = 0
     for _ in range(12):
         words = dice.integers(0, 1 << 16, 20).astype("<u2")
