@@ -19,10 +19,6 @@ from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.terminal import Console, grid
 
-SUSPICIOUS_Z = 5.0
-"""A group's share of the reports is marked if it is further from the planned one than this number
-of standard deviations."""
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
@@ -63,7 +59,6 @@ def document(plan: Plan, found: Inspection) -> dict[str, Any]:
         "rejected": found.rejected,
         "dead_letters": found.dead_letters,
         "faults": found.faults,
-        "groups": [asdict(group) for group in found.groups],
         "partitions": partitions,
     }
 
@@ -77,7 +72,6 @@ def show(plan: Plan, found: Inspection, console: Console) -> None:
         f"partition, {windows.final:,} final, {windows.kept:,} with counts kept"
     )
     console.print(_partitions(found))
-    console.print(_groups(found))
     rejected = ", ".join(f"{reason} {count:,}" for reason, count in found.rejected.items())
     console.print(f"rejected: {rejected or 'nothing'} · {found.dead_letters:,} dead letters kept")
     for partition in found.partitions:
@@ -102,21 +96,6 @@ def _partitions(found: Inspection) -> Table:
             f"{clock:%Y-%m-%d %H:%M:%S}" if clock else "-",
             f"{p.closed_through + 1:,}",
             ", ".join(map(str, p.open_windows)) or "-",
-        )
-    return table
-
-
-def _groups(found: Inspection) -> Table:
-    table = _table("groups", ("group", "reports", "share", "planned", "z"))
-    for g in found.groups:
-        mark = " suspicious" if abs(g.z) > SUSPICIOUS_Z else ""
-        table.add_row(
-            str(g.group),
-            f"{g.reports:,}",
-            f"{100 * g.observed:.2f} %",
-            f"{100 * g.planned:.2f} %",
-            f"{g.z:+.1f}{mark}",
-            style="red" if mark else "",
         )
     return table
 

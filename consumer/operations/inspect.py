@@ -5,7 +5,7 @@ It reads the plan's topics once, joins no consumer group and writes nothing.
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -66,21 +66,6 @@ class PartitionReport:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupReport:
-    """The reports of one group of devices.
-
-    Attributes:
-        z: difference of the two shares, in standard deviations of a random draw of groups.
-    """
-
-    group: int
-    reports: int
-    observed: float
-    planned: float
-    z: float
-
-
-@dataclass(frozen=True, slots=True)
 class WindowReport:
     """The progress of the plan's windows.
 
@@ -105,7 +90,6 @@ class Inspection:
     """
 
     partitions: tuple[PartitionReport, ...]
-    groups: tuple[GroupReport, ...]
     windows: WindowReport
     rejected: dict[str, int]
     dead_letters: int
@@ -142,7 +126,6 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
         topics.close()
     return Inspection(
         partitions,
-        _groups(plan, partitions),
         WindowReport(
             planned=plan.windows,
             closed_everywhere=1 + min(p.closed_through for p in partitions),
@@ -190,10 +173,9 @@ def _partition(
     if checkpoint is None:
         return PartitionReport(*place, start, end, 0, 0, 0, -1, (), 0, {})
     counts = [checkpoint.total, *checkpoint.open.values()]
-    rejected: dict[Reason, int] = {}
+    rejected: Counter[Reason] = Counter()
     for count in counts:
-        for reason, number in count.rejects.items():
-            rejected[reason] = rejected.get(reason, 0) + number
+        rejected.update(count.rejects)
     return PartitionReport(
         *place,
         start,
@@ -208,24 +190,8 @@ def _partition(
     )
 
 
-def _groups(plan: Plan, partitions: tuple[PartitionReport, ...]) -> tuple[GroupReport, ...]:
-    reports = [0] * len(plan.groups)
-    for partition in partitions:
-        reports[partition.group] += partition.reports
-    total = sum(reports)
-    result = []
-    for number, group in enumerate(plan.groups):
-        planned = group.share / plan.total_share
-        spread = math.sqrt(total * planned * (1 - planned))
-        z = (reports[number] - total * planned) / spread if spread else 0.0
-        observed = reports[number] / total if total else 0.0
-        result.append(GroupReport(number, reports[number], observed, planned, z))
-    return tuple(result)
-
-
 def _sum_rejected(partitions: tuple[PartitionReport, ...]) -> dict[str, int]:
-    totals: dict[str, int] = {}
+    totals: Counter[str] = Counter()
     for partition in partitions:
-        for reason, number in partition.rejected.items():
-            totals[reason] = totals.get(reason, 0) + number
+        totals.update(partition.rejected)
     return dict(sorted(totals.items()))

@@ -6,6 +6,7 @@ A set is all tables of one window and kind, with a manifest that lists and descr
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -226,8 +227,7 @@ def software() -> str:
 
 
 def _rejected(merged: MergedWindow) -> dict[str, int]:
-    totals: dict[str, int] = {}
+    totals: Counter[str] = Counter()
     for count in merged.counts:
-        for reason, number in count.rejects.items():
-            totals[reason.value] = totals.get(reason.value, 0) + number
+        totals.update({reason.value: number for reason, number in count.rejects.items()})
     return dict(sorted(totals.items()))

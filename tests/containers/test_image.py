@@ -103,7 +103,7 @@ class Place:
 
     def counted(self) -> int:
         found = json.loads(self.run("inspect", "--json").splitlines()[-1])
-        return sum(group["reports"] for group in found["groups"])
+        return sum(one["reports"] for one in found["partitions"])
 
 
 @pytest.fixture

@@ -364,3 +364,22 @@ def steps(publication: PublishingSession, until: Callable[[], bool]) -> None:
             return
         publication.step(0.0)
     raise AssertionError("not within a thousand steps")
+
+
+def dying(bench: Bench, at: int, *, before: bool) -> PublishingSession:
+    """Return a session whose process ends before or after its write number ``at``."""
+    session, writes = bench.publication(), 0
+    send = session._sink.send
+
+    def sending(*args: object, **more: object) -> object:
+        nonlocal writes
+        writes += 1
+        if before and writes > at:
+            raise SystemExit
+        made = send(*args, **more)  # type: ignore[arg-type]
+        if writes > at:
+            raise SystemExit
+        return made
+
+    session._sink.send = sending  # type: ignore[method-assign,assignment]
+    return session

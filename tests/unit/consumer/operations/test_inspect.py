@@ -17,10 +17,9 @@ def test_a_fresh_plan_shows_nothing() -> None:
     assert inspection.lag == 0
     assert inspection.rejected == {}
     assert inspection.windows.closed_everywhere == inspection.windows.final == 0
-    assert all(g.z == 0 and g.planned == 0.5 for g in inspection.groups)
 
 
-def test_lag_clock_windows_rejects_and_shares_are_shown() -> None:
+def test_lag_clock_windows_and_rejects_are_shown() -> None:
     stage = Stage(small_plan(groups=2))
     worker = stage.worker()
     stage.turns(worker, count=1)
@@ -38,9 +37,6 @@ def test_lag_clock_windows_rejects_and_shares_are_shown() -> None:
     assert first.open_windows == (0,)
     assert inspection.rejected == {"undecodable": 1}
     assert inspection.dead_letters == 1
-    assert [g.reports for g in inspection.groups] == [9, 1]
-    assert inspection.groups[0].observed == pytest.approx(0.9)
-    assert inspection.groups[0].z == pytest.approx((9 - 5) / (10 * 0.25) ** 0.5)
 
 
 def test_closed_windows_are_counted_where_every_partition_closed_them() -> None:

@@ -8,10 +8,9 @@ import pytest
 
 from calmstream.broker.transport import Partition, Record, TopicSpec
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.publish.session import PublishingSession
 from calmstream.estimators.wire.counts import GroupCounts, decode_counts, parse_key
 from calmstream.estimators.wire.snapshot import Kind, Manifest, decode
-from tests.support.publisher import Bench, count_of, published_plan, work
+from tests.support.publisher import Bench, count_of, dying, published_plan, work
 
 WRITES = 2 + 3 + 3
 """Of one closed window of two groups: counts, a final of two tables, a total."""
@@ -58,25 +57,6 @@ def test_the_manifest_of_a_final_names_its_counts_and_no_other_does() -> None:
     manifests = [decode(value or b"", bench.plan) for _, value in bench.snapshot_records()]
     found = {m.kind: m.counts for m in manifests if isinstance(m, Manifest)}
     assert found == {Kind.FINAL: True, Kind.TOTAL: False}
-
-
-def dying(bench: Bench, at: int, *, before: bool) -> PublishingSession:
-    """Return a session whose process ends before or after its write number ``at``."""
-    session, writes = bench.publication(), 0
-    send = session._sink.send
-
-    def sending(*args: object, **more: object) -> object:
-        nonlocal writes
-        writes += 1
-        if before and writes > at:
-            raise SystemExit
-        made = send(*args, **more)  # type: ignore[arg-type]
-        if writes > at:
-            raise SystemExit
-        return made
-
-    session._sink.send = sending  # type: ignore[method-assign,assignment]
-    return session
 
 
 def check_never_without_counts(bench: Bench) -> None:

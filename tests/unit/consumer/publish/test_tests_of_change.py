@@ -29,7 +29,7 @@ from calmstream.estimators.wire.changes import (
 from calmstream.estimators.wire.counts import CountsHeader
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.estimators.wire.state import closed_key
-from tests.support.publisher import Bench, published_plan, steps, work
+from tests.support.publisher import Bench, dying, published_plan, steps, work
 
 
 def unread(windows: int = 3) -> Bench:
@@ -143,20 +143,7 @@ def test_a_publisher_that_starts_later_makes_the_missing_tests(tested: int) -> N
 @pytest.mark.parametrize("at", range(2 * (2 + 3 + 3 + 1)))
 def test_a_death_at_any_write_leaves_the_tests_of_an_undisturbed_run(at: int, before: bool) -> None:
     one = bench(2)
-    session, writes = one.publication(), 0
-    send = session._sink.send
-
-    def sending(*args: object, **more: object) -> object:
-        nonlocal writes
-        writes += 1
-        if before and writes > at:
-            raise SystemExit
-        made = send(*args, **more)  # type: ignore[arg-type]
-        if writes > at:
-            raise SystemExit
-        return made
-
-    session._sink.send = sending  # type: ignore[method-assign,assignment]
+    session = dying(one, at, before=before)
     with pytest.raises(SystemExit):
         work(session)
     work(one.publication())
