@@ -121,13 +121,3 @@ def test_too_many_requests_at_once_are_refused(bench: Bench) -> None:
             found = small.client.get(path)
             assert found.status_code == 503
             assert found.headers["retry-after"] == "1"
-
-
-def test_too_many_streams_are_refused(bench: Bench) -> None:
-    with serving_bench(bench, max_streams=1) as small:
-        path = f"/v1/plans/{bench.plan.name}/events"
-        with small.client.stream("GET", path) as stream:
-            lines = stream.iter_lines()
-            assert next(lines) == "event: hello"
-            found = small.client.get(path)
-            assert (found.status_code, found.json()["title"][:8]) == (503, "Too many")

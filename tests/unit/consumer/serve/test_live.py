@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,6 @@ import pytest
 from calmstream.broker.transport import Partition, Reader, Topics
 from calmstream.common.errors import RecoverableError
 from calmstream.consumer.metrics.registry import plan_label
-from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.read.history import History
 from calmstream.consumer.serve.problems import Problem
 from tests.support.publisher import Bench, published_plan, work
@@ -297,63 +295,3 @@ def test_a_defect_is_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             "reason": "internal",
         }
         assert live.get("/windows").status_code == 200
-
-
-def test_what_is_no_request_is_cut() -> None:
-    bench = filled(windows=1)
-    with serving_bench(bench, request_seconds=0.5, max_connections=3) as live:
-        for bytes_sent in (b"GET / HTTP/1.1\r\nx: " + b"y" * 20_000, b"GET / HT"):
-            with socket.create_connection(("127.0.0.1", live.server.port), 60) as connection:
-                connection.settimeout(60)
-                with suppress(ConnectionError):
-                    connection.sendall(bytes_sent)
-                    assert connection.recv(12) in {b"HTTP/1.1 431", b""}
-        held = [socket.create_connection(("127.0.0.1", live.server.port), 60) for _ in range(8)]
-        for connection in held:  # refused, closed for a later one, or cut: it sends nothing
-            connection.settimeout(60)
-            with suppress(ConnectionResetError):
-                assert connection.recv(12) in {b"HTTP/1.1 503", b""}
-            connection.close()
-        wait_for(lambda: answered(live))
-
-
-def answered(live: Serving) -> bool:
-    """Ask; a client that gets no processor may be too slow itself, and asks again."""
-    with suppress(httpx.TransportError):
-        return live.get("/windows").status_code == 200
-    return False
-
-
-def begun_answer(live: Serving, path: str) -> socket.socket:
-    """Return a connection on which an answer has begun to arrive, and of which no more is read."""
-    found: list[socket.socket] = []
-
-    def begins() -> bool:
-        connection = socket.create_connection(("127.0.0.1", live.server.port), 60)
-        with suppress(ConnectionError):
-            connection.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
-            if connection.recv(100):
-                found.append(connection)
-                return True
-        connection.close()  # cut: it was too slow itself
-        return False
-
-    wait_for(begins)
-    return found[0]
-
-
-def test_a_client_that_reads_nothing_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = filled(windows=1)
-    with serving_bench(bench, request_seconds=0.5) as live:
-        monkeypatch.setattr(History, "ask", lambda *_, **__: None)
-        big = b"x" * (32 << 20)
-        monkeypatch.setitem(FORMATS, "json", lambda *_: big)  # type: ignore[arg-type]
-        with begun_answer(live, f"/v1/plans/{bench.plan.name}/tables?attributes=a0") as connection:
-            wait_for(lambda: not len(live.server.connections))
-            received = 0
-            with suppress(ConnectionResetError):
-                while part := connection.recv(1 << 20):
-                    received += len(part)
-            assert received < len(big)
-        wait_for(lambda: answered(live))
-        wait_for(lambda: live.connections() == 1)  # it is kept for the next question

@@ -218,15 +218,6 @@ def test_a_target_that_goes_away_is_waited_for(where: Place, target: Flaky, quic
     assert stored(where, *sets)()
 
 
-def test_a_stopped_sink_does_not_wait_for_its_target(target: Flaky) -> None:
-    topic = Topic()
-    target.failing = True
-    topic.write(0, Kind.FINAL, (4, 4))
-    running = Running(topic, target)
-    until("an attempt failed", lambda: running.metric(FAILURES.name) > 0, 60)
-    assert running.end() is None
-
-
 def test_a_target_that_does_not_answer_at_the_start_is_an_error(
     target: Flaky, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import orjson
 import pytest
 
-from calmstream.broker.transport import Partition
 from calmstream.common.errors import (
     FatalError,
     ForeignRecord,
@@ -21,10 +20,9 @@ from calmstream.common.errors import (
 from calmstream.consumer.publish.build import SnapshotSet, build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import SnapshotAssembler, above
-from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
+from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord
-from tests.support.batches import ZSTD, frame
 from tests.support.publisher import Bench, count_of, published_plan
 
 
@@ -202,14 +200,6 @@ def test_sets_of_another_plan_are_skipped_and_logged_once(
     assert [window for window, _, _ in seen(bench, from_window="latest")] == [2, 2]
 
 
-def test_nothing_is_logged_if_all_sets_are_of_the_plan(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
-    write(bench, 0, Kind.FINAL, (2, 2))
-    assert len(seen(bench)) == 1
-    assert not _own_lines(caplog)
-
-
 def test_without_following_it_ends_at_the_end(bench: Bench) -> None:
     assert seen(bench) == []
     write(bench, 0, Kind.EARLY, (1, 1))
@@ -283,37 +273,6 @@ def test_one_that_begins_late_stops_and_resumes_sees_every_final_once(bench: Ben
     assert delivered == [0, 1, 2, 3, 4, 5]
 
 
-def test_latest_begins_with_the_newest_and_follows(bench: Bench) -> None:
-    stop = threading.Event()
-    for window in range(3):
-        write(bench, window, Kind.FINAL, (window + 2, 2))
-        write(bench, window, Kind.TOTAL, (window + 2, 2))
-    write(bench, 3, Kind.EARLY, (6, 2))
-    following = subscribe(
-        bench.plan,
-        bench.broker,
-        namespace="test",
-        from_window="latest",
-        stop=stop,
-        poll_seconds=0.01,
-    )
-    newest = [next(following) for _ in range(3)]
-    assert [(s.window, s.kind) for s in newest] == [
-        (2, Kind.FINAL),
-        (2, Kind.TOTAL),
-        (3, Kind.EARLY),
-    ]
-    write(bench, 3, Kind.FINAL, (9, 9))
-    assert (next(following).window, stop.set()) == (3, None)
-    assert next(following, None) is None
-
-
-def test_it_starts_where_the_log_starts(bench: Bench) -> None:
-    write(bench, 0, Kind.FINAL, (2, 2))
-    bench.broker.compact(bench.names.snapshots, active=0)
-    assert seen(bench) == [(0, Kind.FINAL, (2, 2))]
-
-
 def test_a_newer_snapshot_is_one_clear_line(bench: Bench) -> None:
     built = a_set(bench.plan, 0, Kind.FINAL, (2, 2))
     key, value = built.closing()
@@ -328,27 +287,6 @@ def test_fields_that_no_format_names_are_ignored(bench: Bench) -> None:
     key, value = built.closing()
     more = orjson.dumps(orjson.loads(value) | {"weather": "fair"})
     bench.sink.send(bench.names.snapshots, key, more).wait(5)
-    assert seen(bench) == [(0, Kind.FINAL, (2, 2))]
-
-
-FOREIGN = [
-    (b"0/final/x", b"{}"),
-    (b"0/final/x", b"\xff"),
-    (b"other", b"{}"),
-    (b"\xff/final/x", b"{}"),
-    (b"0/final/manifest", b'{"v": "1.0", "type": "manifest"}'),
-    (b"0/final/x", b'{"v": "1.0", "type": "marginal", "window": 1e999}'),
-    (b"0/late/x", None),
-]
-
-
-@pytest.mark.parametrize(("key", "value"), FOREIGN)
-def test_a_foreign_record_is_passed(bench: Bench, key: bytes, value: bytes | None) -> None:
-    bench.sink.send(bench.names.snapshots, key, value).wait(5)
-    raw = frame(b"no records", 3, codec=ZSTD)
-    bench.broker.append_batch(Partition(bench.names.snapshots, 0), raw)
-    built = a_set(bench.plan, 0, Kind.FINAL, (2, 2), reports=0)
-    bench.sink.send(bench.names.snapshots, *built.closing()).wait(5)
     assert seen(bench) == [(0, Kind.FINAL, (2, 2))]
 
 
@@ -409,9 +347,3 @@ def test_closing_the_iterator_closes_its_reader(
     snapshots.close()  # type: ignore[attr-defined]
     with pytest.raises(FatalError, match="closed"):
         reader.poll(0)
-
-
-def test_plan_names_fit_the_plan(plan: Plan) -> None:
-    names = plan_names(plan, "ns")
-    assert names.snapshots == f"ns.{plan.name}-{plan.digest[:32]}.snapshots"
-    assert (names.groups, names.partitions) == (1, 2)
