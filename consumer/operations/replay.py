@@ -30,7 +30,7 @@ from calmstream.consumer.publish.changes import TESTS_FAILED, changes_of
 from calmstream.consumer.publish.merge import MergedWindow, StateMerger
 from calmstream.consumer.publish.set_writer import KeyedRecord, SetWriter
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
-from calmstream.consumer.runtime.read_topics import read_span_chunks, read_spans, read_whole
+from calmstream.consumer.runtime.read_topics import read_span_chunks, read_whole
 from calmstream.consumer.tally.folding.admission import check_append_time, possible_times
 from calmstream.consumer.tally.folding.fold import Accumulator, ChunkOutcome, PartitionFold
 from calmstream.consumer.tally.folding.windows import window_of_clock
@@ -102,8 +102,9 @@ def replay(
                 dead_letters = [Partition(source.dead_letters, 0)]
                 for record in read_whole(reader, topics, dead_letters, clock):
                     recount.read_dead_letter(record)
-                for record in read_spans(reader, recount.rejected_spans(), clock):
-                    recount.admit(record, windows)
+                for chunk in read_span_chunks(reader, recount.rejected_spans(), clock):
+                    for record in chunk.records():
+                        recount.admit(record, windows)
         finally:
             reader.close()
     finally:

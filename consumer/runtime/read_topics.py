@@ -70,7 +70,7 @@ def read_whole(
     for partition in partitions:
         reader.seek(partition, starts[partition])
     check = EndCheck(reader, topics, partitions)
-    polls = _Polls(reader, RetryBudget(clock, patience_seconds), patience_seconds, keep_alive)
+    polls = _Polls(reader, clock, patience_seconds, keep_alive)
     while not check.update():
         for chunk in polls.next(check.unread):
             yield from chunk.records()
@@ -107,27 +107,11 @@ class Continuation:
         self._reader.assign([self._partition])
         self._reader.seek(self._partition, self.position)
         check = EndCheck(self._reader, self._topics, [self._partition])
-        budget = RetryBudget(self._clock, self._patience)
-        polls = _Polls(self._reader, budget, self._patience, _nothing)
+        polls = _Polls(self._reader, self._clock, self._patience, _nothing)
         while not check.update():
             for chunk in polls.next(check.unread):
                 yield from chunk.records()
             self.position = self._reader.position(self._partition)
-
-
-def read_spans(
-    reader: Reader,
-    spans: Mapping[Partition, tuple[int, int]],
-    clock: Clock,
-    *,
-    patience_seconds: float = PATIENCE_SECONDS,
-    keep_alive: Callable[[], None] = _nothing,
-) -> Iterator[Record]:
-    """Yield every record that begins in the span of its partition, as :func:`read_span_chunks`."""
-    for chunk in read_span_chunks(
-        reader, spans, clock, patience_seconds=patience_seconds, keep_alive=keep_alive
-    ):
-        yield from chunk.records()
 
 
 def read_span_chunks(
@@ -149,7 +133,7 @@ def read_span_chunks(
         reader.assign(unread)
     for partition in unread:
         reader.seek(partition, spans[partition][0])
-    polls = _Polls(reader, RetryBudget(clock, patience_seconds), patience_seconds, keep_alive)
+    polls = _Polls(reader, clock, patience_seconds, keep_alive)
     while unread:
         for chunk in polls.next(unread):
             inside = _records_before(chunk, spans[chunk.partition][1])
@@ -172,10 +156,10 @@ class _Polls:
     """Polls a reader, and raises an error if its positions do not advance for too long."""
 
     def __init__(
-        self, reader: Reader, budget: RetryBudget, seconds: float, keep_alive: Callable[[], None]
+        self, reader: Reader, clock: Clock, seconds: float, keep_alive: Callable[[], None]
     ) -> None:
         self._reader = reader
-        self._budget = budget
+        self._budget = RetryBudget(clock, seconds)
         self._seconds = seconds
         self._keep_alive = keep_alive
 
