@@ -1,8 +1,8 @@
 """The public interface.
 
-On a device: ``Reporter`` with a ``FileStore`` and a ``Policy``; ``history``, ``withdraw``. At a
-gateway: ``Report.decode``. Elsewhere: ``read_plan``. For users of the statistics:
-``subscribe``, ``History``. Everything else belongs to the command line.
+On a device: ``Reporter`` or ``Recorder`` with a ``FileStore`` and a ``Policy``; ``history``,
+``withdraw``. At a gateway: ``Report.decode``. Elsewhere: ``read_plan``. For users of the
+statistics: ``subscribe``, ``History``. Everything else belongs to the command line.
 """
 
 from importlib import import_module
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from calmstream.producer.device.history import Sent
     from calmstream.producer.device.policy import Allotment, Policy, Status
     from calmstream.producer.device.read_plan import read_device_plan
+    from calmstream.producer.device.recorder import Recorder
     from calmstream.producer.device.report import Report
     from calmstream.producer.device.reporter import Reporter
     from calmstream.producer.device.store import DeviceStore, FileStore, MemoryStore
@@ -34,6 +35,7 @@ __all__ = [
     "Plan",
     "PlanRefused",
     "Policy",
+    "Recorder",
     "Refusal",
     "Report",
     "Reporter",
@@ -61,6 +63,7 @@ _MODULES = {
     "producer.device.history": ("Sent",),
     "producer.device.policy": ("Allotment", "Policy", "Status"),
     "producer.device.read_plan": ("read_device_plan",),
+    "producer.device.recorder": ("Recorder",),
     "producer.device.report": ("Report",),
     "producer.device.reporter": ("Reporter",),
     "producer.device.store": ("DeviceStore", "FileStore", "MemoryStore"),

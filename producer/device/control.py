@@ -43,8 +43,12 @@ def set_policy(store: DeviceStore, policy: Policy) -> None:
 
 
 def withdraw(store: DeviceStore) -> None:
-    """Stop all reports until :func:`rejoin`; durable on return. The ledger stays as it is."""
+    """Stop all reports until :func:`rejoin`, and erase what recorders keep; durable on return.
+
+    The ledger stays as it is.
+    """
     store.update(lambda state: replace(state, withdrawn=True))
+    store.update_events(lambda _: {})
 
 
 def rejoin(store: DeviceStore) -> None:

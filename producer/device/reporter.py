@@ -136,13 +136,20 @@ class Reporter:
             CalmstreamError: the store cannot be read or written; nothing was reported. No content
                 of the record causes an error.
         """
+        return self.report_for(lambda _: record)
+
+    def report_for(self, record: Callable[[int], Mapping[str, object]]) -> Report | None:
+        """Do as :meth:`report`, with a record that is made for the window that it is given.
+
+        ``record`` is called only when the device may report.
+        """
         now = self._clock()
         state = self._store.read()
         if self._status(state, now) is not Status.READY:
             return None
         where = place(self._plan, state.secret)
         window = self._plan.window_at(now)
-        report = self._perturbed(self._plan, where, record, window, self._randomness)
+        report = self._perturbed(self._plan, where, record(window), window, self._randomness)
         return report if self._claim(report, state.secret, now) else None
 
     def _claim(self, report: Report, secret: bytes, now: int) -> bool:

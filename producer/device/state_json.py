@@ -36,14 +36,26 @@ def to_bytes(state: DeviceState) -> bytes:
         "history": [asdict(sent) for sent in state.history],
         "generation": state.generation,
     }
-    return orjson.dumps(document | {"sha256": _checksum(document)}, option=orjson.OPT_SORT_KEYS)
+    return sealed(document)
+
+
+def sealed(document: Mapping[str, Any]) -> bytes:
+    """Return a document as JSON, with a SHA-256 over everything else."""
+    whole = {**document, "sha256": _checksum(document)}
+    return orjson.dumps(whole, option=orjson.OPT_SORT_KEYS)
+
+
+def unsealed(raw: bytes) -> dict[str, Any]:
+    """Decode the output of :func:`sealed`; ValueError if it is anything else."""
+    document = _document(raw)
+    if document.pop("sha256", None) != _checksum(document):
+        raise ValueError("its checksum does not match")
+    return document
 
 
 def from_bytes(raw: bytes) -> DeviceState:
     """Decode the output of :func:`to_bytes`."""
-    document = _document(raw)
-    if document.pop("sha256", None) != _checksum(document):
-        raise ValueError("its checksum does not match")
+    document = unsealed(raw)
     try:
         return _state(document)
     except (KeyError, TypeError, AttributeError, InvalidInput):

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.common.files import exclusive, read_if_there, real_path, write_durably
+from calmstream.common.files import (
+    exclusive,
+    read_if_there,
+    real_path,
+    write_durably,
+)
 from calmstream.producer.device.assignment import new_secret
 from calmstream.producer.device.ledger import DeviceState
-from calmstream.producer.device.state_json import from_bytes, to_bytes
+from calmstream.producer.device.state_json import (
+    STORE_VERSION,
+    from_bytes,
+    sealed,
+    to_bytes,
+    unsealed,
+)
 
 Change = Callable[[DeviceState], DeviceState]
 """A function that returns the changed state, or its argument if nothing changes."""
+
+Document = dict[str, Any]
+"""What recorders keep (`device.events`), as a JSON object."""
 
 
 class DeviceStore(Protocol):
@@ -47,6 +62,16 @@ class DeviceStore(Protocol):
             RecoverableError: the state cannot be written; the old state is unchanged.
         """
 
+    def read_events(self) -> Document:
+        """Return what recorders keep; empty where they keep nothing. Errors as for :meth:`read`."""
+
+    def update_events(self, change: Callable[[Document], Document]) -> Document:
+        """Replace what recorders keep, under a lock; return it. Errors as for :meth:`update`.
+
+        It is durable on return. ``change`` may change its argument. Nothing is kept of an empty
+        document.
+        """
+
 
 class MemoryStore:
     """Keeps the state in memory, for tests and simulations.
@@ -56,6 +81,7 @@ class MemoryStore:
 
     def __init__(self, state: DeviceState | None = None) -> None:
         self._state = state or DeviceState(new_secret())
+        self._events: Document = {}
         self._lock = threading.Lock()
 
     def read(self) -> DeviceState:
@@ -67,6 +93,16 @@ class MemoryStore:
         with self._lock:
             self._state = change(self._state)
             return self._state
+
+    def read_events(self) -> Document:
+        """See :class:`DeviceStore`."""
+        return copy.deepcopy(self._events)
+
+    def update_events(self, change: Callable[[Document], Document]) -> Document:
+        """See :class:`DeviceStore`."""
+        with self._lock:
+            self._events = change(self.read_events())
+            return self.read_events()
 
 
 class FileStore:
@@ -80,6 +116,8 @@ class FileStore:
 
     The file is fixed here: a later change of the working directory, of a symbolic link or of the
     root directory leads to no other ledger. A store that has met one device accepts no other.
+
+    What recorders keep is in ``<file>.events``, with a lock of its own.
 
     Args:
         path: the file, or a symbolic link to it; the lock file is created beside the file itself.
@@ -109,6 +147,35 @@ class FileStore:
             self._secret = state.secret
             changed = change(state)
             return state if changed is state else _write(path, lock, changed, state.generation + 1)
+
+    def read_events(self) -> Document:
+        """See :class:`DeviceStore`."""
+        path = self._events_path
+        raw = read_if_there(path)
+        if raw is None:
+            return {}
+        try:
+            document = unsealed(raw)
+        except ValueError as error:
+            raise FatalError(
+                f"{path} cannot be read ({error}); without it the device begins to count anew"
+            ) from None
+        del document["version"]
+        return document
+
+    def update_events(self, change: Callable[[Document], Document]) -> Document:
+        """See :class:`DeviceStore`."""
+        path = self._events_path
+        with exclusive(path, wait=True):
+            stored = self.read_events()
+            changed = change(stored)
+            if changed or path.exists():
+                write_durably(path, sealed({**changed, "version": STORE_VERSION}))
+            return changed
+
+    @property
+    def _events_path(self) -> Path:
+        return self._path.with_name(f"{self._path.name}.events")
 
     def _load(self, path: Path, lock: int) -> DeviceState:
         raw, written = read_if_there(path), _last_generation(lock)

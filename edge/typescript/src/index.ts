@@ -6,6 +6,8 @@ export type { Sent } from "./device/history.js";
 export type { DeviceState } from "./device/ledger.js";
 export type { DeviceRecord } from "./device/perturb.js";
 export type { Policy, PolicyInput } from "./device/policy.js";
+export type { Documents } from "./device/events.js";
+export { Recorder } from "./device/recorder.js";
 export type { Report } from "./device/report.js";
 export { Reporter, type ReporterOptions } from "./device/reporter.js";
 export type { Status } from "./device/status.js";

@@ -28,6 +28,8 @@ test("a report is made only after the ledger says so", async () => {
   const broken: Store = {
     read: () => store.read(),
     update: async () => { throw new StoreError("disk full"); },
+    readEvents: () => store.readEvents(),
+    updateEvents: (change) => store.updateEvents(change),
   };
   await opened({}, store); // installs the policy
   const reporter = await opened({}, broken);

@@ -38,10 +38,14 @@ export function withdrawals(store: Store): number {
   return counted.get(store) ?? 0;
 }
 
-/** Stop all reports, durably, until `rejoin`; reports that still wait are dropped. The ledger stays. */
+/**
+ * Stop all reports, durably, until `rejoin`. Reports that still wait are dropped, and what recorders keep is
+ * erased. The ledger stays.
+ */
 export async function withdraw(store: Store): Promise<void> {
   counted.set(store, withdrawals(store) + 1);
   await store.update((state) => ({ ...state, withdrawn: true, waiting: [] }));
+  await store.updateEvents(async () => ({}));
 }
 
 /** Allow reports again. What was spent stays spent. */

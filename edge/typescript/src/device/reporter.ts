@@ -95,12 +95,18 @@ export class Reporter {
    * report, the ledger already says durably that it was made: send it, again if need be, and never
    * draw it anew. With `keep`, the report also waits in the store, from where a Sender delivers it.
    */
-  async report(record: DeviceRecord, { keep = false } = {}): Promise<Report | null> {
+  report(record: DeviceRecord, options: { keep?: boolean } = {}): Promise<Report | null> {
+    return this.reportFor(async () => record, options);
+  }
+
+  /** As `report`, with a record that is made for the window that it is given; only when the device may report. */
+  async reportFor(record: (window: number) => Promise<DeviceRecord>, { keep = false } = {}): Promise<Report | null> {
     const now = this.clock();
     const state = await this.store.read();
     const where = await place(this.plan, unhex(state.secret));
     if (this.statusIn(state, where.slot, now) !== "ready") return null;
-    const report = this.made(record, where, windowAt(this.plan, now));
+    const window = windowAt(this.plan, now);
+    const report = this.made(await record(window), where, window);
     const sent = { ...this.sent(where, now), ...(await valueFields(report.json)) };
     const waits = keep ? this.waiting(report) : null;
     let claimed = false;

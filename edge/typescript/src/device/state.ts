@@ -3,6 +3,7 @@
 import { hex, sha256, utf8 } from "../bytes.js";
 import { StoreError } from "../errors.js";
 import { fresh } from "../random.js";
+import type { Documents } from "./events.js";
 import type { DeviceState } from "./ledger.js";
 import { policyOf } from "./policy.js";
 import { NOTHING } from "./totals.js";
@@ -24,20 +25,31 @@ export function newDevice(): DeviceState {
   };
 }
 
-/** The state as text: the checksum, a line end, and the document it is over. */
-export async function encodeState(state: DeviceState): Promise<string> {
-  const document = JSON.stringify({ format: FORMAT, ...state });
+/** A document as text: the checksum, a line end, and the document it is over. */
+export async function sealed(content: object): Promise<string> {
+  const document = JSON.stringify({ format: FORMAT, ...content });
   return `${hex(await sha256(utf8(document)))}\n${document}`;
 }
 
-/** Inverse of `encodeState`; throws a StoreError that says nothing of the content. */
-export async function decodeState(text: string): Promise<DeviceState> {
+/** Inverse of `sealed`; throws a StoreError that says nothing of the content. */
+export async function unsealed(text: string, what: string): Promise<object> {
   const document = text.slice(65);
   if (text[64] !== "\n" || hex(await sha256(utf8(document))) !== text.slice(0, 64)) {
-    throw new StoreError("the device's state is damaged: its checksum does not match");
+    throw new StoreError(`${what} is damaged: its checksum does not match`);
   }
-  const { format, ...state } = JSON.parse(document) as DeviceState & { format: string };
-  if (format !== FORMAT) throw new StoreError(`the device's state has the format ${format}, expected ${FORMAT}`);
+  const { format, ...content } = JSON.parse(document) as { format: string };
+  if (format !== FORMAT) throw new StoreError(`${what} has the format ${format}, expected ${FORMAT}`);
+  return content;
+}
+
+/** The state in the output of `sealed`. */
+export async function decodeState(text: string): Promise<DeviceState> {
+  const state = (await unsealed(text, "the device's state")) as DeviceState;
   if (state.policy) policyOf(state.policy);
   return state;
+}
+
+/** What recorders keep, in the output of `sealed`; nothing where there is none. */
+export async function decodeEvents(text: string | undefined): Promise<Documents> {
+  return text === undefined ? {} : ((await unsealed(text, "what was recorded")) as Documents);
 }

@@ -6,7 +6,7 @@ import { seen } from "../text.js";
 
 const TAKES = ["count", "days", "any", "sum", "max", "last", "days_since_first", "days_since_last"] as const;
 const MAX_NAME = 128;
-const MAX_DAYS = 90;
+export const MAX_DAYS = 90;
 
 export interface Recorded {
   /** Name of the state that the application sets, or of the event that it notes. */

@@ -4,7 +4,8 @@ import { constants, realpathSync } from "node:fs";
 import { open, readFile, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { DeviceState } from "../device/ledger.js";
-import { decodeState, encodeState, newDevice } from "../device/state.js";
+import type { Documents } from "../device/events.js";
+import { decodeEvents, decodeState, newDevice, sealed } from "../device/state.js";
 import { StoreError } from "../errors.js";
 import { withLock } from "./file_lock.js";
 import { LIMIT_MS, Met, inTime } from "./limits.js";
@@ -18,7 +19,7 @@ import type { Change, Store } from "./store.js";
  * the device report again: keep both out of backups and images.
  *
  * The file is fixed by the constructor: a later change of the working directory or of a symbolic link
- * leads to no other ledger.
+ * leads to no other ledger. What recorders keep is in `<file>.events`, with a lock of its own.
  */
 export class FileStore implements Store {
   private readonly path: string;
@@ -36,11 +37,32 @@ export class FileStore implements Store {
     return this.update((state) => state);
   }
 
-  async update(change: Change): Promise<DeviceState> {
+  update(change: Change): Promise<DeviceState> {
+    return this.alone(this.path, () => this.changed(this.path, change));
+  }
+
+  readEvents(): Promise<Documents> {
+    return this.answered(async () => decodeEvents(await readIfThere(`${this.path}.events`)));
+  }
+
+  updateEvents(change: (stored: Documents) => Promise<Documents>): Promise<void> {
+    const path = `${this.path}.events`;
+    return this.alone(path, async () => {
+      const stored = await readIfThere(path);
+      const changed = await change(await decodeEvents(stored));
+      if (stored !== undefined || Object.keys(changed).length > 0) await writeDurably(path, await sealed(changed));
+    });
+  }
+
+  /** Run work with nobody else writing the file. */
+  private alone<T>(path: string, work: () => Promise<T>): Promise<T> {
+    // The lock has a limit of its own.
+    return this.answered(() => inTime(path, 2 * LIMIT_MS, () => withLock(`${path}.lock`, work)));
+  }
+
+  private async answered<T>(work: () => Promise<T>): Promise<T> {
     try {
-      // The lock has a limit of its own.
-      const work = () => withLock(`${this.path}.lock`, () => this.changed(this.path, change));
-      return await inTime(this.path, 2 * LIMIT_MS, work);
+      return await work();
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code;
       throw typeof code === "string" ? new StoreError(`${this.path}: ${code}; nothing is reported`) : error;
@@ -63,7 +85,7 @@ export class FileStore implements Store {
     const changed = change(state);
     if (changed === state && before) return state;
     const next = { ...changed, generation: state.generation + 1 };
-    await writeDurably(path, await encodeState(next));
+    await writeDurably(path, await sealed(next));
     this.met.check(next);
     await writeDurably(`${path}.mark`, `${next.generation}\n`);
     return next;

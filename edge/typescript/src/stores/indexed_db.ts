@@ -1,13 +1,15 @@
 /** Keeps a device's state in a browser: IndexedDB with strict durability, one writer at a time by a Web Lock. */
 
 import type { DeviceState } from "../device/ledger.js";
-import { decodeState, encodeState, newDevice } from "../device/state.js";
+import type { Documents } from "../device/events.js";
+import { decodeEvents, decodeState, newDevice, sealed } from "../device/state.js";
 import { StoreError } from "../errors.js";
 import { LIMIT_MS, Met, inTime } from "./limits.js";
 import type { Change, Store } from "./store.js";
 
 const TABLE = "device";
-const KEY = "state";
+const STATE = "state";
+const EVENTS = "events";
 
 /**
  * Keeps the state in the browser's storage of this origin.
@@ -29,7 +31,26 @@ export class IndexedDbStore implements Store {
     return this.update((state) => state);
   }
 
-  async update(change: Change): Promise<DeviceState> {
+  update(change: Change): Promise<DeviceState> {
+    return this.alone(STATE, (database) => this.changed(database, change));
+  }
+
+  readEvents(): Promise<Documents> {
+    return this.alone(EVENTS, async (database) => decodeEvents(await this.answer(() => stored(database, EVENTS))));
+  }
+
+  updateEvents(change: (stored: Documents) => Promise<Documents>): Promise<void> {
+    return this.alone(EVENTS, async (database) => {
+      const before = await this.answer(() => stored(database, EVENTS));
+      const changed = await change(await decodeEvents(before));
+      if (before === undefined && Object.keys(changed).length === 0) return;
+      const after = await sealed(changed);
+      await this.answer(() => write(database, EVENTS, before, after));
+    });
+  }
+
+  /** Run work with nobody else writing under the key. */
+  private async alone<T>(key: string, work: (database: IDBDatabase) => Promise<T>): Promise<T> {
     const locks = globalThis.navigator?.locks;
     if (!locks || !globalThis.indexedDB) {
       throw new StoreError("this page has no Web Locks or no IndexedDB: it needs a secure context (https)");
@@ -37,10 +58,10 @@ export class IndexedDbStore implements Store {
     const signal = AbortSignal.timeout(this.limit);
     // Whoever holds the lock has four answers to wait for.
     return inTime("the lock of the store", 5 * this.limit, () =>
-      locks.request(`${this.name}/lock`, { signal }, async () => {
+      locks.request(`${this.name}/${key === STATE ? "lock" : key}`, { signal }, async () => {
         const database = await this.open();
         try {
-          return await this.changed(database, change);
+          return await work(database);
         } finally {
           database.close();
         }
@@ -49,15 +70,15 @@ export class IndexedDbStore implements Store {
   }
 
   private async changed(database: IDBDatabase, change: Change): Promise<DeviceState> {
-    const text = await this.answer(() => stored(database));
+    const text = await this.answer(() => stored(database, STATE));
     const before = text === undefined ? undefined : await this.answer(() => decodeState(text));
     this.met.check(before);
     const state = before ?? newDevice();
     const changed = change(state);
     if (changed === state && before) return state;
     const next = { ...changed, generation: state.generation + 1 };
-    const after = await this.answer(() => encodeState(next));
-    await this.answer(() => write(database, text, after));
+    const after = await this.answer(() => sealed(next));
+    await this.answer(() => write(database, STATE, text, after));
     this.met.check(next);
     return next;
   }
@@ -83,16 +104,16 @@ export class IndexedDbStore implements Store {
   }
 }
 
-function stored(database: IDBDatabase): Promise<string | undefined> {
+function stored(database: IDBDatabase, key: string): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
-    const request = database.transaction(TABLE, "readonly").objectStore(TABLE).get(KEY);
+    const request = database.transaction(TABLE, "readonly").objectStore(TABLE).get(key);
     request.onsuccess = () => resolve(request.result as string | undefined);
     request.onerror = () => reject(request.error);
   });
 }
 
 /** Replace the text, if it is still what was read; resolves when the disk has it. */
-function write(database: IDBDatabase, before: string | undefined, after: string): Promise<void> {
+function write(database: IDBDatabase, key: string, before: string | undefined, after: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const transaction = database.transaction(TABLE, "readwrite", { durability: "strict" });
     if (transaction.durability !== "strict") {
@@ -102,10 +123,10 @@ function write(database: IDBDatabase, before: string | undefined, after: string)
     }
     let changedMeanwhile = false;
     const table = transaction.objectStore(TABLE);
-    const request = table.get(KEY);
+    const request = table.get(key);
     request.onsuccess = () => {
       if (request.result === before) {
-        table.put(after, KEY);
+        table.put(after, key);
         return;
       }
       changedMeanwhile = true;

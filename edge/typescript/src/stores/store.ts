@@ -1,5 +1,6 @@
 /** Where a device keeps its secret and its ledger. */
 
+import type { Documents } from "../device/events.js";
 import type { DeviceState } from "../device/ledger.js";
 import { newDevice } from "../device/state.js";
 
@@ -17,10 +18,17 @@ export interface Store {
   read(): Promise<DeviceState>;
   /** Apply a change with nobody else writing; on return it is durable. Throws StoreError. */
   update(change: Change): Promise<DeviceState>;
+  /** What recorders keep; empty where they keep nothing. Throws StoreError. */
+  readEvents(): Promise<Documents>;
+  /** Replace it with no other recorder writing; on return it is durable. Throws StoreError. */
+  updateEvents(change: (stored: Documents) => Promise<Documents>): Promise<void>;
 }
 
 /** Keeps the state for as long as the page or process lives: for tests. A device would report again. */
 export class MemoryStore implements Store {
+  private events = "{}";
+  private writing: Promise<void> = Promise.resolve();
+
   constructor(private state: DeviceState = newDevice()) {}
 
   async read(): Promise<DeviceState> {
@@ -31,5 +39,17 @@ export class MemoryStore implements Store {
     const changed = change(this.state);
     if (changed !== this.state) this.state = { ...changed, generation: this.state.generation + 1 };
     return this.state;
+  }
+
+  async readEvents(): Promise<Documents> {
+    return JSON.parse(this.events) as Documents;
+  }
+
+  async updateEvents(change: (stored: Documents) => Promise<Documents>): Promise<void> {
+    const work = this.writing.then(async () => {
+      this.events = JSON.stringify(await change(await this.readEvents()));
+    });
+    this.writing = work.catch(() => undefined);
+    return work;
   }
 }

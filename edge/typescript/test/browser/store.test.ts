@@ -156,3 +156,25 @@ test("a runtime without Ed25519 is named as the cause", async () => {
   const digest = await server.offer(await operator.sign());
   assert.match(await reportIn(page, digest, "old"), /^UnsupportedError: .*Ed25519/);
 });
+
+test("tabs that record add up, and withdrawing erases", async () => {
+  const digest = await server.offer(await operator.sign({ lineage_name: "recorded" }));
+  const work = (page: Page, task: "note" | "read" | "withdraw") =>
+    page.evaluate(
+      async ([url, digest, root, task, now]) => {
+        const edge = (await import(url!)) as Edge;
+        const store = new edge.IndexedDbStore("recorded");
+        const options = { policy: { roots: [root!], span_epsilon: "100" }, clock: () => Number(now) };
+        const recorder = await edge.Recorder.open(await new edge.Gateway("").plan(digest!), store, options);
+        if (task === "note") await recorder.set(Math.random() < 0.5 ? "colour" : "size", "red");
+        if (task === "withdraw") await recorder.withdraw();
+        return [await recorder.record(), await store.readEvents()] as const;
+      },
+      ["/edge.js", digest, operator.root, task, String(START * 1000)],
+    );
+  const tabs = await Promise.all([1, 2, 3].map(() => profile.tab(server.base)));
+  await Promise.all([...tabs, ...tabs, ...tabs, ...tabs].map((tab) => work(tab, "note")));
+  const [record] = await work(tabs[0]!, "read");
+  assert.deepEqual(record, { colour: "red", size: "red" });
+  assert.deepEqual(await work(tabs[1]!, "withdraw"), [{}, {}]);
+});
