@@ -11,8 +11,8 @@ const tests = process.argv.includes("--tests");
 const common = { bundle: true, format: "esm", target: "es2022", legalComments: "none", logLevel: "warning" };
 
 await rm("dist", { recursive: true, force: true });
-await build({ ...common, entryPoints: ["src/index.ts"], outfile: "dist/index.js", minify: true, platform: "browser" });
-await build({ ...common, entryPoints: ["src/node.ts"], outfile: "dist/node.js", platform: "node" });
+await build({ ...common, entryPoints: ["src/index.ts"], outfile: "dist/index.js", minify: true, platform: "browser", sourcemap: true });
+await build({ ...common, entryPoints: ["src/node.ts"], outfile: "dist/node.js", platform: "node", sourcemap: true });
 await build({ ...common, entryPoints: ["example/page.ts"], outfile: "dist/example/page.js", minify: true, platform: "browser" });
 for (const name of ["index.html", "style.css", "config.json"]) await cp(`example/${name}`, `dist/example/${name}`);
 await build({ ...common, entryPoints: ["demo/demo.ts"], outfile: "dist/demo/demo.js", minify: true, platform: "browser" });

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import FatalError, Rejection
+from calmstream.estimators.domain import Attribute, label_text
+from calmstream.estimators.kinds import Choice, Number
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness, uniform_below
@@ -85,6 +87,34 @@ def perturbed(
             "read plans with read_device_plan"
         ) from None
     return report
+
+
+def check_record(plan: Plan, record: Mapping[str, object]) -> list[str]:
+    """See `Reporter.check`."""
+    attributes = {each.field: each for each in plan.domain.attributes}
+    others = [name for name in record if name not in attributes]
+    unknown = [f"{name}: the plan has no such attribute" for name in others]
+    found = [(name, _trouble(each, record)) for name, each in attributes.items()]
+    return unknown + [f"{name}: {trouble}" for name, trouble in found if trouble]
+
+
+def _trouble(attribute: Attribute, record: Mapping[str, object]) -> str:
+    """Return why a record has no value of an attribute, and what is reported instead."""
+    kind, value, why = attribute.kind, record.get(attribute.field), ""
+    if attribute.field not in record:
+        why = "no value"
+    elif isinstance(kind, Choice) and isinstance(value, list | tuple | set | frozenset):
+        return "some options are unknown" if set(value) - set(kind.options) else ""
+    elif isinstance(kind, Choice):
+        why = "expected a list of options"
+    elif isinstance(kind, Number):
+        why = "expected a finite number" if kind.code(value) is None else ""
+    elif label_text(value) not in attribute.labels:
+        why = "none of the labels"
+    if not why:
+        return ""
+    instead = "a random label" if attribute.other is None else attribute.labels[attribute.other]
+    return f"{why}; reported is {instead}"
 
 
 def _code(plan: Plan, record: Mapping[str, object], j: int, randomness: Randomness) -> int:

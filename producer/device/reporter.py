@@ -67,10 +67,10 @@ class Reporter:
         # The reader of plans, the mechanism of the plan and the encoding are loaded with a plan.
         from calmstream.estimators.randomness import SystemRandomness
         from calmstream.producer.device.read_plan import read_any_plan
-        from calmstream.producer.device.report import perturbed
+        from calmstream.producer.device.report import check_record, perturbed
 
         self._store = store
-        self._perturbed = perturbed
+        self._perturbed, self._check_record = perturbed, check_record
         self._randomness = randomness or SystemRandomness()
         self._clock = clock
         state = control.install(store, policy)
@@ -114,6 +114,14 @@ class Reporter:
             CalmstreamError: the store cannot be read.
         """
         return self._remaining(self._store.read(), self._clock() if now is None else now)
+
+    def check(self, record: Mapping[str, object]) -> list[str]:
+        """Return what of a record is no value of its attribute, and what would be reported instead.
+
+        For tests and development: a report never says so, and is made whatever the record is. One
+        line for each field, in words, without the value.
+        """
+        return self._check_record(self._plan, record)
 
     def report(self, record: Mapping[str, object]) -> Report | None:
         """Return the device's report, or None if it must not report now.

@@ -224,3 +224,25 @@ test("refusals are errors with a reason of the closed list", async () => {
   assert.ok(refused instanceof PlanRefused);
   assert.equal(refused.reason, "report_epsilon");
 });
+
+test("check says what of a record is no value, and what is reported instead", async () => {
+  const reporter = await opened({
+    domain: [
+      { name: "colour", labels: ["red", "green", "blue"], other: "blue" },
+      { name: "size", labels: ["1", "2"] },
+      { name: "n", kind: "number", edges: ["0", "1", "2"], unit: "", rounding: "grid", other: "?" },
+      { name: "c", kind: "choices", options: ["x", "y"] },
+    ],
+  });
+  const good = { colour: "red", size: 1, n: 0.5, c: ["x"] };
+  assert.deepEqual(reporter.check(good), []);
+  assert.deepEqual(reporter.check(new Map(Object.entries(good))), []);
+  assert.deepEqual(reporter.check({ color: "red", colour: "Red", n: "1", c: ["z"] }), [
+    "color: the plan has no such attribute",
+    "colour: none of the labels; reported is blue",
+    "size: no value; reported is a random label",
+    "n: expected a finite number; reported is ?",
+    "c: some options are unknown",
+  ]);
+  assert.deepEqual(reporter.check({ ...good, c: "x" }), ["c: expected a list of options; reported is a random label"]);
+});

@@ -97,6 +97,7 @@ class GatewayApp:
         else:
             raise RefusedRequest(problem(GatewayProblem.NOT_FOUND))
         if method == "OPTIONS":
+            self._state.note_origin(self._origins.refuses(headers.get(b"origin")))
             return self._origins.preflight(headers.get(b"origin"), allowed)
         if method != allowed and (method, allowed) != ("HEAD", "GET"):
             raise RefusedRequest(
@@ -225,6 +226,7 @@ def _verdict(lines: Sequence[Line], results: Sequence[Result], seconds_left: int
     """
     stated = [
         {"id": line.report_id, "result": result.value}
+        | ({"detail": line.detail} if line.detail else {})
         for line, result in zip(lines, results, strict=True)
     ]
     kinds = set(results)

@@ -36,6 +36,12 @@ class Origins:
             return _VARY
         return ((b"access-control-allow-origin", origin), exposed, *_VARY)
 
+    def refuses(self, origin: bytes | None) -> str:
+        """Return an origin whose pages may not send, in words; empty where there is none."""
+        text = (origin or b"").decode("ascii", "replace")[:100]
+        known = self._all or origin is None or origin in self._known
+        return "" if known or _ORIGIN.fullmatch(text) is None else text
+
     def preflight(self, origin: bytes | None, method: str) -> HttpReply:
         """Return the answer to ``OPTIONS``; browsers then send nothing from other origins."""
         common = ((b"allow", f"{method}, OPTIONS".encode()),)

@@ -121,6 +121,7 @@ class Gateway:
         path = environment.app_keys
         self._keys = None if path is None else WatchedKeys(path)
         self._origins = Origins(settings.origins)
+        self._refused_origins: set[str] = set()
         self._stopping = False
         self._failure: BaseException | None = None
         self._reported: dict[str, str] = {}
@@ -169,6 +170,12 @@ class Gateway:
     def present(self) -> int:
         """Return the time by which windows end."""
         return self._spool.mark.present()
+
+    def note_origin(self, refused: str) -> None:
+        """Log an origin whose pages may not send, once; of a few, as anybody can state one."""
+        if refused and refused not in self._refused_origins and len(self._refused_origins) < 20:
+            self._refused_origins.add(refused)
+            self._log.warning("a page may not send: set CALMSTREAM_ORIGINS", origin=refused)
 
     def spool(
         self, digest: str, entries: Sequence[SpoolEntry], quota: int | None

@@ -29,10 +29,12 @@ class Line:
     Attributes:
         report_id: as the device wrote it; None where it wrote none.
         entry: what to spool, or why the report is refused.
+        detail: the field that is wrong, and what was expected; nothing of its value.
     """
 
     report_id: str | None
     entry: SpoolEntry | Result
+    detail: str = ""
 
 
 class TooManyReports(ValueError):  # noqa: N818 - it is an outcome, not a defect
@@ -57,15 +59,15 @@ def _line(plan: Plan, key: int, text: bytes) -> Line:
     try:
         document = orjson.loads(text)
     except (orjson.JSONDecodeError, RecursionError):
-        return Line(None, Reason.UNDECODABLE)
+        return Line(None, Reason.UNDECODABLE, "not JSON")
     if not isinstance(document, dict) or set(document) != _FIELDS:
-        return Line(None, Reason.MALFORMED)
+        return Line(None, Reason.MALFORMED, "expected an object with the fields id and report")
     report_id = document["id"]
     if not isinstance(report_id, str) or _REPORT_ID.fullmatch(report_id) is None:
-        return Line(None, SpoolOutcome.BAD_REPORT_ID)
+        return Line(None, SpoolOutcome.BAD_REPORT_ID, "id: expected 32 lower-case hex digits")
     try:
         group, batch = report_of(plan, document["report"])
     except Rejection as rejection:
-        return Line(report_id, rejection.reason)
+        return Line(report_id, rejection.reason, f"report: {rejection.detail}")
     row = row_of(plan, group, batch)
     return Line(report_id, SpoolEntry(bytes.fromhex(report_id), key, group, batch.period, row))

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import structlog
 
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.http.metrics import RESULTS
@@ -195,6 +196,11 @@ def test_one_bad_line_is_one_bad_line(gateway: Running, first: int) -> None:
         *("out_of_range", "out_of_range", "late", "early", "after_end"),
         *("malformed", "malformed", "undecodable", "accepted"),
     ]
+    details = [one.get("detail") for one in reply.json["results"]]
+    assert details[1] == "id: expected 32 lower-case hex digits"
+    assert details[3] == "expected an object with the fields id and report"
+    assert details[4] == "report: column v must be a list of integers"
+    assert details[-1] is None
 
 
 def test_a_request_without_any_report_to_take_is_no_success(gateway: Running, first: int) -> None:
@@ -372,6 +378,21 @@ def test_pages_of_other_origins_get_no_permission(gateway: Running, first: int) 
     assert taken.headers["access-control-allow-origin"] == ORIGIN
     assert taken.headers["vary"] == "origin"
     assert "access-control-allow-origin" not in gateway.report(b"{", origin="null").headers
+
+
+def test_the_log_names_an_origin_that_is_refused_once(
+    gateway: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = structlog.testing.LogCapture()
+    monkeypatch.setattr(gateway.gateway, "_log", structlog.wrap_logger(None, processors=[log]))
+    path = f"/v1/plans/{gateway.plan.digest}/reports"
+    for origin in (ORIGIN, "https://a.example", "https://a.example", "no origin", "null"):
+        gateway.ask("OPTIONS", path, origin=origin)
+    for number in range(30):
+        gateway.ask("OPTIONS", path, origin=f"https://{number}.example")
+    named = [entry["origin"] for entry in log.entries if "origin" in entry]
+    assert named[0] == "https://a.example"
+    assert len(named) == len(set(named)) <= 20, "nobody can fill the log"
 
 
 def keys_file(path: Path, *keys: tuple[int, str, int | None]) -> Path:

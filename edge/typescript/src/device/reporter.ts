@@ -10,7 +10,7 @@ import { readAccepted, standing, type AcceptedPlan } from "./acceptance.js";
 import { install } from "./control.js";
 import { appended, attributeNames, shortened, valueFields, type Sent } from "./history.js";
 import { entriesOf, spend, standingInLineage, windowAt, type DeviceState } from "./ledger.js";
-import { perturb, type DeviceRecord } from "./perturb.js";
+import { checkRecord, perturb, type DeviceRecord } from "./perturb.js";
 import { place, type Place } from "./place.js";
 import { policyOf, type Policy, type PolicyInput } from "./policy.js";
 import { encode, type Report } from "./report.js";
@@ -85,6 +85,15 @@ export class Reporter {
   /** What the plan's operator can still spend under the policy, as decimal strings. */
   async remaining(now: number = this.clock()): Promise<{ span: string; ever: string | null }> {
     return this.remainingIn(await this.store.read(), now);
+  }
+
+  /**
+   * What of a record is no value of its attribute, and what would be reported instead, in words.
+   *
+   * For tests and development: a report never says so, and is made whatever the record is.
+   */
+  check(record: DeviceRecord): string[] {
+    return checkRecord(this.plan, record, new SystemSource());
   }
 
   /**

@@ -6,12 +6,14 @@ This holds across restarts and crashes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from calmstream import FileStore, MemoryStore, Status
+from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.report import decode_report
@@ -223,3 +225,26 @@ def test_a_random_code_is_uniform() -> None:
     plan, randomness = make_plan(), SeededRandomness(9)
     counts = np.bincount([_code(plan, {}, 1, randomness) for _ in range(4000)], minlength=4)
     assert ((counts - 1000) ** 2 / 1000).sum() < 31  # chi-square with 3 degrees, alpha 1e-6
+
+
+def test_check_says_what_is_no_value_and_what_is_reported_instead() -> None:
+    entries = [
+        {"name": "n", "kind": "number", "edges": ["0", "1", "2"], "rounding": "grid", "other": "?"},
+        {"name": "c", "kind": "choices", "options": ["x", "y"]},
+    ]
+    plan = make_plan()
+    more = Domain.from_json(entries).attributes
+    plan = replace(plan, domain=Domain((*plan.domain.attributes, *more)))
+    reporter = unsigned_reporter(plan, MemoryStore(), clock=lambda: START * 1000)
+    good: dict[str, object] = {"colour": "red", "size": "m", "flag": 1, "n": 0.5, "c": ["x"]}
+    assert reporter.check(good) == []
+    assert reporter.check({"color": "red", "colour": "Red", "flag": "0", "n": "1", "c": ["z"]}) == [
+        "color: the plan has no such attribute",
+        "colour: none of the labels; reported is blue",
+        "size: no value; reported is a random label",
+        "n: expected a finite number; reported is ?",
+        "c: some options are unknown",
+    ]
+    assert reporter.check({**good, "c": "x"}) == [
+        "c: expected a list of options; reported is a random label"
+    ]
