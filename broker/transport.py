@@ -93,14 +93,13 @@ class Sink(Protocol):
         key: bytes | None,
         value: bytes | None,
         *,
-        partition: int | None = None,
+        partition: int = 0,
         headers: Headers = (),
     ) -> Delivery:
         """Queue a record for sending; each partition gets its records in the order of the calls.
 
-        Without ``partition``, the partition is murmur2(key) modulo the number of partitions, as in
-        Kafka's own clients. The call may block, for at most the sink's configured time, until there
-        is buffer space or the topic's metadata has come.
+        The call may block, for at most the sink's configured time, until there is buffer space or
+        the topic's metadata has come.
         """
 
     def flush(self, timeout: float) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from calmstream.broker.in_process.groups import ConsumerGroup
 from calmstream.broker.in_process.log import PartitionLog
 from calmstream.broker.in_process.settings import LogRules, with_defaults
-from calmstream.broker.partitioner import partition_of
 from calmstream.broker.transport import Headers, Partition, TopicInfo, TopicSpec
 from calmstream.common.errors import (
     CalmstreamError,
@@ -47,7 +46,6 @@ class Cluster:
         self._session = session_seconds
         self._topics: dict[str, _Topic] = {}
         self._groups: dict[str, ConsumerGroup] = {}
-        self._turn = 0
 
     def create(self, spec: TopicSpec) -> bool:
         """Create a topic unless it exists; return whether it was created."""
@@ -104,16 +102,6 @@ class Cluster:
         if topic not in self._topics:
             raise concerning(MissingTopic(f"topic {topic} does not exist"), [topic])
         return self._topics[topic].logs
-
-    def choose(self, topic: str, key: bytes | None, partition: int | None) -> Partition:
-        """Return the partition for a record: ``partition`` if given, else by key, else in turn."""
-        count = len(self.logs(topic))
-        if partition is not None:
-            return self.log(Partition(topic, partition)).partition
-        if key is not None:
-            return Partition(topic, partition_of(key, count))
-        self._turn += 1
-        return Partition(topic, self._turn % count)
 
     def send(
         self,

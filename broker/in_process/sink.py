@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from calmstream.broker.in_process.cluster import Cluster
-from calmstream.broker.transport import Headers
+from calmstream.broker.transport import Headers, Partition
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 
 
@@ -55,7 +55,7 @@ class InProcessSink:
         key: bytes | None,
         value: bytes | None,
         *,
-        partition: int | None = None,
+        partition: int = 0,
         headers: Headers = (),
     ) -> InProcessDelivery:
         delivery = InProcessDelivery(topic, self._cluster)
@@ -63,7 +63,7 @@ class InProcessSink:
             if self.closed:
                 raise FatalError("the sink is closed")
             try:
-                where = self._cluster.choose(topic, key, partition)
+                where = self._cluster.log(Partition(topic, partition)).partition
             except FatalError as error:
                 delivery.settle(error)
                 return delivery

@@ -27,6 +27,8 @@ from calmstream.common.errors import CalmstreamError, FatalError, MissingTopic, 
 # The response to a heartbeat informs a member of a rebalance. The interval between two heartbeats
 # therefore bounds the time until a rebalance begins.
 _MAX_HEARTBEAT_SECONDS = 1.0
+# A member that does not poll for this long loses its partitions.
+_MAX_POLL_INTERVAL_MS = 300_000
 
 
 def new_member(
@@ -42,7 +44,7 @@ def new_member(
         partition_assignment_strategy=[QuickCooperativeAssignor],
         session_timeout_ms=milliseconds(limits.session_seconds),
         heartbeat_interval_ms=milliseconds(heartbeat),
-        max_poll_interval_ms=milliseconds(limits.max_poll_interval_seconds),
+        max_poll_interval_ms=_MAX_POLL_INTERVAL_MS,
     )
     repair_member(consumer)
     return consumer

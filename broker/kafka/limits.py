@@ -15,13 +15,8 @@ class KafkaLimits:
         request_seconds: maximum duration of one request, and so of one administrative call.
         delivery_seconds: a send fails if it is not acknowledged within this time.
         session_seconds: a group member that sends no heartbeat for this long loses its partitions.
-        max_poll_interval_seconds: a group member that does not call ``poll`` for this long loses
-            its partitions.
         block_seconds: maximum time for which ``send`` waits for buffer space or topic metadata.
         buffer_bytes: maximum total size of the records that wait for their acknowledgement.
-        max_request_bytes: maximum size of one record; the topic has its own limit, too. The
-            default is larger than the largest state record, which has 8 MiB.
-        batch_bytes: maximum size of a batch of records for one partition.
         fetch_wait_seconds: how long a broker waits for records before it sends an empty response. A
             partition that is resumed waits for the response that is on its way. Each response
             costs time for every partition, so readers of many partitions wait longer.
@@ -32,11 +27,8 @@ class KafkaLimits:
     request_seconds: float = 20.0
     delivery_seconds: float = 60.0
     session_seconds: float = 30.0
-    max_poll_interval_seconds: float = 300.0
     block_seconds: float = 20.0
     buffer_bytes: int = 64 << 20
-    max_request_bytes: int = 9 << 20
-    batch_bytes: int = 256 << 10
     fetch_wait_seconds: float = 0.25
     linger_seconds: float = 0.01
 

@@ -17,6 +17,10 @@ from calmstream.broker.kafka.translate import translate, translated
 from calmstream.broker.transport import Headers
 from calmstream.common.errors import CalmstreamError, FatalError, MissingTopic, RecoverableError
 
+_BATCH_BYTES = 256 << 10
+# Of one record; the topic has its own limit, too. The largest state record has 8 MiB.
+_RECORD_BYTES = 9 << 20
+
 
 class KafkaDelivery:
     """The result of a send that the Kafka client accepted; see `Delivery`."""
@@ -62,8 +66,8 @@ class KafkaSink:
             enable_idempotence=True,
             allow_auto_create_topics=False,
             linger_ms=milliseconds(limits.linger_seconds),
-            batch_size=limits.batch_bytes,
-            max_request_size=limits.max_request_bytes,
+            batch_size=_BATCH_BYTES,
+            max_request_size=_RECORD_BYTES,
             max_block_ms=milliseconds(limits.block_seconds),
             delivery_timeout_ms=milliseconds(limits.delivery_seconds),
         )
@@ -85,7 +89,7 @@ class KafkaSink:
         key: bytes | None,
         value: bytes | None,
         *,
-        partition: int | None = None,
+        partition: int = 0,
         headers: Headers = (),
     ) -> KafkaDelivery | FailedDelivery:
         """Queue a record; wait at most ``block_seconds`` for buffer space or topic metadata."""

@@ -24,7 +24,7 @@ _FATAL: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ),
     (
         (kafka_errors.MessageSizeTooLargeError, kafka_errors.RecordListTooLargeError),
-        "the record is too large for the topic's max.message.bytes or for max_request_bytes",
+        "the record is too large for the topic's max.message.bytes or for the client",
     ),
     (
         (kafka_errors.OffsetOutOfRangeError, kafka_errors.LogTruncationError),

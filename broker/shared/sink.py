@@ -37,7 +37,7 @@ class SinkShare:
         key: bytes | None,
         value: bytes | None,
         *,
-        partition: int | None = None,
+        partition: int = 0,
         headers: Headers = (),
     ) -> Delivery:
         """Queue a record; the result is a failure if too much of this share is in flight."""

@@ -15,7 +15,6 @@ from dataclasses import replace
 
 import pytest
 
-from calmstream.broker.partitioner import partition_of
 from calmstream.broker.transport import Partition, Reader, Record, Sink, TopicSpec
 from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
 from tests.contract.conftest import DEADLINE, Bench, until
@@ -40,23 +39,14 @@ def test_records_come_back_as_sent_and_in_order(bench: Bench, sink: Sink) -> Non
     assert {r.partition for r in records} == {Partition(topic, 0)}
 
 
-def test_keys_choose_partitions_as_kafka_does(bench: Bench, sink: Sink) -> None:
-    topic = bench.topic(partitions=5)
-    numbers = random.Random(20)
-    keys = [numbers.randbytes(length) for length in range(1, 33)]
-    for key in keys:
-        sink.send(topic, key, b"v")
-    sink.flush(DEADLINE)
-    got = {p: [r.key for r in bench.read(Partition(topic, p))] for p in range(5)}
-    assert got == {p: [k for k in keys if partition_of(k, 5) == p] for p in range(5)}
-
-
-def test_an_explicit_partition_overrules_the_key(bench: Bench, sink: Sink) -> None:
+def test_a_record_goes_to_its_partition_whatever_its_key(bench: Bench, sink: Sink) -> None:
     topic = bench.topic(partitions=3)
-    key = b"key"
-    other = (partition_of(key, 3) + 1) % 3
-    assert sink.send(topic, key, b"v", partition=other).wait(DEADLINE) == 0
-    assert [r.key for r in bench.read(Partition(topic, other))] == [key]
+    for partition in range(3):
+        for _ in range(2):
+            sink.send(topic, b"key", b"%d" % partition, partition=partition)
+    sink.flush(DEADLINE)
+    got = [[r.value for r in bench.read(Partition(topic, p))] for p in range(3)]
+    assert got == [[b"%d" % p] * 2 for p in range(3)]
 
 
 @pytest.mark.parametrize("kind", ["LogAppendTime", "CreateTime"])
@@ -92,7 +82,7 @@ def test_a_refused_record_does_not_harm_those_around_it(bench: Bench, sink: Sink
     for n in range(200):
         refused = n % 40 == 20
         value = b"x" * (20_000 if refused else 100)
-        sent.append((refused, sink.send(topic, b"%d" % n, value)))
+        sent.append((refused, sink.send(topic, b"%d" % n, value, partition=n % 4)))
     for refused, delivery in sent:
         if refused:
             with pytest.raises(FatalError, match=r"too large"):
