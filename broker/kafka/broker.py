@@ -75,7 +75,7 @@ class KafkaBroker:
 
     def sink(self) -> KafkaSink:
         sink = self._reach(
-            lambda settings: KafkaSink(settings, self._limits, self._catalogue.existing)
+            lambda settings: KafkaSink(settings, self._limits, self._catalogue.partitions)
         )
         self._open.add(sink, lambda: sink.close(_CLOSE_SECONDS))
         return sink
@@ -88,7 +88,7 @@ class KafkaBroker:
 
     def group_reader(self, group: str, *, member: str | None = None) -> KafkaGroupReader:
         consumer = self._reach(lambda settings: new_member(settings, self._limits, group, member))
-        reader = KafkaGroupReader(consumer, self._catalogue.existing)
+        reader = KafkaGroupReader(consumer, self._catalogue.partitions)
         self._open.add(reader, lambda: reader.close(_CLOSE_SECONDS))
         return reader
 

@@ -8,7 +8,7 @@ the poll the caller takes the changes, and seeks and resumes the new partitions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
@@ -19,7 +19,7 @@ from calmstream.broker.kafka.client_repairs import repair_member
 from calmstream.broker.kafka.client_repairs.missing_calls import is_joined, partition_state
 from calmstream.broker.kafka.client_repairs.stale_claims import forget_lost_partitions
 from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
-from calmstream.broker.kafka.readers import ConsumerBase, new_consumer
+from calmstream.broker.kafka.readers import ConsumerBase, PartitionCounts, new_consumer
 from calmstream.broker.kafka.translate import translate, translated
 from calmstream.broker.transport import AssignmentChanges, Chunk, Partition
 from calmstream.common.errors import CalmstreamError, FatalError, MissingTopic, concerning
@@ -53,11 +53,9 @@ def new_member(
 class KafkaGroupReader(ConsumerBase):
     """A member of a group; see `GroupReader`."""
 
-    def __init__(
-        self, consumer: KafkaConsumer, existing: Callable[[Collection[str]], Collection[str]]
-    ) -> None:
+    def __init__(self, consumer: KafkaConsumer, partitions: PartitionCounts) -> None:
         super().__init__(consumer)
-        self._existing = existing
+        self._partitions = partitions
         self._notes = _Notes(consumer)
         self._topics: set[str] = set()
         # The error after another client took this static membership ("fenced" this one). Every
@@ -68,7 +66,7 @@ class KafkaGroupReader(ConsumerBase):
         wanted = set(topics)
         # The check is a request, so topics that were checked before are not checked again.
         new = wanted - self._topics
-        missing = sorted(new.difference(self._existing(sorted(new)))) if new else []
+        missing = sorted(new.difference(self._partitions(sorted(new)))) if new else []
         if missing:
             raise concerning(MissingTopic(f"topic {missing[0]} does not exist"), missing)
         self._topics = wanted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +23,10 @@ _FETCH_BYTES = 4 << 20
 _PARTITION_FETCH_BYTES = 2 << 20
 
 
+PartitionCounts = Callable[[Collection[str]], Mapping[str, int]]
+"""Returns the numbers of partitions of the topics that exist."""
+
+
 def new_consumer(settings: dict[str, Any], limits: KafkaLimits, **more: Any) -> KafkaConsumer:
     """Return a consumer that does not commit, reset offsets or create topics by itself."""
     consumer = KafkaConsumer(
@@ -40,11 +44,7 @@ def new_consumer(settings: dict[str, Any], limits: KafkaLimits, **more: Any) -> 
 
 
 class ConsumerBase(Reading):
-    """The operations that both kinds of reader have.
-
-    Attributes:
-        closed: whether it is closed.
-    """
+    """The operations that both kinds of reader have."""
 
     def __init__(self, consumer: KafkaConsumer) -> None:
         self._consumer = consumer
@@ -91,13 +91,9 @@ class ConsumerBase(Reading):
 
 
 class KafkaReader(ConsumerBase):
-    """Reads partitions that its caller chooses; see `Reader`.
+    """Reads partitions that its caller chooses; see `Reader`."""
 
-    Args:
-        partitions: returns the number of partitions of a topic, or None if it does not exist.
-    """
-
-    def __init__(self, consumer: KafkaConsumer, partitions: Callable[[str], int | None]) -> None:
+    def __init__(self, consumer: KafkaConsumer, partitions: PartitionCounts) -> None:
         super().__init__(consumer)
         self._partitions = partitions
         self._assigned: frozenset[Partition] = frozenset()
@@ -105,9 +101,9 @@ class KafkaReader(ConsumerBase):
     def assign(self, partitions: Collection[Partition]) -> None:
         # Each check is a request, so partitions that are being read are not checked again.
         new = set(partitions) - self._assigned
-        counts = {topic: self._partitions(topic) for topic in {p.topic for p in new}}
+        counts = self._partitions({p.topic for p in new})
         for topic, number in sorted(new):
-            count = counts[topic]
+            count = counts.get(topic)
             if count is None:
                 raise concerning(MissingTopic(f"topic {topic} does not exist"), [topic])
             if not 0 <= number < count:

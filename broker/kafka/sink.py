@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from kafka import errors as kafka_errors
@@ -13,6 +13,7 @@ from calmstream.broker.failed_delivery import FailedDelivery
 from calmstream.broker.kafka.client_repairs import RepairedProducer
 from calmstream.broker.kafka.client_repairs.missing_calls import announce_topics, force_close
 from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
+from calmstream.broker.kafka.readers import PartitionCounts
 from calmstream.broker.kafka.translate import translate, translated
 from calmstream.broker.transport import Headers
 from calmstream.common.errors import CalmstreamError, FatalError, MissingTopic, RecoverableError
@@ -38,20 +39,13 @@ class KafkaDelivery:
 
 
 class KafkaSink:
-    """Appends records; see `Sink`.
-
-    Args:
-        settings: keyword arguments of the client that describe how to reach the cluster.
-
-    Attributes:
-        closed: whether it is closed.
-    """
+    """Appends records; see `Sink`."""
 
     def __init__(
         self,
         settings: dict[str, Any],
         limits: KafkaLimits,
-        find: Callable[[Collection[str]], Collection[str]],
+        find: PartitionCounts,
     ) -> None:
         self._limits = limits
         self._find = find

@@ -21,11 +21,7 @@ _DELETION_CHECK_SECONDS = 0.05
 
 
 class KafkaTopics:
-    """Administers topics; see `Topics`. Safe for several threads.
-
-    Attributes:
-        closed: whether it is closed.
-    """
+    """Administers topics; see `Topics`. Safe for several threads."""
 
     def __init__(self, admin: KafkaAdminClient, request_seconds: float) -> None:
         self._admin = admin
@@ -119,14 +115,10 @@ class KafkaTopics:
         with suppress(Exception):
             self._admin.close()
 
-    def existing(self, topics: Collection[str]) -> Collection[str]:
-        """Return those of the topics that exist, in one request."""
-        return self._metadata(list(topics)).keys()
-
-    def partitions(self, topic: str) -> int | None:
-        """Return the number of partitions of a topic, or None if it does not exist."""
-        found = self._metadata([topic]).get(topic)
-        return None if found is None else len(found["partitions"])
+    def partitions(self, topics: Collection[str]) -> dict[str, int]:
+        """Return the numbers of partitions of the topics that exist, in one request."""
+        found = self._metadata(list(topics))
+        return {name: len(topic["partitions"]) for name, topic in found.items()}
 
     def _metadata(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return the broker's description of each topic that exists, by name."""
