@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import NoReturn
 
 import pytest
 
 from calmstream.broker.in_process.topics import InProcessTopics
-from calmstream.broker.topic_watch import TopicWatch, plan_judge
 from calmstream.common.errors import BrokerUnreachable, FatalError, RecoverableError
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.tally.worker import TallyWorker
@@ -124,33 +122,3 @@ def test_a_role_says_that_no_broker_answers_and_ends_after_the_retry_time(
         turn_until_it_stops(stage, turn)
     assert any("no broker has answered for" in detail for detail in said)
     assert stage.clock.monotonic() < 120
-
-
-def test_a_broker_that_does_not_answer_is_not_a_deletion() -> None:
-    stage = Stage(small_plan())
-    described = stage.topics.describe([stage.names.state])
-    request = threading.Event()
-
-    class Mute:
-        def describe(self, _names: object, _settings: object) -> object:
-            request.set()
-            raise RecoverableError("away")
-
-    watch = TopicWatch(
-        plan_judge(stage.plan, stage.names, described),
-        Mute(),  # type: ignore[arg-type]
-        described,
-        stage.clock,
-        every_seconds=1.0,
-    )
-    watch.turn()
-    assert not request.is_set(), "too soon"
-    stage.clock.advance(2)
-    watch.turn()
-    assert request.wait(60)
-    for _ in range(20):
-        await_requests()
-        request.clear()
-        stage.clock.advance(2)
-        watch.turn()
-        assert request.wait(60), "it asks again"
