@@ -32,12 +32,14 @@ class EncodedBatch:
 
     Attributes:
         group: index of its group.
+        period: number of its window.
         n: number of reports.
         batch_id: 16 random bytes: the record's key, by which a resend is recognised.
         value: the record's body.
     """
 
     group: int
+    period: int
     n: int
     batch_id: bytes
     value: bytes = field(repr=False)
@@ -52,7 +54,7 @@ def make_batch(
     """
     stated = view if len(plan.groups[group].views) > 1 else None
     value = encode_batch(plan, group, Batch(period, len(view), stated, columns))
-    return EncodedBatch(group, len(view), os.urandom(BATCH_ID_BYTES), value)
+    return EncodedBatch(group, period, len(view), os.urandom(BATCH_ID_BYTES), value)
 
 
 def permutation(n: int, randomness: Randomness) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -46,33 +46,3 @@ def batch_of_rows(plan: Plan, group: int, period: int, rows: Sequence[Row]) -> E
         else:
             columns[column.name] = np.array(values, np.int64)
     return make_batch(plan, group, period, view, columns)
-
-
-def batches_of_rows(
-    plan: Plan, group: int, period: int, rows: Sequence[Row], dropped: Callable[[int], None]
-) -> list[EncodedBatch]:
-    """Return batches of all rows that can be encoded; never raises.
-
-    A row that cannot be encoded alone is left out, and ``dropped`` receives the number of such
-    rows. Rows that fail together only are halved until they do not.
-    """
-    if not rows:
-        return []
-    try:
-        return [batch_of_rows(plan, group, period, rows)]
-    except Exception:  # noqa: BLE001 - a defect may raise anything
-        sound = [row for row in rows if len(rows) > 1 and _can_be_encoded(plan, group, period, row)]
-    if len(sound) < len(rows):
-        dropped(len(rows) - len(sound))
-        return batches_of_rows(plan, group, period, sound, dropped)
-    half = len(rows) // 2
-    parts = (rows[:half], rows[half:])
-    return [one for part in parts for one in batches_of_rows(plan, group, period, part, dropped)]
-
-
-def _can_be_encoded(plan: Plan, group: int, period: int, row: Row) -> bool:
-    try:
-        batch_of_rows(plan, group, period, [row])
-    except Exception:  # noqa: BLE001 - a defect may raise anything
-        return False
-    return True

@@ -12,9 +12,6 @@ class Failure(StrEnum):
     UNDELIVERED = "undelivered"
     """The broker refused its batch or did not acknowledge it within the budget."""
 
-    UNENCODABLE = "unencodable"
-    """It could not be written into a batch; the others of its batch were sent without it."""
-
     EXPIRED = "expired"
     """Its window ended before the broker acknowledged its batch."""
 

@@ -111,7 +111,7 @@ class Scenario:
         self.cell += n
         now = (self.clock.wall_ms - START * 1000) // 10_000
         period = max(0, now + dice.choice([-1, 0, 0, 0, 0, 1]))
-        return EncodedBatch(0, n, batch_id(1000 + cells[0]), body(self.plan, period, cells))
+        return EncodedBatch(0, period, n, batch_id(1000 + cells[0]), body(self.plan, period, cells))
 
     def send(self, dice: random.Random) -> None:
         """Send a new batch."""
@@ -153,7 +153,7 @@ class Scenario:
             good[:-1] + b"\x40",
             good[:2] + bytes(16),
         ]
-        self.edge.submit(EncodedBatch(0, 1, dice.randbytes(16), dice.choice(bad)))
+        self.edge.submit(EncodedBatch(0, 0, 1, dice.randbytes(16), dice.choice(bad)))
 
     def damage(self, dice: random.Random) -> None:
         """Append a record batch that cannot be decoded and that covers several offsets."""

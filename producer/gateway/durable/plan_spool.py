@@ -25,7 +25,7 @@ from calmstream.producer.gateway.open_batches import (
     check_least,
     waits_until,
 )
-from calmstream.producer.gateway.rows import Row, batches_of_rows, in_parts
+from calmstream.producer.gateway.rows import Row, batch_of_rows, in_parts
 from calmstream.producer.gateway.totals import Failure, GatewayTotals
 
 Numbered = tuple[int, Row]
@@ -174,7 +174,7 @@ class PlanSpool:
         """Seconds until something leaves; None where nothing waits."""
         return 0.0 if self._ready else self._open.next_due(now)
 
-    def settle(self, batch: SealedBatch, *, acknowledged: bool) -> None:
+    def settle(self, batch: SealedBatch | EncodedBatch, *, acknowledged: bool) -> None:
         """Note what became of a batch."""
         log = self._logs.get(batch.period)
         if log is not None:
@@ -209,7 +209,8 @@ class PlanSpool:
         log = self._logs.get(batch.period)
         if log is None:
             raise RecoverableError("the window is over")
-        return EncodedBatch(batch.group, batch.n, batch.batch_id, log.body(batch))
+        body = log.body(batch)
+        return EncodedBatch(batch.group, batch.period, batch.n, batch.batch_id, body)
 
     def close(self) -> None:
         """Close all files."""
@@ -262,15 +263,11 @@ class PlanSpool:
         return SpoolOutcome.DUPLICATE if known else SpoolOutcome.UNAVAILABLE
 
     def _seal(self, ready: ReadyReports[Numbered]) -> list[SealedBatch]:
-        lost: list[int] = []
         batches = [
-            batch
+            batch_of_rows(self.plan, ready.group, ready.period, part)
             for part in in_parts([row for _, row in ready.rows], self._sizes[ready.group])
-            for batch in batches_of_rows(self.plan, ready.group, ready.period, part, lost.append)
         ]
         found = self._logs[ready.period].seal([number for number, _ in ready.rows], batches)
-        if lost:
-            self._totals.failed(sum(lost), Failure.UNENCODABLE)
         if ready.small:
             self._totals.small(len(ready.rows))
         return found

@@ -29,6 +29,7 @@ from calmstream.producer.gateway.durable.plan_spool import (
     SpoolOutcome,
     over_at,
 )
+from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.open_batches import Moment, Selection
 from calmstream.producer.gateway.totals import GatewayTotals
 
@@ -181,7 +182,7 @@ class Spool:
         waits = (spool.next_due(self.now()) for spool in self._plans.values())
         return min((seconds for seconds in waits if seconds is not None), default=None)
 
-    def settle(self, digest: str, batch: SealedBatch, *, acknowledged: bool) -> None:
+    def settle(self, digest: str, batch: SealedBatch | EncodedBatch, *, acknowledged: bool) -> None:
         """Note what became of a batch."""
         if digest in self._plans:
             self._plans[digest].settle(batch, acknowledged=acknowledged)

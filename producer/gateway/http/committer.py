@@ -13,6 +13,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.entries import SealedBatch, SpoolEntry
 from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
 from calmstream.producer.gateway.durable.spool import Spool
+from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.http.delivery import BatchDelivery
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 
@@ -43,7 +44,7 @@ class Work:
 @dataclass(slots=True)
 class _Inbox:
     works: list[Work] = field(default_factory=list)
-    settled: list[tuple[str, SealedBatch, bool]] = field(default_factory=list)
+    settled: list[tuple[str, SealedBatch | EncodedBatch, bool]] = field(default_factory=list)
     calls: list[tuple[Callable[[], Any], Future[Any]]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
@@ -88,7 +89,7 @@ class Committer:
                 return
         work.answer([SpoolOutcome.UNAVAILABLE] * len(work.entries))
 
-    def settle(self, digest: str, batch: SealedBatch, *, acknowledged: bool) -> None:
+    def settle(self, digest: str, batch: SealedBatch | EncodedBatch, *, acknowledged: bool) -> None:
         """Note what became of a batch; it becomes durable with a later group."""
         with self._changed:
             self._inbox.settled.append((digest, batch, acknowledged))

@@ -29,11 +29,10 @@ RENEW_SECONDS = 30.0
 
 @dataclass(slots=True)
 class _PlanQueue:
-    """The batches of one plan: those that wait, and those that were sent."""
+    """The batches of one plan that wait, and the sender of the others."""
 
     plan: Plan
     sender: BatchSender
-    sent: dict[bytes, SealedBatch]
     waiting: deque[SealedBatch] = field(default_factory=deque)
 
 
@@ -106,7 +105,7 @@ class BatchDelivery:
             self._step(queue, kept)
 
     def _busy(self) -> bool:
-        return any(queue.waiting or queue.sent for queue in self._queues.values())
+        return any(queue.waiting or queue.sender.in_flight for queue in self._queues.values())
 
     def _pause(self) -> float:
         return POLL_SECONDS if self._busy() or self._stop_at is not None else 0.5
@@ -126,22 +125,19 @@ class BatchDelivery:
         return self._sink
 
     def _queue(self, plan: Plan, kept: Gateway) -> _PlanQueue:
-        sent: dict[bytes, SealedBatch] = {}
-
         def settled(batch: EncodedBatch, acknowledged: bool) -> None:
-            lost = None if acknowledged else Failure.EXPIRED
-            kept.settle(plan.digest, sent.pop(batch.batch_id), lost)
+            kept.settle(plan.digest, batch, None if acknowledged else Failure.EXPIRED)
 
         sender = BatchSender(
             self._names(plan),
             self._present_sink,
             self._budget,
-            expired=lambda batch: kept.present() >= over_at(plan, sent[batch.batch_id].period),
+            expired=lambda batch: kept.present() >= over_at(plan, batch.period),
             settled=settled,
             totals=self._totals(plan),
             clock=self._clock,
         )
-        return _PlanQueue(plan, sender, sent)
+        return _PlanQueue(plan, sender)
 
     def _step(self, queue: _PlanQueue, kept: Gateway) -> None:
         present = kept.present()
@@ -167,7 +163,6 @@ class BatchDelivery:
                 lose(Failure.DAMAGED)
                 continue
             queue.waiting.popleft()
-            queue.sent[batch.batch_id] = batch
             queue.sender.submit(encoded)
         queue.sender.step()
         self._reconnect_if_refused(queue.sender)
@@ -185,7 +180,9 @@ class BatchDelivery:
     def waiting(self) -> int:
         """Batches that are not settled; safe from any thread."""
         queues = list(self._queues.values())
-        return len(self._inbox) + sum(len(queue.waiting) + len(queue.sent) for queue in queues)
+        return len(self._inbox) + sum(
+            len(queue.waiting) + queue.sender.in_flight for queue in queues
+        )
 
     def close(self) -> None:
         """Release the connection. Never raises."""

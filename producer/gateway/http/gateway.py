@@ -196,7 +196,7 @@ class Gateway:
         """Return a batch with its bytes."""
         return self._spool.plans[digest].body(batch)
 
-    def settle(self, digest: str, batch: SealedBatch, lost: Failure | None) -> None:
+    def settle(self, digest: str, batch: SealedBatch | EncodedBatch, lost: Failure | None) -> None:
         """Note what became of a batch; one that is lost stands in the log, too."""
         if lost is not None:
             self._log.warning(

@@ -45,9 +45,9 @@ class Kept:
             raise RecoverableError("cannot read")
         if batch.batch_id in self.damaged:
             raise FatalError("the disk has changed a batch")
-        return EncodedBatch(batch.group, batch.n, batch.batch_id, batch.batch_id * 2)
+        return EncodedBatch(batch.group, batch.period, batch.n, batch.batch_id, batch.batch_id * 2)
 
-    def settle(self, digest: str, batch: SealedBatch, lost: Failure | None) -> None:
+    def settle(self, digest: str, batch: SealedBatch | EncodedBatch, lost: Failure | None) -> None:
         assert digest == PLAN.digest
         self.settled[batch.batch_id] = lost is None
 

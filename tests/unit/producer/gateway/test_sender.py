@@ -185,7 +185,7 @@ def test_nothing_is_lost_while_sends_sometimes_fail(fault: SendFault) -> None:
     one = BatchSender(names_of(PLAN), lambda: appends, clock=FakeClock())
     batches = {b.batch_id: b.value for b in (encoded(i + 1) for i in range(40))}
     for batch_id, value in batches.items():
-        one.submit(EncodedBatch(0, 1, batch_id, value))
+        one.submit(EncodedBatch(0, 0, 1, batch_id, value))
     one.drain()
     records = [(r.key, r.value) for _, r in records_of(broker, PLAN)]
     assert set(records) == set(batches.items())
