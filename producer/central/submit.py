@@ -38,30 +38,15 @@ def submit(
     *,
     batch_size: int = DEFAULT_BATCH,
 ) -> int:
-    """Send every record, in batches; block until all are acknowledged.
+    """Send every record, in batches; block until all are acknowledged, and return their number.
 
     No content of a record causes an error. A value is cut after 256 characters; a value that is not
     text counts as missing. An id of more than 256 characters is replaced by its digest, and so is
     one that UTF-8 cannot represent. A record whose id is empty or not text is left out. Records
     with long texts are sent in smaller batches.
 
-    Args:
-        plan: the central plan that the records are for.
-        broker: the connection to the broker; it stays open.
-        names: names of the plan's topics.
-        users: one user id for each record; only one record of a user counts in a window.
-        columns: for each column of the plan, one value for each record; None or "" means missing.
-        batch_size: maximum number of records in a batch, 1 to 16,384.
-
-    Returns:
-        The number of records that were acknowledged; records that were left out are not included.
-
-    Raises:
-        InvalidInput: the lengths of the columns differ, the batch size is out of range, or the
-            plan's column names, which every batch contains, leave no room for a record.
-        RecoverableError: the broker did not acknowledge a batch after several attempts. The caller
-            can call again with the same records: in each window only the first record of a user
-            counts.
+    After a RecoverableError, when the broker does not acknowledge, the caller can call again with
+    the same records: in each window only the first record of a user counts.
     """
     if len(columns) != len(plan.columns) or {len(c) for c in columns} - {len(users)}:
         raise InvalidInput("every column of the plan needs one value per record")

@@ -54,13 +54,10 @@ def keyed_word(secret: bytes, lineage: str, purpose: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Group, view and slot of one device under a plan.
+    """Group of a device, its view within the group, and its slot.
 
-    Attributes:
-        group: index of the group among the plan's groups.
-        view: index of the view among that group's views.
-        slot: under the guarantee w-event, the device may report in the windows whose number modulo
-            w is the slot; under ``once`` 0.
+    Under the guarantee w-event the device may report in the windows whose number modulo w is the
+    slot; under ``once`` the slot is 0.
     """
 
     group: int

@@ -81,13 +81,10 @@ class DeviceState:
     """Everything that a device stores.
 
     Attributes:
-        secret: the device's secret, 16 bytes, never sent; ``repr`` omits it.
+        secret: 16 bytes, never sent; ``repr`` omits it.
         lineages: what was spent under unsigned plans, by lineage.
         signed: what was spent under signed plans, by lineage.
-        totals: what was spent over all lineages.
         policy: the application's policy; None until a reporter first uses the store.
-        withdrawn: whether the person has withdrawn; then the device reports nothing.
-        history: the latest reports, oldest first.
         generation: number of times that the state was written; an older copy has a smaller number.
     """
 

@@ -27,13 +27,10 @@ that a store stays small."""
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """The loss of one report, or of several reports that were joined.
+    """The loss of one report, or of several reports that were joined; without a root if unsigned.
 
-    Attributes:
-        counts_from: end of the report's window, or the mark if that is later, seconds since the
-            epoch. The loss expires one span after this time.
-        epsilon: the loss, decimal string.
-        root: root key of the plan's operator; empty for unsigned plans.
+    ``counts_from`` is the end of the report's window, or the mark if that is later, in seconds
+    since the epoch. The loss expires one span after this time.
     """
 
     counts_from: int
@@ -43,13 +40,7 @@ class Recent:
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """The epsilon that one root can still spend.
-
-    Attributes:
-        span: epsilon that the root can spend now, by the limits for the span of days.
-        ever: epsilon that the root can spend in total, without limit of time; None if there is no
-            such limit.
-    """
+    """The epsilon that one root can still spend: within the span of days, and ever, if limited."""
 
     span: Decimal
     ever: Decimal | None

@@ -30,12 +30,7 @@ DEFAULT_SIZE = 1000
 class EncodedBatch:
     """A batch that is ready to be sent; every resend has the same bytes.
 
-    Attributes:
-        group: index of its group.
-        period: number of its window.
-        n: number of reports.
-        batch_id: 16 random bytes: the record's key, by which a resend is recognised.
-        value: the record's body.
+    ``batch_id``, 16 random bytes, is the record's key, by which a resend is recognised.
     """
 
     group: int

@@ -32,12 +32,7 @@ DELIVERY_MS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One time on two clocks.
-
-    Attributes:
-        monotonic: seconds, for lingering.
-        wall: milliseconds since the epoch, for windows.
-    """
+    """One time on two clocks: seconds, for lingering, and milliseconds of the epoch, for windows."""
 
     monotonic: float
     wall: int
@@ -45,12 +40,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class ReadyReports(Generic[T]):
-    """Reports of one application key, group and window that leave together.
-
-    Attributes:
-        rows: in random order.
-        small: whether they are fewer than ``min_batch``.
-    """
+    """Reports of one application key, group and window that leave together, in random order."""
 
     key: int
     group: int

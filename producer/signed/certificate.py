@@ -34,15 +34,7 @@ SIGNATURE_BYTES = 64
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The content of a certificate.
-
-    Attributes:
-        root: public root key, 64 hexadecimal digits.
-        key: public signing key, 64 hexadecimal digits.
-        owner: party responsible for plans signed with this key, 1 to 128 characters.
-        not_before: first time at which the key may sign, seconds since the epoch.
-        not_after: last time at which the key may sign, seconds since the epoch.
-    """
+    """The content of a certificate: who may sign with a key, from one second to another."""
 
     root: str
     key: str
@@ -91,12 +83,7 @@ def read_statement(raw: bytes) -> Statement:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A statement with the root's signature, as in an envelope; not verified yet.
-
-    Attributes:
-        statement: the bytes of the statement.
-        signature: the root's signature, 64 bytes.
-    """
+    """A statement with the root's signature, as in an envelope; not verified yet."""
 
     statement: bytes
     signature: bytes

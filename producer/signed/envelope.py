@@ -47,15 +47,7 @@ or a version, and nothing is escaped."""
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A plan with the proof of its origin; nothing is verified yet.
-
-    Verify it with `verify` before the plan is used.
-
-    Attributes:
-        plan: the bytes of the plan.
-        certificate: the certificate of the signing key.
-        signature: the signing key's signature, 64 bytes.
-    """
+    """A plan with the proof of its origin; nothing is verified before `verify`."""
 
     plan: bytes
     certificate: Certificate

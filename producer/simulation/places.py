@@ -23,12 +23,9 @@ Words = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """Views and slots of n devices; see `Place`.
+    """Views and slots of n devices; see `Place`. Both have the shape (n,), int64.
 
-    Attributes:
-        flat: index of each device's view among all views of the plan, counted group by group;
-            shape (n,), int64.
-        slot: slot of each device, shape (n,), int64.
+    ``flat`` is the index of a device's view among all views of the plan, counted group by group.
     """
 
     flat: NDArray[np.int64]

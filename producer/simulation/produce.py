@@ -42,23 +42,14 @@ SHOW_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ProduceSummary:
-    """State of a run: its progress, and at the end its result.
+    """State of a run: its progress in reports and batches, and at the end its result.
 
     Attributes:
-        devices: number of devices in the population.
-        reported: number of reports that the devices have made in this run.
         windows: number of windows in which at least one device reported.
-        sent: number of acknowledged reports.
-        failed: number of reports whose sending was given up.
-        batches: number of acknowledged batches.
-        retries: number of repeated sends.
-        in_flight: number of batches that are not acknowledged yet.
         devices_kept: whether a file keeps the devices; otherwise the next run has other devices.
-        missing: number of missing reports, set at the end of the run. Under ``once`` the number of
-            devices that may still report; under ``w-event`` the number of reports in begun windows
-            for which the window or the run ended before their device's turn.
+        missing: reports that are missing at the end: under ``once`` the devices that may still
+            report; under ``w-event`` the reports in begun windows whose turn did not come.
         expired: whether the run ended because the plan ended.
-        error: the error that stopped the run, or None.
     """
 
     devices: int
@@ -99,12 +90,9 @@ def produce(
 ) -> ProduceSummary:
     """Let every row of ``codes`` report as one device, in real time.
 
-    If the plan has not started, the run waits for its start. Under ``once`` the devices report one
-    after another in random order, and the run ends when all have reported. Under ``w-event`` each
-    device reports in one of every w windows, which its *slot* determines, and the run ends with the
-    plan, after ``windows`` windows or with ``stop``. After a batch has been given up, no other
-    device makes a report: the broker may be down, and the only report of that device would then be
-    lost, too.
+    Under ``once`` the run ends when all have reported. Under ``w-event`` it ends with the plan,
+    after ``windows`` windows or with ``stop``. After a batch has been given up, no other device
+    makes a report: the broker may be down, and the only report of that device would be lost, too.
     """
     _check_pace(rate, batch_size, linger, windows)
     stop = stop or threading.Event()

@@ -39,12 +39,7 @@ _SETTLED = struct.Struct("<c16s")
 
 @dataclass(frozen=True, slots=True)
 class SpoolEntry:
-    """A report that was read and checked: an ``R`` entry of its window's file.
-
-    Attributes:
-        report_id: 16 bytes that the device has chosen.
-        key: number of the application key, 0 for none.
-    """
+    """A report that was read and checked: an ``R`` entry of its window's file."""
 
     report_id: bytes
     key: int
@@ -57,10 +52,7 @@ class SpoolEntry:
 class SealedBatch:
     """An ``S`` entry: a batch whose bytes stay on the disk until they are sent.
 
-    Attributes:
-        offset: of the record's body in the file.
-        length: of the body.
-        check: CRC-32 of the body.
+    ``offset`` and ``length`` are those of the record's body in the file, ``check`` is its CRC-32.
     """
 
     period: int

@@ -49,13 +49,7 @@ Result = SpoolOutcome | Reason
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """How reports are merged.
-
-    Attributes:
-        size: reports in a full batch.
-        linger: seconds that a batch that may leave waits for more.
-        min_batch: least reports of one group, window and application key that leave together.
-    """
+    """How reports are merged; see `GatewaySettings`."""
 
     size: int = 1000
     linger: float = 1.0

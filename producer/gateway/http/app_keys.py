@@ -29,12 +29,7 @@ _BEARER = b"bearer "
 
 @dataclass(frozen=True, slots=True)
 class AppKey:
-    """One key.
-
-    Attributes:
-        number: 1 to 65,535; 0 where everybody may send.
-        per_window: most reports of one window and plan; None for any number.
-    """
+    """One key: its number, 0 where everybody may send, and its quota of each window and plan."""
 
     number: int
     per_window: int | None

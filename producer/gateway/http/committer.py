@@ -26,14 +26,7 @@ _WAIT_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Reports of one request that wait for the next group.
-
-    Attributes:
-        digest: of their plan.
-        entries: the reports.
-        quota: of their application key; None for none.
-        answer: receives the results, in the thread that the committer's ``answer`` reaches.
-    """
+    """Reports of one request that wait for the next group; ``answer`` receives the results."""
 
     digest: str
     entries: Sequence[SpoolEntry]

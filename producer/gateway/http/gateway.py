@@ -73,15 +73,7 @@ class Health(Protocol):
 class Environment:
     """Where a gateway works.
 
-    Attributes:
-        spool: directory that this process uses alone.
-        plans: directory of plans.
-        roots: trusted root keys.
-        allow_unsigned: whether plans without signature are offered.
-        app_keys: file of application keys; None where everybody may send.
-        connect: makes the sink; called again until it succeeds.
-        administer: makes an administrator of topics; called again until it succeeds.
-        names: gives the topics of a plan.
+    ``connect`` and ``administer`` are called again until they succeed.
     """
 
     spool: Path

@@ -18,11 +18,9 @@ class Offered:
     """A plan of the directory.
 
     Attributes:
-        plan: as read.
         document: the envelope as it stands in its file, or the plan's own bytes, whose digest
             is the plan's.
         fixed: whether the document can never change; an envelope may be signed again.
-        etag: of these bytes, as HTTP writes it.
         over: when its last window ends, milliseconds since the epoch.
     """
 

@@ -27,7 +27,6 @@ class Line:
     """One report of a body as it was read.
 
     Attributes:
-        report_id: as the device wrote it; None where it wrote none.
         entry: what to spool, or why the report is refused.
         detail: the field that is wrong, and what was expected; nothing of its value.
     """
