@@ -32,7 +32,7 @@ DELIVERY_MS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One time on two clocks: seconds, for lingering, and milliseconds of the epoch, for windows."""
+    """One time on two clocks: seconds, to linger, and milliseconds since the epoch, for windows."""
 
     monotonic: float
     wall: int
