@@ -17,9 +17,10 @@ from calmstream import arguments
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.evaluate import Result, evaluate
+from calmstream.evaluation.streams import evaluate_stream, times_of
 from calmstream.planning.methods_page import note_of
 from calmstream.tables.dictionaries import load_domain
-from calmstream.tables.reading import add_options, reading
+from calmstream.tables.reading import add_options, load, reading
 from calmstream.tables.records import RecordTable, read_records, read_table
 from calmstream.terminal import Console, grid
 
@@ -105,6 +106,22 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--raw", action="store_true", help="measure tables before negative cells are corrected"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    stream = parser.add_argument_group("a table whose records have a time")
+    stream.add_argument(
+        "--stream",
+        action="store_true",
+        help="collect --users devices in each window, and compare finals, totals and current sets",
+    )
+    stream.add_argument(
+        "--time", metavar="COLUMN", help="column with times (default: the first one)"
+    )
+    stream.add_argument(
+        "--window",
+        type=arguments.positive_duration,
+        default="1d",
+        metavar="DUR",
+        help="length of a window, such as 6h (default: %(default)s)",
+    )
     add_options(parser)
 
 
@@ -115,6 +132,8 @@ def run(args: argparse.Namespace) -> int:
         Console(stderr=True).print(line, soft_wrap=True)
     finished = list[Result]()
     console = Console(stderr=True)
+    if args.stream:
+        return _stream(args, table, console)
     # Without a terminal, an idle bar would leave an empty line before an error message.
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         runs = len(args.method) * len(args.epsilon) * len(args.users) * args.repeats
@@ -163,6 +182,52 @@ def _show(console: Console, finished: list[Result], *, raw: bool) -> None:
     console.print(_grid(finished))
     if finished[0].ranges is not None:
         console.print(_range_grid(finished))
+
+
+def _stream(args: argparse.Namespace, table: RecordTable, console: Console) -> int:
+    """Measure windows one after another, and print one line for each method and epsilon."""
+    column, times = times_of(load(args.data, reading(args)).columns, args.time)
+    if len(times) != len(table.codes):
+        raise InvalidInput("--stream: not with --missing drop, which leaves records out")
+    console.print(f"times: {column}", soft_wrap=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("collecting windows", total=None)
+        results = evaluate_stream(
+            table,
+            times,
+            window=args.window,
+            methods=args.method,
+            epsilons=args.epsilon,
+            k=args.k,
+            users=args.users,
+            targets=args.targets,
+            seed=args.seed,
+            progress=lambda: progress.advance(task),
+        )
+        found = list(results)
+    if args.json:
+        for result in found:
+            sys.stdout.buffer.write(orjson.dumps(result) + b"\n")
+        return 0
+    out = Console()
+    first = found[0]
+    out.print(
+        f"{first.windows} windows of {first.users:,} devices, {first.measured} of them compared "
+        f"with their true tables of {args.k}.\nSquared error of the final, of the total, and of "
+        "what is known now (current); now/final is their ratio; coverage: share of the true cells "
+        "inside the 95 % intervals of now",
+        soft_wrap=True,
+    )
+    grid = Grid(box=None, pad_edge=False, header_style="bold cyan")
+    grid.add_column("method", no_wrap=True)
+    for name in ("epsilon", "final", "total", "now", "now/final", "coverage"):
+        grid.add_column(name, justify="right", no_wrap=True)
+    for r in found:
+        errors = (f"{error:.4g}" for error in (r.final, r.total, r.current))
+        ratio, held = f"{r.current / r.final:.3f}", f"{100 * r.coverage:.1f} %"
+        grid.add_row(r.method, f"{r.epsilon:g}", *errors, ratio, held)
+    out.print(grid)
+    return 0
 
 
 def _table(args: argparse.Namespace) -> RecordTable:
