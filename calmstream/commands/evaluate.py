@@ -192,19 +192,22 @@ def _stream(args: argparse.Namespace, table: RecordTable, console: Console) -> i
     console.print(f"times: {column}", soft_wrap=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("collecting windows", total=None)
-        results = evaluate_stream(
-            table,
-            times,
-            window=args.window,
-            methods=args.method,
-            epsilons=args.epsilon,
-            k=args.k,
-            users=args.users,
-            targets=args.targets,
-            seed=args.seed,
-            progress=lambda: progress.advance(task),
-        )
-        found = list(results)
+        found = [
+            result
+            for users in args.users
+            for result in evaluate_stream(
+                table,
+                times,
+                window=args.window,
+                methods=args.method,
+                epsilons=args.epsilon,
+                k=args.k,
+                users=users,
+                targets=args.targets,
+                seed=args.seed,
+                progress=lambda: progress.advance(task),
+            )
+        ]
     if args.json:
         for result in found:
             sys.stdout.buffer.write(orjson.dumps(result) + b"\n")
@@ -212,7 +215,7 @@ def _stream(args: argparse.Namespace, table: RecordTable, console: Console) -> i
     out = Console()
     first = found[0]
     out.print(
-        f"{first.windows} windows of {first.users:,} devices, {first.measured} of them compared "
+        f"{first.windows} windows, {first.measured} of them compared "
         f"with their true tables of {args.k}.\nSquared error of the final, of the total, and of "
         "what is known now (current); now/final is their ratio; coverage: share of the true cells "
         "inside the 95 % intervals of now",
@@ -220,12 +223,12 @@ def _stream(args: argparse.Namespace, table: RecordTable, console: Console) -> i
     )
     grid = Grid(box=None, pad_edge=False, header_style="bold cyan")
     grid.add_column("method", no_wrap=True)
-    for name in ("epsilon", "final", "total", "now", "now/final", "coverage"):
+    for name in ("devices", "epsilon", "final", "total", "now", "now/final", "coverage"):
         grid.add_column(name, justify="right", no_wrap=True)
     for r in found:
         errors = (f"{error:.4g}" for error in (r.final, r.total, r.current))
         ratio, held = f"{r.current / r.final:.3f}", f"{100 * r.coverage:.1f} %"
-        grid.add_row(r.method, f"{r.epsilon:g}", *errors, ratio, held)
+        grid.add_row(r.method, f"{r.users:,}", f"{r.epsilon:g}", *errors, ratio, held)
     out.print(grid)
     return 0
 

@@ -14,7 +14,7 @@ from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.plan.central_statement import expected_statement
 from calmstream.estimators.plan.kept_size import kept_window_bytes
 from calmstream.estimators.plan.loss import Loss
-from calmstream.planning import allowed_loss, expectations, findable
+from calmstream.planning import allowed_loss, expectations, findable, over_time
 from calmstream.terminal import Console
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def warnings(plan: Plan, design: Design, *, data: RecordTable | None, now: float
     if data is not None:
         lines += [_LEARNT, *data.warnings]
     lines += over(plan.expires, now)
+    lines += over_time.warnings(plan)
     lines += _unreadable(plan)
     if too_large := expectations.warning(plan, design, data):
         lines.append(too_large)

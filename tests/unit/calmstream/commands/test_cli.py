@@ -84,7 +84,7 @@ def test_a_plan_that_devices_refuse_is_warned_about(
 ) -> None:
     monkeypatch.setattr(device_plan, "MAX_VIEWS", 1)
     assert main(planned(dictionary, "--json")) == 0
-    [warning] = json.loads(capsys.readouterr().out)["warnings"]
+    [_, warning] = json.loads(capsys.readouterr().out)["warnings"]
     assert re.fullmatch(r"Devices refuse it: [\d,]+ views; a device reads 1", warning)
 
 
@@ -393,6 +393,7 @@ def test_printed_warnings_are_also_in_the_document(
             "labels were learnt from data",
             "id (ids: 90 values in 90 records)",
             "has expired already",
+            "once, over several windows",
             "The expected error exceeds the error of the uniform table",
             "No table of 3 attributes is published",
         ],
