@@ -11,7 +11,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators.analysis import chow_liu, cramers_v, mutual_information
+from calmstream.estimators.analysis.association import chow_liu, mutual_information
+from calmstream.estimators.numerics.dependence import cramers_v
 from calmstream.pages.watch import header, truth
 from calmstream.terminal import grid
 

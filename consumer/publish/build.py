@@ -19,9 +19,9 @@ import numpy as np
 from calmstream.common.errors import FatalError
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.estimators import methods
-from calmstream.estimators.analysis import analyse
 from calmstream.estimators.analysis.poisoning import examine
 from calmstream.estimators.analysis.published_summaries import published_summaries
+from calmstream.estimators.analysis.report import analyse
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.methods.base import Follows, Model
 from calmstream.estimators.plan import Plan

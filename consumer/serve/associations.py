@@ -13,10 +13,9 @@ from calmstream.consumer.read.formats import window_range
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import Windows
 from calmstream.consumer.serve.plan_service import PlanService
-from calmstream.estimators.analysis.association import mutual_information
+from calmstream.estimators.analysis.association import chow_liu, mutual_information
 from calmstream.estimators.analysis.chi_square import LEVEL, even_independence, independence
 from calmstream.estimators.analysis.report import unbiased_pair
-from calmstream.estimators.analysis.tree import chow_liu
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Floats
 from calmstream.estimators.methods.base import GroupedAnswers, LinearAnswers, Model

@@ -1,6 +1,9 @@
-"""Mutual information and conditional probabilities of a table."""
+"""Mutual information, and the tree of dependences that it gives (Chow and Liu, 1968)."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +29,42 @@ def mutual_information(table: Floats) -> float:
     return max(float((cells[positive] * np.log(ratio)).sum()), 0.0)
 
 
-def conditional(table: Floats, given: int) -> Floats:
-    """Return the distribution of the other attributes for every value of one.
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One edge of a dependence tree: two attributes that depend on each other directly.
+
+    Attributes:
+        information: mutual information of the two in nats.
+    """
+
+    first: int
+    second: int
+    information: float
+
+
+def chow_liu(d: int, information: Mapping[tuple[int, int], float]) -> tuple[Edge, ...]:
+    """Return the tree over d attributes whose edges have the largest sum of mutual information.
+
+    The product of its edges' conditional distributions is the tree-shaped distribution nearest to
+    the joint in Kullback-Leibler distance.
 
     Args:
-        table: shape (r_1, ..., r_k), non-negative.
-
-    Returns:
-        A table of the same shape that sums to 1 over the other axes. For a value that does not
-        occur, it is uniform over the other axes.
+        information: mutual information by ascending pair; missing pairs are never joined, so the
+            result may be a forest.
     """
-    cells = np.asarray(table, np.float64)
-    others = tuple(axis for axis in range(cells.ndim) if axis != given)
-    sums = cells.sum(axis=others, keepdims=True)
-    even = 1.0 / (cells.size // cells.shape[given])
-    shares: Floats = np.where(sums > 0.0, cells / np.where(sums > 0.0, sums, 1.0), even)
-    return shares
+    # Kruskal's algorithm with a union-find structure: parents lead to the root of each component.
+    parent = list(range(d))
+
+    def component(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    edges = []
+    for (i, j), value in sorted(information.items(), key=lambda item: (-item[1], item[0])):
+        a, b = component(i), component(j)
+        if a != b:
+            parent[a] = b
+            edges.append(Edge(i, j, value))
+    return tuple(edges)

@@ -96,17 +96,6 @@ def even_independence(
     return found, tail(found / scale, freedom)
 
 
-def statistic(table: Floats, n: int) -> float:
-    """Return Pearson's chi-square of exact frequencies, as a test without privacy uses it.
-
-    Args:
-        table: shape (r, s), frequencies, which sum to 1.
-    """
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0))
-    positive = expected > 0.0
-    return float(n * (np.square(table - expected)[positive] / expected[positive]).sum())
-
-
 def _scaled_chi_square(covariance: Floats) -> tuple[float, float] | None:
     """Return scale and degrees of freedom of a chi-square like a sum of squared normal variables.
 

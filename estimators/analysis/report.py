@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators.analysis.association import mutual_information
+from calmstream.estimators.analysis.association import chow_liu, mutual_information
 from calmstream.estimators.analysis.chi_square import Independence, independence
-from calmstream.estimators.analysis.tree import chow_liu
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Floats
 from calmstream.estimators.methods.base import LinearAnswers, Model

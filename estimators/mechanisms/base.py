@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.draws import RESPONSE_BYTES
 from calmstream.estimators.mechanisms.covariance import Covariance as Covariance  # noqa: PLC0414
 from calmstream.estimators.mechanisms.covariance import spread_evenly, sum_out
 from calmstream.estimators.randomness import Randomness, SeededRandomness
@@ -228,7 +229,7 @@ class Mechanism(ABC):
         Here: 16 random bytes for each integer and each bit of the report.
         """
         drawn = sum(1 if column.kind == "int" else column.bound for column in self.columns)
-        return ReportWork.of(self.columns, 16 * drawn)
+        return ReportWork.of(self.columns, RESPONSE_BYTES * drawn)
 
     def check(self) -> None:  # noqa: B027 - a mechanism may leave nothing open
         """Make the checks that cost more than O(parameters); called once, when a plan is read.

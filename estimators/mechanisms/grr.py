@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.draws import RESPONSE_BYTES, respond
+from calmstream.estimators.draws import respond
 from calmstream.estimators.mechanisms.base import (
     Channel,
     Column,
@@ -22,7 +22,6 @@ from calmstream.estimators.mechanisms.base import (
     Covariance,
     Floats,
     Reports,
-    ReportWork,
     require_enumerable,
 )
 from calmstream.estimators.mechanisms.covariance import one_cell_covariance
@@ -57,10 +56,6 @@ class GRR(SupportOracle):
     @property
     def q(self) -> Fraction:
         return Fraction(OTHER, self._total)
-
-    @property
-    def report_work(self) -> ReportWork:
-        return ReportWork.of(self.columns, RESPONSE_BYTES)
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         return {"v": respond(np.asarray(values), self.cells, self.weight, randomness)}

@@ -49,15 +49,3 @@ def outer(margins: Sequence[Floats]) -> Floats:
     for margin in margins:
         table = table[..., None] * margin.reshape(margin.shape[0], *[1] * (table.ndim - 1), -1)
     return table
-
-
-def valid_pair(table: Floats, first: Floats, second: Floats) -> Floats:
-    """Return pair tables (batch, r, q) without negative cells and with the same two margins.
-
-    If any cell is negative, cells below a thousandth of the product of the margins are raised to
-    it, and all tables are raked to their margins.
-    """
-    if (table >= 0.0).all():
-        return table
-    least = 1e-3 * (first[:, :, None] * second[:, None, :])
-    return rake(np.maximum(table, least), [((0,), first), ((1,), second)], 30)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.draws import RESPONSE_BYTES, respond
+from calmstream.estimators.draws import respond
 from calmstream.estimators.mechanisms.base import (
     Channel,
     Column,
@@ -28,7 +28,6 @@ from calmstream.estimators.mechanisms.base import (
     Floats,
     Mechanism,
     Reports,
-    ReportWork,
     require_enumerable,
 )
 from calmstream.estimators.mechanisms.covariance import balanced_noise
@@ -128,10 +127,6 @@ class ProductGRR(Mechanism):
     @property
     def columns(self) -> tuple[Column, ...]:
         return tuple(Column(f"x{b}", "int", size) for b, size in enumerate(self.block_cells))
-
-    @property
-    def report_work(self) -> ReportWork:
-        return ReportWork.of(self.columns, len(self.blocks) * RESPONSE_BYTES)
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         digits = digits_of(values, self.axes)

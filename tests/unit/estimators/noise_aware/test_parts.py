@@ -13,7 +13,7 @@ from calmstream.estimators.noise_aware.input import correlated
 from calmstream.estimators.noise_aware.input.features import Features
 from calmstream.estimators.noise_aware.input.statistics import cell_variance, collect
 from calmstream.estimators.numerics.hadamard import transform
-from calmstream.estimators.numerics.raking import outer, rake, valid_pair
+from calmstream.estimators.numerics.raking import rake
 from calmstream.estimators.plan.pilots import PooledPilots
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
 
@@ -140,15 +140,6 @@ def test_raking_reaches_margins_and_survives_contradictions() -> None:
     odd = rake(np.full((1, 2, 2, 2), 0.125), impossible)
     assert (odd >= 0).all()
     assert odd.sum() == pytest.approx(1.0)
-
-
-def test_valid_pair_keeps_margins() -> None:
-    first, second = np.array([[0.9, 0.1]]), np.array([[0.2, 0.8]])
-    raw = outer([first, second]) + 0.05 * np.array([[1, -1], [-1, 1]])
-    fixed = valid_pair(raw, first, second)
-    assert (fixed > 0).all()
-    np.testing.assert_allclose(fixed.sum(axis=2), first, atol=1e-6)
-    np.testing.assert_allclose(fixed.sum(axis=1), second, atol=1e-6)
 
 
 def test_allocation_asks_about_more_as_epsilon_grows() -> None:
