@@ -20,7 +20,7 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")
 BROKER = pytest.StashKey[SessionBroker]()
 PATH = "calmstream_broker"
-# A broker is started twice at most, in three minutes each.
+# A container may take two minutes to start; a native broker is started twice at most.
 ANSWER_SECONDS = 600.0
 
 
@@ -123,4 +123,4 @@ def pytest_terminal_summary(
         return
     terminalreporter.section("REAL KAFKA WAS NOT TESTED", sep="!", red=True, bold=True)
     terminalreporter.write_line(f"Tried: {answer}")
-    terminalreporter.write_line(f"Set {GIVEN}, or install Java and Maven.")
+    terminalreporter.write_line(f"Set {GIVEN}, start Docker, or install Java and Maven.")

@@ -1,6 +1,8 @@
 """Provide a real Kafka broker to the tests.
 
-It is the broker that CALMSTREAM_TEST_BOOTSTRAP names, or one from the jars with Java.
+It is the broker that CALMSTREAM_TEST_BOOTSTRAP names, or one in a container (testcontainers), or
+one from the jars with Java; the first of these that is available. Where CALMSTREAM_TEST_KAFKA_IMAGE
+names an image, only a container of this image is tried.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.brokers import container
 from tests.brokers.jars import Unavailable
 from tests.brokers.native import PATIENT, NativeKafka
 
@@ -38,7 +41,13 @@ def provide() -> Provided:
     given = os.environ.get(GIVEN)
     if given:
         return Provided(given, f"given by {GIVEN}", lambda: None)
-    tried = []
+    try:
+        bootstrap, close = container.start()
+        return Provided(bootstrap, "in a container", close)
+    except Unavailable as error:
+        if container.demanded():
+            raise
+        tried = [str(error)]
     for _ in range(STARTS):
         broker = NativeKafka(properties=PATIENT)  # on other ports than the last
         try:

@@ -19,6 +19,7 @@ for image in "$@"; do
         docker build --build-arg "PYTHON_IMAGE=$base" --tag calmstream:local .
         ;;
     kafka)
+        # testcontainers reads the tag as a version of the Confluent Platform; 8.1 holds Kafka 4.1.
         cp -r tests/containers/kafka "$scratch/kafka"
         cp -rL "$(${PYTHON:-.venv/bin/python} -m tests.brokers.jars)" "$scratch/kafka/jars"
         docker build --tag calmstream-kafka:8.1.0 "$scratch/kafka"

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
+
+from tests.brokers import container, provide
+from tests.brokers.jars import Unavailable
 from tests.support.deploy import DEPLOY, ROOT, load
 
 CONTAINERS = ROOT / "tests" / "containers"
@@ -63,3 +67,35 @@ def test_no_address_of_a_registry_is_in_the_files() -> None:
         if path.is_file() and path.suffix != ".pyc":
             hosts = re.findall(r"https?://([\w.-]*\w)", path.read_text())
             assert set(hosts) <= {"deb.debian.org", "localhost", "127.0.0.1"}, path
+
+
+def no_docker() -> tuple[str, Any]:
+    raise Unavailable("Docker does not answer")
+
+
+def test_a_named_image_is_used_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(provide.GIVEN, raising=False)
+    monkeypatch.setattr(container, "start", no_docker)
+    monkeypatch.setattr(provide, "NativeKafka", lambda: pytest.fail("another kind was tried"))
+    monkeypatch.setenv(container.IMAGE, "calmstream-kafka:8.1.0")
+    with pytest.raises(Unavailable, match="Docker does not answer"):
+        provide.provide()
+
+
+def test_an_image_that_is_not_there_is_not_pulled(monkeypatch: pytest.MonkeyPatch) -> None:
+    docker = pytest.importorskip("docker")
+
+    class Images:
+        def get(self, name: str) -> None:
+            raise docker.errors.ImageNotFound(name)
+
+    class Engine:
+        images = Images()
+
+        def ping(self) -> None:
+            pass
+
+    monkeypatch.setattr(docker, "from_env", lambda **_: Engine())
+    monkeypatch.setenv(container.IMAGE, "nobody/made:1")
+    with pytest.raises(Unavailable, match="no image nobody/made:1"):
+        container.start()
