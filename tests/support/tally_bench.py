@@ -208,9 +208,14 @@ class Stage:
             self.turns(worker, count=1)
             publisher.turn()
 
-    def _done(self, worker: TallyWorker, publisher: Publisher) -> bool:
-        self.together(worker, publisher, 1)
-        return publisher.finished
+    def to_the_end(self, worker: TallyWorker, publisher: Publisher) -> None:
+        """Take turns of a worker and a publisher until everything is published."""
+
+        def finished() -> bool:
+            self.together(worker, publisher, 1)
+            return publisher.finished
+
+        until("everything is published", finished, 60)
 
     def finish(self, *kinds: Kind) -> list[Snapshot]:
         """Count and publish a plan of at most half a minute to its end; return the snapshots."""
@@ -218,7 +223,7 @@ class Stage:
         for seconds in (5, 15, 40):
             self.move_to(seconds)
             self.together(worker, publisher, 40)
-        until("all sets are published", lambda: self._done(worker, publisher), 60)
+        self.to_the_end(worker, publisher)
         return self.snapshots(*kinds)
 
     # What the topics hold

@@ -39,8 +39,7 @@ def test_every_window_of_a_plan_becomes_final_with_exactly_its_reports(stage: St
         sent[window] += 3
         stage.together(worker, publisher)
     stage.move_to(60)
-    stage.together(worker, publisher, 40)
-    assert publisher.finished
+    stage.to_the_end(worker, publisher)
     snapshots = stage.snapshots()
     finals, totals = by_kind(snapshots, Kind.FINAL), by_kind(snapshots, Kind.TOTAL)
     assert {w: s.manifest.reports for w, s in finals.items()} == {
@@ -95,8 +94,7 @@ def fill(stage: Stage, worker: TallyWorker, publisher: Publisher) -> None:
         stage.batch(window, [window, 0, 1], partition=window % 2, group=window % 2)
         stage.together(worker, publisher, 6)
     stage.move_to(60)
-    stage.together(worker, publisher, 30)
-    assert publisher.finished
+    stage.to_the_end(worker, publisher)
 
 
 def recreate(stage: Stage, *names: str) -> None:
@@ -113,6 +111,5 @@ def test_counting_again_beside_finished_snapshots_writes_none(stage: Stage) -> N
     where = Partition(stage.names.snapshots, 0)
     before = [r for r in stage.broker.records(where) if r.value is not None]
     successor = stage.publisher()
-    stage.together(stage.worker(), successor, 30)
-    assert successor.finished
+    stage.to_the_end(stage.worker(), successor)
     assert [r for r in stage.broker.records(where) if r.value is not None] == before
