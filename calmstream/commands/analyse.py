@@ -24,7 +24,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Show for every published pair the mutual information, Cramér's V and a test of "
         "independence that accounts for the noise, and the Chow-Liu tree. The tests need a plan "
-        "made with --analyse. calmstream query --given shows shares within groups."
+        "made with --summaries association. calmstream query --given shows shares within groups."
     )
     arguments.add_results(parser)
     arguments.add_kind(parser, Kind.TOTAL)

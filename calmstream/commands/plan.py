@@ -34,7 +34,7 @@ from calmstream.evaluation.promises import (
 from calmstream.pages import understood
 from calmstream.planning import allowed_loss, lineage, plan_options, plan_page
 from calmstream.planning.lineage import Lineage
-from calmstream.planning.methods_page import ShowMethods
+from calmstream.planning.methods_page import MethodOrList
 from calmstream.planning.pilot import learn
 from calmstream.tables.dictionaries import read_dictionary
 from calmstream.tables.reading import add_options, reading
@@ -43,6 +43,9 @@ from calmstream.terminal import Console
 
 _FIRST_USERS = 100_000
 """Number of reports with which the search for a goal begins."""
+
+_ASSOCIATION = "association"
+"""What snapshots have for `calmstream analyse`; not a statistic of an ordered attribute."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -120,9 +123,9 @@ def _collection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         default=arguments.DEFAULT_METHOD,
-        help="estimation method, see --methods (default: %(default)s)",
+        action=MethodOrList,
+        help="estimation method; list shows all of them and exits (default: %(default)s)",
     )
-    parser.add_argument("--methods", action=ShowMethods, nargs=0, help="list all methods and exit")
     parser.add_argument(
         "--parameters",
         type=arguments.json_object,
@@ -131,19 +134,14 @@ def _collection(parser: argparse.ArgumentParser) -> None:
         help='options of the method, such as \'{"clusters": [["sex", "income"]]}\'',
     )
     parser.add_argument(
-        "--analyse",
-        action="store_true",
-        help="add the association of all published pairs to snapshots (see calmstream analyse)",
-    )
-    parser.add_argument(
         "--summaries",
         type=arguments.names,
         default=[],
         metavar="S",
         help="add statistics of numbers and ordered labels to the published tables, also within "
         "each label of a category where a table has both: mean, median, q0.9 (a quantile), rank "
-        "(the rank correlation of two); options then have their share. Edges before this release "
-        "refuse such a plan",
+        "(the rank correlation of two); options then have their share; association: that of all "
+        "published pairs (see calmstream analyse)",
     )
     parser.add_argument(
         "--on-suspicion",
@@ -282,7 +280,7 @@ class _Drafts:
             **self._times,
             partitions=args.partitions,
             guarantee=args.guarantee,
-            analysis=args.analyse,
+            analysis=_ASSOCIATION in args.summaries,
             on_suspicion=args.on_suspicion,
             early=args.early,
             summaries=_summaries(self._domain, args.summaries),
@@ -309,6 +307,7 @@ class _Drafts:
 
 def _summaries(domain: Domain, texts: Sequence[str]) -> tuple[str, ...]:
     """Return the statistics of the plan, in their shortest spelling."""
+    texts = [text for text in texts if text != _ASSOCIATION]
     if texts and all(attribute.kind is None for attribute in domain.attributes):
         raise InvalidInput(
             "--summaries: no attribute is a number, ordered or an option; state a kind in the data "

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from calmstream.consumer.subscribe.assembler import Snapshot
 
 WITHOUT_TEST = (
-    "no test of independence: the snapshot contains none (make a plan with --analyse and a method "
-    "with unbiased tables); noise increases these numbers"
+    "no test of independence: the snapshot contains none (make a plan with --summaries "
+    "association and a method with unbiased tables); noise increases these numbers"
 )
 """Note for snapshots without tests."""
 

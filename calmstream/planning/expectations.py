@@ -43,8 +43,8 @@ _TOO_NOISY = (
     "No two distributions differ by more than 2, so even corrected tables will be nearly useless."
 )
 _REMEDY = (
-    "More users, a larger epsilon or fewer attributes lower it; calmstream plan --methods lists "
-    "other methods."
+    "More users, a larger epsilon or fewer attributes lower it; calmstream plan --method list "
+    "shows other methods."
 )
 
 

@@ -35,15 +35,10 @@ class Lineage:
 def add_options(about: argparse._ActionsContainer) -> None:
     """Register the options."""
     about.add_argument(
-        "--lineage", help="join this lineage of earlier plans (32 hexadecimal digits)"
-    )
-    about.add_argument(
-        "--lineage-name",
-        default="",
-        help="for a plan that will be signed: the lineage is computed from this name and --root",
-    )
-    about.add_argument(
-        "--root", metavar="FILE.pub", help="public root key of a plan that will be signed"
+        "--lineage",
+        metavar="LINEAGE",
+        help="join this lineage of earlier plans: 32 hexadecimal digits or, for a plan that will "
+        "be signed, NAME@FILE.pub, its name and the public root key",
     )
     about.add_argument(
         "--continues",
@@ -57,13 +52,12 @@ def add_options(about: argparse._ActionsContainer) -> None:
 
 def chosen(args: argparse.Namespace, pilot: Plan | None) -> Lineage:
     """Return the lineage that the options state, or a random one."""
-    if bool(args.lineage_name) != bool(args.root):
-        raise InvalidInput("--lineage-name and --root: a plan that will be signed needs both")
-    name, lineage = args.lineage_name, args.lineage
-    if name:
-        lineage = signed_lineage(arguments.public_key(args.root), name)
-        if args.lineage not in (None, lineage):
-            raise InvalidInput("--lineage: omit it; --lineage-name and --root determine it")
+    name, lineage = "", args.lineage
+    if lineage is not None and "@" in lineage:
+        name, _, root = lineage.rpartition("@")
+        if not (name and root):
+            raise InvalidInput(f"--lineage: expected NAME@FILE.pub, got {lineage!r}")
+        lineage = signed_lineage(arguments.public_key(root), name)
     if pilot is not None:
         if lineage not in (None, pilot.lineage):
             raise InvalidInput("--lineage: a plan after a pilot has the pilot's lineage")

@@ -115,7 +115,7 @@ def test_without_analysis_in_the_plan_only_the_tables_are_analysed() -> None:
     document = analysing.document(total)
     assert all("chi_square" not in pair for pair in document["pairs"])
     assert document["tree"][0]["attributes"] == ["a0", "a1"]
-    assert "plan with --analyse" in _shown(total)
+    assert "plan with --summaries association" in _shown(total)
 
 
 def _shown(snapshot: Snapshot) -> str:

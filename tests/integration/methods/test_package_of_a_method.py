@@ -75,7 +75,7 @@ def test_it_is_planned_and_evaluated(site: Path) -> None:
     ours, even = (json.loads(line) for line in measured.stdout.splitlines())
     assert ours["sse_mean"] < even["sse_mean"] / 5
     assert 0.8 <= ours["coverage"] <= 1.0
-    assert "one-way" in run(site, "plan", "--methods").stdout
+    assert "one-way" in run(site, "plan", "--method", "list").stdout
 
 
 PROGRAM = """
@@ -151,7 +151,7 @@ def test_a_package_that_cannot_be_used_harms_no_other(site: Path) -> None:
         assert refused.returncode == 2
         assert why in refused.stderr
         assert "Traceback" not in refused.stderr
-    shown = run(site, "plan", "--methods")
+    shown = run(site, "plan", "--method", "list")
     assert shown.returncode == 0, shown.stderr
     assert "half installed" in shown.stdout
     assert run(site, *PLAN.split(), "--method", "one-way").returncode == 0

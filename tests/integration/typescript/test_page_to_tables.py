@@ -65,8 +65,8 @@ class Place:
         self.command(
             *("plan", self.path("domain.json"), "--epsilon", 4, "--users", 100, "--k", 2),
             *("--window", "10s", "--grace", "8s", "--skew", "2s", "--lifetime", "1h"),
-            *("--name", "page", "--purpose", "tests", "--lineage-name", "page"),
-            *("--root", self.path("root.pub"), "--out", self.path("plan.json")),
+            *("--name", "page", "--purpose", "tests"),
+            *("--lineage", f"page@{self.path('root.pub')}", "--out", self.path("plan.json")),
         )
         self.path("plans").mkdir()
         self.command(

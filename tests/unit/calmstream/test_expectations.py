@@ -105,7 +105,7 @@ def test_a_method_that_cannot_beat_the_uniform_table_is_warned_of(
     assert "2 attributes: " in warning
     assert f"against {uniform:.2g}" in warning
     assert verdict in warning
-    assert "calmstream plan --methods" in warning
+    assert "calmstream plan --method list" in warning
 
 
 def test_a_good_plan_is_not_warned_of(people: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,7 +63,7 @@ def plan(say: Say, *more: str) -> dict[str, Any]:
     _, out, _ = say(
         "plan", "domain.json", "--epsilon", "1", "--users", "1000", "--k", "2", "--method", "calm",
         "--start", str(START), "--window", "1d", "--lifetime", "30d", "--out", "plan.json",
-        "--json", "--lineage-name", "crashes", "--root", "root.pub", *more,
+        "--json", "--lineage", "crashes@root.pub", *more,
     )  # fmt: skip
     made: dict[str, Any] = json.loads(out)["plan"]
     return made
@@ -223,11 +223,10 @@ def test_options_about_the_lineage_that_contradict_each_other(say: Say) -> None:
     operator(say)
     start = ("plan", "domain.json", "--epsilon", "1", "--users", "1000", "--k", "2")
     for more, message in (
-        (["--lineage-name", "x"], "needs both"),
-        (["--root", "root.pub"], "needs both"),
-        (["--lineage-name", "x", "--root", "key"], "expected public keys"),
-        (["--lineage-name", "x", "--root", "root.pub", "--lineage", "0" * 32], "omit it"),
-        (["--lineage-name", "x" * 129, "--root", "root.pub"], "at most 128"),
+        (["--lineage", "x@"], "expected NAME@FILE.pub"),
+        (["--lineage", "@root.pub"], "expected NAME@FILE.pub"),
+        (["--lineage", "x@key"], "expected public keys"),
+        (["--lineage", f"{'x' * 129}@root.pub"], "at most 128"),
         (["--continues", "x"], "continues[0]: expected 32"),
     ):
         code, _, err = say(*start, *more, fails=True)

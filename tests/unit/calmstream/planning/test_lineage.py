@@ -21,7 +21,7 @@ GOOD = Operator()
 
 
 def options(**given: Any) -> argparse.Namespace:
-    none = {"lineage": None, "lineage_name": "", "root": None, "continues": ()}
+    none = {"lineage": None, "continues": ()}
     return argparse.Namespace(**none | given)
 
 
@@ -38,22 +38,20 @@ def test_without_a_pilot(root: str) -> None:
     given = chosen(options(lineage=LINEAGE, continues=("a" * 32,)), None)
     assert given == Lineage(LINEAGE, "", ("a" * 32,))
     signed = GOOD.plan("x").lineage
-    assert chosen(options(lineage_name="x", root=root), None) == Lineage(signed, "x", ())
-    same = options(lineage_name="x", root=root, lineage=signed)
-    assert chosen(same, None) == Lineage(signed, "x", ())
+    assert chosen(options(lineage=f"x@{root}"), None) == Lineage(signed, "x", ())
 
 
 def test_after_a_pilot(root: str) -> None:
     pilot = GOOD.plan("x")
     expected = Lineage(pilot.lineage, "x", ())
     assert chosen(options(), pilot) == expected
-    assert chosen(options(lineage_name="x", root=root), pilot) == expected
+    assert chosen(options(lineage=f"x@{root}"), pilot) == expected
     for given in (
-        options(lineage_name="y", root=root),
+        options(lineage=f"y@{root}"),
         options(lineage=LINEAGE),
     ):
         with pytest.raises(InvalidInput, match="the pilot's lineage"):
             chosen(given, pilot)
     with pytest.raises(InvalidInput, match="the pilot's lineage"):
-        chosen(options(lineage_name="x", root=root), make_plan())
+        chosen(options(lineage=f"x@{root}"), make_plan())
     assert chosen(options(), make_plan()) == Lineage(LINEAGE, "", ())

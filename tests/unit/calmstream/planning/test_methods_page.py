@@ -54,7 +54,7 @@ def test_the_page_is_current_and_linked() -> None:
 
 def test_plan_lists_them_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        main(["plan", "--methods"])
+        main(["plan", "--method", "list"])
     assert end.value.code == 0
     head, *lines = capsys.readouterr().out.splitlines()
     titles = ["method", "model", "a device reports", "tables are estimated by", "use it for"]
