@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from calmstream.estimators.plan.document import read_plan
     from calmstream.producer.device.control import history, rejoin, set_policy, withdraw
     from calmstream.producer.device.history import Sent
+    from calmstream.producer.device.outbox import Outbox
     from calmstream.producer.device.policy import Allotment, Policy, Status
     from calmstream.producer.device.read_plan import read_device_plan
     from calmstream.producer.device.recorder import Recorder
@@ -32,6 +33,7 @@ __all__ = [
     "FileStore",
     "History",
     "MemoryStore",
+    "Outbox",
     "Plan",
     "PlanRefused",
     "Policy",
@@ -61,6 +63,7 @@ _MODULES = {
     "estimators.plan.document": ("read_plan",),
     "producer.device.control": ("history", "rejoin", "set_policy", "withdraw"),
     "producer.device.history": ("Sent",),
+    "producer.device.outbox": ("Outbox",),
     "producer.device.policy": ("Allotment", "Policy", "Status"),
     "producer.device.read_plan": ("read_device_plan",),
     "producer.device.recorder": ("Recorder",),
