@@ -246,7 +246,11 @@ def run(args: argparse.Namespace) -> int:
             plan_page.explain(console, plan, design)
             console.print(about(precision))
 
-    more = {"loss": lost.to_json(), "precision": documents(plan, promised)}
+    more = {
+        "loss": lost.to_json(),
+        "precision": documents(plan, promised),
+        "read": [] if data is None else list(data.said),
+    }
     return plan_page.deliver(plan, warnings, show, out=args.out, as_json=args.json, more=more)
 
 

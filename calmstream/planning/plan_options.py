@@ -15,7 +15,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         "--json",
         action="store_true",
         help="print one JSON object: the document (plan), the privacy loss of a device (loss), "
-        "and warnings",
+        "what was found out about a table (read), and warnings",
     )
     parser.add_argument(
         "--partitions",
