@@ -27,8 +27,8 @@ from calmstream.estimators import methods
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import sse
 from calmstream.estimators.methods.shared.packing import Assigned, pack
-from calmstream.estimators.noise_aware.design.allocation import oracle
-from calmstream.estimators.noise_aware.input.statistics import cell_variance
+from calmstream.estimators.noise_aware.design import oracle
+from calmstream.estimators.noise_aware.statistics import cell_variance
 from calmstream.estimators.numerics.covering import balanced
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request

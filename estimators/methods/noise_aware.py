@@ -17,17 +17,18 @@ from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import PRIOR, Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views
-from calmstream.estimators.noise_aware.design import coarse_views
-from calmstream.estimators.noise_aware.design.allocation import (
+from calmstream.estimators.noise_aware import signs as sign_views
+from calmstream.estimators.noise_aware.design import (
     ViewShares,
     allocate,
     describe,
     integer_shares,
+    learn_scales,
     oracle,
+    read_scales,
 )
-from calmstream.estimators.noise_aware.design.prior_scales import learn_scales, read_scales
-from calmstream.estimators.noise_aware.input.ordered import levels_of
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
+from calmstream.estimators.noise_aware.ordered import levels_of
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.pilots import after, pool, read_earlier
 from calmstream.estimators.plan.request import Request
@@ -133,7 +134,7 @@ def _with_signs(found: ViewShares, request: Request) -> tuple[list[View], list[f
     epsilon, domain = request.epsilon, request.domain
     views, shares = [View(view) for view in found.views], found.shares.tolist()
     kinds = {oracle(epsilon, domain.size(view))[0] for view in found.views}
-    if len(kinds | {coarse_views.sign(epsilon)}) > request.max_groups:
+    if len(kinds | {sign_views.sign(epsilon)}) > request.max_groups:
         return views, shares
     reports, signs = request.users / len(domain), 0.0
     precisions = [request.users * oracle(epsilon, domain.size(v))[1] for v in found.views]
@@ -143,7 +144,7 @@ def _with_signs(found: ViewShares, request: Request) -> tuple[list[View], list[f
             continue
         tables = zip(found.views, found.shares.tolist(), precisions, strict=True)
         precision = sum(share * one for view, share, one in tables if i in view)
-        chosen = coarse_views.choose(levels, precision, reports, epsilon)
+        chosen = sign_views.choose(levels, precision, reports, epsilon)
         part = chosen.share / len(domain)
         views += [View((i,), "parity", (mask,)) for mask in chosen.masks]
         shares += [part / len(chosen.masks) for _ in chosen.masks]

@@ -1,8 +1,7 @@
 """The noise-aware method; `docs/methods/noise-aware.md` derives every step of it.
 
-``design`` chooses the views, which are sets of attributes, and their shares of users. ``input``
-turns tallies, the counts of reports, into unbiased moments with known variances. ``models`` holds
-Bayesian models of moments, from which ``sampling`` draws. ``tables`` turns posteriors into tables
-with intervals. ``model`` chooses which of these serve a domain, ``priors`` holds all priors. For
-other words see `docs/concepts.md`.
+``design`` and ``signs`` choose what devices are asked. ``statistics`` turns tallies into unbiased
+moments with known variances. ``density``, ``priors`` and ``residuals`` are the one model, a few
+hidden causes of every record; ``sampler`` draws from its posterior. ``tables`` turns draws into
+tables with intervals. ``model`` puts these together.
 """

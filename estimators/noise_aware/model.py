@@ -11,14 +11,11 @@ import numpy as np
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import Marginal, is_noise, uniform
-from calmstream.estimators.noise_aware.arrays import Floats
-from calmstream.estimators.noise_aware.causes.layout import Layout
-from calmstream.estimators.noise_aware.causes.sampler import Effort, Sampler
-from calmstream.estimators.noise_aware.causes.tables import Tables, errors, grouped
-from calmstream.estimators.noise_aware.causes.targets import Targets
-from calmstream.estimators.noise_aware.input.features import Features
-from calmstream.estimators.noise_aware.input.ordered import OrderedMargins
-from calmstream.estimators.noise_aware.input.statistics import collect
+from calmstream.estimators.noise_aware.layout import Floats, Layout
+from calmstream.estimators.noise_aware.ordered import signs_of
+from calmstream.estimators.noise_aware.sampler import Effort, Sampler
+from calmstream.estimators.noise_aware.statistics import Targets, collect
+from calmstream.estimators.noise_aware.tables import Tables, errors, grouped
 from calmstream.estimators.numerics.contraction import contract
 from calmstream.estimators.plan.pilots import CollectionPlan
 from calmstream.estimators.tally import Tally
@@ -90,15 +87,12 @@ class NoiseAwareModel:
 def _fit(
     plan: CollectionPlan, tallies: Sequence[Tally], layout: Layout, effort: Effort | None
 ) -> Tables:
-    features = Features(plan.domain.cardinalities)
-    statistics = collect(plan, tallies, features, ORDERS[layout.bits])
-    ordered = OrderedMargins(plan, tallies)
-    signs = {}
-    for i in ordered.levels:
-        expected = features.margin(i, statistics.valid_means(features))
-        own = ordered.signs(i, expected / expected.sum())
+    statistics = collect(plan, tallies, layout, ORDERS[layout.bits])
+    valid, signs = statistics.valid_means(layout), {}
+    for i in range(len(plan.domain)):
+        own = signs_of(plan, tallies, i, layout.margin(i, valid))
         if own is not None:
             signs[i] = own
-    targets = Targets(layout, features, statistics, signs)
+    targets = Targets(layout, statistics, signs)
     sampler = Sampler(layout, plan.domain, targets, effort or Effort.of(layout, targets))
-    return Tables(layout, targets, sampler.run(), features, statistics)
+    return Tables(layout, targets, sampler.run(), statistics)

@@ -1,68 +1,283 @@
-"""What the design assumes of interactions before collection, and both it and the model of levels.
+"""The priors of what causes do to labels and of the margins, and all their scales.
 
-Coefficients, moments and correlations lie between -1 and 1. A scale of 0.1 is a usual dependence of
-two attributes in tables about people; 0.01 is next to none.
+``B_qj ~ N(0, alpha_q^2 kappa_qj^2 C_j)``: a cause has a size, and moves few attributes much.
+Margins of labels have one of a list of covariances: even scales, or with an order a slope, a random
+walk of second order and a rough part. Bits have a Student t of learnt place and scale.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from math import lgamma
 
 import numpy as np
 
-from calmstream.estimators.numerics.grids import LogNormal
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.noise_aware.layout import Indices, Layout, Reals, choose
+from calmstream.estimators.noise_aware.ordered import Levels, levels_of
 
-# Smallest prior scale in a design: an order that is stated to be absent still gets some users.
-LEAST_SCALE = 1e-3
+SIZE, POWER = 0.3, 0.5
+"""Density of a cause's size: ``alpha^(POWER - 1) / (1 + (alpha / SIZE)^2)``. Small ones are likely,
+as correlations of attributes are of order 0.1; large ones stay possible."""
 
+LEAST_SIZE, MOST_SIZE, SIZES = 3e-3, 10.0, 60
+"""The grid of sizes: from no effect that any statistics show to certainty."""
 
-@dataclass(frozen=True, slots=True)
-class PriorScales:
-    """Deviations of interactions that the design assumes; the defaults are mid-range."""
+START_SIZE = 0.7
+"""Size of the causes in the first part of the warm-up: they may grow before they are weighed."""
 
-    # Deviation of a coefficient of order 1, 2 and so on; 0 for higher orders. For binary attributes
-    # order 1 is the scale of means, and higher orders are correlations.
-    scales: tuple[float, ...] = (0.6, 0.1, 0.05, 0.03)
-    # Equally likely deviations of order 2; several, as they are not known before collection.
-    pairs: tuple[float, ...] = (0.05, 0.1, 0.2)
+TAILS = (1.0, 2.0, 4.0, 16.0)
+"""Degrees of freedom of the effects of a cause on bits: drawn. Labels have the first."""
 
-    @classmethod
-    def of(cls, scales: Sequence[float], pairs: Sequence[float] = ()) -> PriorScales:
-        """Return the scales of order 1, 2 and so on, raised to `LEAST_SCALE`.
+COMMON = 2.0
+"""Deviation of the mean effect of a cause on bits, in sizes: one cause may move all bits alike."""
 
-        ``pairs`` are the equally likely scales of order 2; empty: only that of ``scales``.
-        """
-        kept = tuple(max(s, LEAST_SCALE) for s in (*scales, 0.0)[: max(2, len(scales))])
-        return cls(kept, tuple(max(s, LEAST_SCALE) for s in pairs) or kept[1:2])
+LINE, LINE_WEIGHTS = 0.6, (0.7, 0.3)
+"""Part of the effect on ordered labels that is a line or a parabola, and the weights of both."""
 
 
-def stated_scale(median: float) -> LogNormal:
-    """Return the prior of a scale to learn: within a factor of 2 of the median in 2 of 3 cases.
+class Loadings:
+    """The scales of the effects.
 
-    With median 0.1 the middles of its three thirds are the default scales of pairs.
+    Attributes:
+        scale: (chains, causes, columns): alpha kappa.
+        inverse: (chains, columns, columns): C^-1.
     """
-    return LogNormal(LEAST_SCALE, 1.0, 200, median, float(np.log(2.0)))
+
+    def __init__(self, layout: Layout, orders: dict[int, Levels], chains: int, causes: int) -> None:
+        self._layout = layout
+        self.alpha = np.full((chains, causes), START_SIZE)
+        self.kappa = np.ones((chains, causes, layout.count))
+        self.nu = np.full(chains, TAILS[1])
+        self.inverse = np.tile(np.eye(layout.size, dtype=np.float32), (chains, 1, 1))
+        self.along = np.zeros((chains, layout.count), int)
+        self._orders: dict[int, tuple[Reals, Reals]] = {}
+        for i, levels in orders.items():
+            self._orders[i] = _lines(levels)
+            self.along[:, i] = 1
+            own = layout.own[i]
+            self.inverse[:, own, own] = self._orders[i][0][1]
+        self.rescale()
+
+    def take(self, chosen: Indices) -> None:
+        """Let every chain have the scales of the chosen one."""
+        self.alpha, self.kappa, self.nu = self.alpha[chosen], self.kappa[chosen], self.nu[chosen]
+        self.inverse, self.along = self.inverse[chosen], self.along[chosen]
+        self.rescale()
+
+    def rescale(self) -> None:
+        """Follow alpha and kappa."""
+        per = self.alpha[:, :, None] * self.kappa
+        self.scale = per[:, :, self._layout.owner].astype(np.float32)
+
+    def density(self, loadings: Reals, common: Reals) -> tuple[Reals, Reals, Reals]:
+        """Return log densities (chains,), slopes by loadings and by the common means."""
+        mean = (self.alpha * common)[:, :, None]
+        x = (loadings - mean) / self.scale
+        along = x @ self.inverse if self._orders else x
+        own = -0.5 * (x * along).sum(axis=(1, 2)) - 0.5 * np.square(common / COMMON).sum(axis=1)
+        slope = self.alpha * (x / self.scale).sum(axis=2) - common / COMMON**2
+        return own, -along / self.scale, slope * self._layout.bits
+
+    def redraw(
+        self, loadings: Reals, common: Reals, random: np.random.Generator, *, sizes: bool
+    ) -> Reals:
+        """Draw the scales, and the part of the loadings that tables do not see; return loadings.
+
+        ``sizes``: whether alpha is drawn, too.
+        """
+        layout, found = self._layout, loadings.astype(float)
+        if layout.bits:
+            energy = np.square(found - (self.alpha * common)[:, :, None])
+        else:
+            found -= (found @ layout.member / layout.cardinalities)[:, :, layout.owner]
+            self._redraw_along(found, random)
+            energy = (found * (found @ self.inverse)) @ layout.member
+        self._redraw_kappa(energy, random)
+        if sizes:
+            self._redraw_alpha(found, energy, common, random)
+        if not layout.bits:  # the mean over an attribute's labels has no effect
+            level = self.alpha[:, :, None] * self.kappa / np.sqrt(layout.cardinalities)
+            level *= np.where(self.along == 1, np.sqrt(1.0 - LINE), 1.0)[:, None]
+            found += (level * random.normal(size=level.shape))[:, :, layout.owner]
+        self.rescale()
+        return np.asarray(found, np.float32)
+
+    def _redraw_along(self, found: Reals, random: np.random.Generator) -> None:
+        causes = found.shape[1]
+        for i, (inverse, size) in self._orders.items():
+            own = self._layout.own[i]
+            x = found[:, :, own] / self.scale[:, :, own]
+            energy = np.stack([((x @ one) * x).sum(axis=(1, 2)) for one in inverse], axis=1)
+            self.along[:, i] = choose(random, -0.5 * (energy + causes * size))
+            self.inverse[:, own, own] = inverse[self.along[:, i]]
+
+    def _redraw_kappa(self, energy: Reals, random: np.random.Generator) -> None:
+        nu = self.nu[:, None, None]
+        rate = (nu + energy / np.square(self.alpha)[:, :, None]) / 2.0
+        square = rate / random.gamma((nu + self._layout.free) / 2.0)
+        self.kappa = np.sqrt(square)
+        half = np.array(TAILS if self._layout.bits else TAILS[:1]) / 2.0
+        logs = (np.log(square) + 1.0 / square).sum(axis=(1, 2))[:, None]
+        each = half * np.log(half) - np.array([lgamma(h) for h in half])
+        self.nu = 2.0 * half[choose(random, square[0].size * each - half * logs)]
+
+    def _redraw_alpha(
+        self, found: Reals, energy: Reals, common: Reals, random: np.random.Generator
+    ) -> None:
+        grid = np.linspace(np.log(LEAST_SIZE), np.log(MOST_SIZE), SIZES)
+        if self._layout.bits:
+            t = found[..., None] * np.exp(-grid) - common[:, :, None, None]
+            total = np.square(t / self.kappa[..., None]).sum(axis=2)
+        else:
+            total = (energy / np.square(self.kappa)).sum(axis=2)[:, :, None] * np.exp(-2.0 * grid)
+        score = log_size(np.exp(grid)) - 0.5 * total - self._layout.free.sum() * grid
+        self.alpha = np.exp(grid[choose(random, score)])
 
 
-# Equally likely means of binary attributes in the design, at prior scale 0.6: tanh of the middles
-# of the four quarters of a standard normal distribution. (A field is the atanh of a mean.)
-SCENARIO_MEANS = (0.13, 0.38, 0.66, 0.9)
-# Deviation of the common part of the fields of all binary attributes: means of +-tanh(1) are usual.
-FIELD_CENTRE = 1.0
-# Deviation of a field from the common part.
-DESIGN_FIELD = 0.7
-# The part of a categorical interaction of three attributes that their pair tables do not predict,
-# in the design: it decides from how many reports on views of three attributes pay off.
-UNPREDICTED_THIRD = 0.4
-# The same where attributes depend so strongly, such as the answers of one person in several years,
-# that interactions of three are as large as those of pairs usually are.
-STRONG_THIRD = 2.0
-# Log density of the levels of an ordered attribute, by the grids of its parts' deviations. Smooth:
-# the part by which distant levels differ; 0.05 is nearly even, 6 a steep peak.
-LEVEL_SMOOTH = (0.05, 0.2, 0.5, 1.2, 3.0, 6.0)
-# Rough: what neighbouring levels do not share, from next to nothing to more than a factor of 2.
-LEVEL_ROUGH = (0.02, 0.1, 0.3, 0.8)
-# Slope over the levels, in units of their standard deviation, and its largest ratio to the smooth
-# part: levels that have about equally many records by design are even in every respect.
+def log_size(alpha: Reals) -> Reals:
+    """Return the log density of the logarithm of a size."""
+    return np.asarray(POWER * np.log(alpha) - np.log1p(np.square(alpha / SIZE)))
+
+
+def _lines(levels: Levels) -> tuple[Reals, Reals]:
+    """Return the inverses of C without and with the order, and their log determinants."""
+    r, n, codes = len(levels.codes), levels.count, levels.codes
+    x, alone = np.zeros(r), np.ones(r, bool)
+    x[codes[:n]], alone[codes[:n]] = np.arange(n) - (n - 1) / 2.0, False
+    basis = np.stack([np.ones(r), *np.eye(r)[alone], x, np.where(alone, 0.0, x * x)], axis=1)
+    lines = np.linalg.qr(basis)[0][:, -2:]
+    smooth = (1.0 - LINE) * np.eye(r) + LINE * r * (lines * LINE_WEIGHTS) @ lines.T
+    # The level is drawn apart: its variance does not count.
+    size = float(np.linalg.slogdet(smooth)[1] - np.log(1.0 - LINE))
+    return np.stack([np.eye(r), np.linalg.inv(smooth)]), np.array([0.0, size])
+
+
+PLAIN = (0.02, 0.1, 0.3, 0.6, 1.0, 1.6, 2.5)
+"""Deviations of log odds without an order, from nearly even margins to ones with rare labels."""
+
+LONE = 3.0
+"""Deviation of a label whose neighbours say nothing about it: anything is possible."""
+
+WEIGHT = 1.5
+"""The list's even weights count as so many margins: two margins already have a say."""
+
+LEVEL_SMOOTH, LEVEL_ROUGH = (0.05, 0.2, 0.5, 1.2, 3.0, 6.0), (0.02, 0.1, 0.3, 0.8)
+"""Deviations of the log density of levels: by how much distant levels differ, from nearly even to a
+steep peak, and what neighbours do not share, from next to nothing to more than a factor of 2."""
+
 LEVEL_SLOPE, LEVEL_SLOPE_RATIO = 1.0, 2.0
+"""Slope over the levels in units of their deviation, and its largest ratio to the smooth part:
+levels that have about equally many records by design are even in every respect."""
+
+FREEDOM = 6.0
+"""Degrees of freedom of the bits' log odds: a few rare bits are no outliers."""
+
+
+class BitMargins:
+    """Student t with learnt centre and scale."""
+
+    def __init__(self, chains: int, count: int) -> None:
+        self.offset = np.zeros(count, np.float32)
+        self.centre, self.scale = np.zeros(chains), np.full(chains, 0.7)
+
+    def density(self, fields: Reals) -> tuple[Reals, Reals]:
+        """Return log densities (chains,) and slopes, from log odds (chains, columns)."""
+        t = (fields - self.centre[:, None]) / self.scale[:, None]
+        power = (FREEDOM + 1.0) / 2.0
+        slope = -2.0 * power * t / (FREEDOM + t * t) / self.scale[:, None]
+        return -power * np.log1p(t * t / FREEDOM).sum(axis=1), slope
+
+    def redraw(self, fields: Reals, random: np.random.Generator) -> None:
+        """Draw the scales given the log odds."""
+        power, count = (FREEDOM + 1.0) / 2.0, fields.shape[1]
+        grid = np.exp(np.linspace(np.log(0.02), np.log(2.5), 40))
+        t = np.square((fields - self.centre[:, None])[:, :, None] / grid)
+        prior = -count * np.log(grid) - 0.5 * np.square(np.log(grid / 0.5))
+        self.scale = grid[choose(random, prior - power * np.log1p(t / FREEDOM).sum(axis=1))]
+        grid = np.linspace(-3.0, 3.0, 81)
+        t = np.square((fields[:, :, None] - grid) / self.scale[:, None, None])
+        prior = -0.5 * np.square(grid)
+        self.centre = grid[choose(random, prior - power * np.log1p(t / FREEDOM).sum(axis=1))]
+
+    def take(self, chosen: Indices) -> None:
+        """Let every chain have the scales of the chosen one."""
+        self.centre, self.scale = self.centre[chosen], self.scale[chosen]
+
+
+class LabelMargins:
+    """Normal with a covariance from a list that margins share, one list with an order, one without.
+
+    Attributes:
+        precision: (chains, columns, columns), block diagonal.
+    """
+
+    def __init__(self, layout: Layout, domain: Domain, chains: int) -> None:
+        self._layout = layout
+        found = [levels_of(attribute) for attribute in domain.attributes]
+        self.orders = {i: levels for i, levels in enumerate(found) if levels is not None}
+        self.plain = np.array([levels is None for levels in found])
+        self.offset = np.zeros(layout.size, np.float32)
+        self.precision = np.zeros((chains, layout.size, layout.size), np.float32)
+        self.choice = np.zeros((chains, layout.count), int)
+        self._lists: list[tuple[Reals, Reals]] = []
+        for i, (own, levels) in enumerate(zip(layout.own, found, strict=True)):
+            r = int(layout.cardinalities[i])
+            list_ = (
+                np.eye(r) * np.square(PLAIN)[:, None, None] if levels is None else _ordered(levels)
+            )
+            list_ = list_ + 1.0  # the level of log odds is free
+            self._lists.append((np.linalg.inv(list_), np.linalg.slogdet(list_)[1]))
+            self.choice[:, i] = len(list_) // 2
+            self.precision[:, own, own] = self._lists[i][0][len(list_) // 2]
+            if levels is not None:
+                self.offset[own][levels.codes] = levels.offset
+
+    def density(self, fields: Reals) -> tuple[Reals, Reals]:
+        """Return log densities (chains,) and slopes, from log odds (chains, columns)."""
+        along = (fields[:, None] @ self.precision)[:, 0]
+        return -0.5 * (fields * along).sum(axis=1), -along
+
+    def redraw(self, fields: Reals, random: np.random.Generator) -> None:
+        """Draw the scales given the log odds."""
+        for i, (own, (inverse, size)) in enumerate(zip(self._layout.own, self._lists, strict=True)):
+            x = fields[:, own].astype(float)
+            alike = np.flatnonzero(self.plain == self.plain[i])
+            others = self.choice[:, alike[alike != i], None]
+            count = (others == np.arange(len(size))).sum(axis=1)
+            energy = ((inverse @ x[:, None, :, None])[..., 0] * x[:, None]).sum(axis=2)
+            score = np.log(WEIGHT / len(size) + count) - 0.5 * (energy + size)
+            self.choice[:, i] = choose(random, score)
+            self.precision[:, own, own] = inverse[self.choice[:, i]]
+
+    def take(self, chosen: Indices) -> None:
+        """Let every chain have the scales of the chosen one."""
+        self.precision, self.choice = self.precision[chosen], self.choice[chosen]
+
+
+def _ordered(levels: Levels) -> Reals:
+    """Return the list of covariances of an ordered margin: (list, labels, labels)."""
+    r, n, codes = len(levels.codes), levels.count, levels.codes
+    slope, walk = second_order(n)
+    found = [np.eye(r) * np.square(t) for t in PLAIN[-3::2]]  # the order means nothing
+    lone: Indices = np.concatenate([codes[levels.lone], codes[n:]]).astype(int)
+    for smooth in LEVEL_SMOOTH:
+        for rough in LEVEL_ROUGH:
+            one = np.eye(r) * np.square(rough)
+            steep = min(LEVEL_SLOPE, LEVEL_SLOPE_RATIO * smooth)
+            line = steep**2 * np.outer(slope, slope)
+            one[np.ix_(codes[:n], codes[:n])] += line + np.square(smooth) * walk
+            one[lone, lone] += np.square(LONE)
+            found.append(one)
+    return np.array(found)
+
+
+def second_order(size: int) -> tuple[Reals, Reals]:
+    """Return centred levels of mean square 1, and the covariance of a walk of second order.
+
+    Its level and slope are taken out, and its mean variance is 1. Shapes (size,), (size, size).
+    """
+    levels = np.linspace(-1.0, 1.0, size)
+    slope = levels / np.sqrt(np.square(levels).mean())
+    differences = np.diff(np.eye(size), n=2, axis=0)
+    walk = np.linalg.pinv(differences.T @ differences, rcond=1e-12, hermitian=True)
+    return slope, np.asarray(walk * (size / float(np.trace(walk))), np.float64)

@@ -8,7 +8,7 @@ import numpy as np
 
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.methods.noise_aware import NoiseAware
-from calmstream.estimators.noise_aware.input.features import Features
+from calmstream.estimators.noise_aware.layout import Layout
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.planning import default_marginals
@@ -30,10 +30,9 @@ def domain_of(*cardinalities: int) -> Domain:
     )
 
 
-def crossed(features: Features) -> NDArray[np.bool_]:
-    """Return whether two features belong to different attributes: shape (size, size)."""
-    owner = np.repeat(np.arange(len(features.cardinalities)), features.widths)
-    return np.asarray(owner[:, None] != owner[None])
+def crossed(layout: Layout) -> NDArray[np.bool_]:
+    """Return whether two columns belong to different attributes: shape (size, size)."""
+    return np.asarray(layout.owner[:, None] != layout.owner[None])
 
 
 def plan_for(domain: Domain, epsilon: str, users: int, k: int) -> Plan:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import Ordered
 from calmstream.estimators.methods.noise_aware import NoiseAware
-from calmstream.estimators.noise_aware.design import coarse_views
-from calmstream.estimators.noise_aware.input.ordered import Levels, OrderedMargins, levels_of
+from calmstream.estimators.noise_aware import signs as coarse_views
+from calmstream.estimators.noise_aware.ordered import Levels, levels_of, signs_of
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.pilots import PooledPilots
 from calmstream.estimators.plan.request import Request
 from tests.support.noise_aware import domain_of, plan_for, tallies_of
 
@@ -34,7 +31,7 @@ def plan() -> Plan:
     return plan_for(domain, "0.5", 20_000, 2)
 
 
-def signs_of(plan: Plan) -> list[tuple[int, ...]]:
+def masks_of(plan: Plan) -> list[tuple[int, ...]]:
     return [v.factors for group in plan.groups for v in group.views if v.kind == "parity"]
 
 
@@ -71,9 +68,9 @@ def test_the_expected_error_is_that_of_drawn_margins_and_reports() -> None:
 
 
 def test_a_plan_asks_for_signs_of_numbers_only(plan: Plan) -> None:
-    assert len(signs_of(plan)) in {1, 3, 7, 15}
+    assert len(masks_of(plan)) in {1, 3, 7, 15}
     plain = plan_for(domain_of(32, 3), "0.5", 20_000, 2)
-    assert not signs_of(plain)
+    assert not masks_of(plain)
     tables = [v for group in plain.groups for v in group.views]
     assert [v for g in plan.groups for v in g.views if v.kind == "cell"] == tables
     total = sum(sum(g.shares) for g in plan.groups)
@@ -93,70 +90,30 @@ def test_a_plan_whose_topics_are_few_has_no_signs(plan: Plan) -> None:
     assert all(v.kind == "cell" for group in design.groups for v in group.views)
 
 
-def test_signs_tell_wide_ranges(plan: Plan) -> None:
-    """The variance of the share of the lower half, against that of the same number of tables."""
-    codes = np.random.default_rng(1).integers([32, 3], size=(20_000, 2)).astype(np.uint16)
-    even = np.full(32, 1.0 / 32.0)
-    half = np.repeat([0.5, -0.5], 16)
-    variances = []
-    for own in (plan, plan_for(domain_of(32, 3), "0.5", 20_000, 2)):
-        pooled = PooledPilots(plan.domain, 2, own.groups, own.mechanisms)
-        found = OrderedMargins(pooled, tallies_of(own, codes, 3)).estimate(0, even)
-        assert found is not None
-        variances.append(half @ np.linalg.solve(found.precision, half))
-    assert variances[0] < 0.6 * variances[1]
-
-
-@pytest.mark.slow
-def test_estimates_with_signs_are_unbiased_with_the_stated_covariance(plan: Plan) -> None:
-    random = np.random.default_rng(7)
-    shares = random.dirichlet(np.full(32, 2.0))
-    tables, stated = [], np.zeros((32, 32))
-    for seed in range(300):
-        drawn = random.choice(32, size=4000, p=shares)
-        codes = np.stack([drawn, random.integers(3, size=4000)], axis=1).astype(np.uint16)
-        found = OrderedMargins(plan, tallies_of(plan, codes, seed)).estimate(0, shares)
-        assert found is not None
-        tables.append(found.table)
-        stated += np.linalg.inv(found.precision) / 300.0
-    probes = np.array([np.arange(32) < 16, np.arange(32) % 16 < 8, np.arange(32) == 3], float)
-    away = (np.array(tables) - shares) @ (probes - probes.mean(axis=1)[:, None]).T
-    centred = probes - probes.mean(axis=1)[:, None]
-    deviation = np.sqrt(np.diag(centred @ stated @ centred.T))
-    # Means of 300 within 5 standard errors; deviations within 5 times their own error of 4 %.
-    assert (np.abs(away.mean(axis=0)) < 5.0 * deviation / np.sqrt(300.0)).all()
-    np.testing.assert_allclose(away.std(axis=0), deviation, rtol=0.2)
-
-
-def test_signs_are_estimated_beside_the_pooled_estimate(plan: Plan) -> None:
-    random = np.random.default_rng(9)
-    codes = np.stack([random.binomial(31, 0.3, 40_000), random.integers(3, size=40_000)], axis=1)
-    codes = codes.astype(np.uint16)
-    tallies, even = tallies_of(plan, codes, 3), np.full(32, 1 / 32)
-    both = OrderedMargins(plan, tallies).estimate(0, even)
-    kept = [
-        replace(t, n=t.n * np.array([v.kind == "cell" for v in g.views]))
-        for g, t in zip(plan.groups, tallies, strict=True)
-    ]
-    tables = OrderedMargins(plan, kept).estimate(0, even)
-    assert both is not None
-    assert both.signs is not None
-    assert tables is not None
-    assert tables.signs is None
-    rows, variances = both.signs.rows, both.signs.variances
-    assert rows.shape == (len(signs_of(plan)), 32)
-    parities = [
-        [(level & mask).bit_count() % 2 for level in range(32)] for (mask,) in signs_of(plan)
-    ]
-    np.testing.assert_array_equal(rows, 1.0 - 2.0 * np.array(parities))
-    truth = rows @ np.bincount(codes[:, 0], minlength=32) / len(codes)
-    assert (np.abs(both.signs.values - truth) < 5.0 * np.sqrt(variances)).all()
-    more = rows.T @ np.diag(1.0 / variances) @ rows
-    np.testing.assert_allclose(both.precision, tables.precision + more, rtol=1e-8, atol=1e-6)
-
-
 def test_a_plan_with_signs_teaches_the_next_one(plan: Plan) -> None:
     codes = np.random.default_rng(2).integers([32, 3], size=(5000, 2)).astype(np.uint16)
     parameters = NoiseAware().follow(plan, tallies_of(plan, codes, 1))
     design = NoiseAware().design(Request(plan.domain, "0.5", 20_000, 2, parameters))
     assert any(v.kind == "parity" for group in design.groups for v in group.views)
+
+
+@pytest.mark.slow
+def test_signs_are_unbiased_with_the_stated_variances(plan: Plan) -> None:
+    random = np.random.default_rng(7)
+    shares = random.dirichlet(np.full(32, 2.0))
+    values, stated = [], np.zeros(0)
+    for seed in range(300):
+        drawn = random.choice(32, size=4000, p=shares)
+        codes = np.stack([drawn, random.integers(3, size=4000)], axis=1).astype(np.uint16)
+        found = signs_of(plan, tallies_of(plan, codes, seed), 0, shares)
+        assert found is not None
+        values.append(found.values)
+        rows, stated = found.rows, found.variances
+    parities = [
+        [(level & mask).bit_count() % 2 for level in range(32)] for (mask,) in masks_of(plan)
+    ]
+    np.testing.assert_array_equal(rows, 1.0 - 2.0 * np.array(parities))
+    away, deviation = np.array(values) - rows @ shares, np.sqrt(stated)
+    # Means of 300 within 5 standard errors; deviations within 5 times their own error of 4 %.
+    assert (np.abs(away.mean(axis=0)) < 5.0 * deviation / np.sqrt(300.0)).all()
+    np.testing.assert_allclose(away.std(axis=0), deviation, rtol=0.2)

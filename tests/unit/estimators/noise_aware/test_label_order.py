@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from calmstream.estimators.domain import Attribute
-from calmstream.estimators.noise_aware.input.label_order import places
-from calmstream.estimators.noise_aware.input.ordered import levels_of
+from calmstream.estimators.noise_aware.ordered import label_places, levels_of
 
 
 @pytest.mark.parametrize(
@@ -32,7 +31,7 @@ from calmstream.estimators.noise_aware.input.ordered import levels_of
 def test_labels_have_the_order_of_their_numbers(
     labels: list[str], expected: list[int | None]
 ) -> None:
-    found = places(labels)
+    found = label_places(labels)
     assert found is not None
     wanted = [np.nan if place is None else float(place) for place in expected]
     np.testing.assert_array_equal(found, wanted)
@@ -54,7 +53,7 @@ def test_labels_have_the_order_of_their_numbers(
     ],
 )
 def test_other_labels_have_none(labels: list[str]) -> None:
-    assert places(labels) is None
+    assert label_places(labels) is None
 
 
 def test_levels_come_first_in_their_order_then_other_labels() -> None:

@@ -1,4 +1,4 @@
-"""Check which attributes have an order, their pooled estimates, and the posterior with them."""
+"""Check which attributes have an order, and what an order does to answers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import pytest
 
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import Number, Ordered
-from calmstream.estimators.noise_aware.input.ordered import (
-    OrderedMargins,
+from calmstream.estimators.noise_aware.model import NoiseAwareModel
+from calmstream.estimators.noise_aware.ordered import (
     levels_of,
 )
-from calmstream.estimators.noise_aware.model import NoiseAwareModel
 from calmstream.estimators.plan.pilots import PooledPilots
 from tests.support.noise_aware import (
     domain_of,
@@ -90,39 +89,6 @@ def records(cards: Sequence[int], n: int, seed: int, weight: float = 0.3) -> np.
         np.clip((common + own * random.normal(size=n) + 2.5) / 5.0 * r, 0, r - 1) for r in cards
     ]
     return np.stack(columns, axis=1).astype(np.uint16)
-
-
-def test_the_pooled_estimate_is_that_of_generalised_least_squares() -> None:
-    domain = domain_of(5, 3)
-    plan = plan_for(domain, "1", 5000, 2)
-    tallies = tallies_of(plan, records((5, 3), 5000, 1), 2)
-    pooled = PooledPilots(ordered(domain, 0), 2, plan.groups, plan.mechanisms)
-    margins = OrderedMargins(pooled, tallies)
-    assert list(margins.levels) == [0]
-    expected = np.full(5, 0.2)
-    found = margins.estimate(0, expected)
-    assert found is not None
-    basis = np.linalg.qr(np.hstack([np.ones((5, 1)), np.eye(5)[:, :4]]))[0][:, 1:]
-    information, right = np.zeros((4, 4)), np.zeros(4)
-    views = 0
-    for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
-        assert mechanism.fixed_total  # so that differences of sum 0 say everything
-        for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
-            if 0 not in view.attributes:
-                continue
-            shape = domain.shape(view.attributes)
-            covariance = mechanism.table_covariance(n, expected, shape, [0])
-            precision = np.linalg.inv(basis.T @ covariance @ basis)
-            information += precision
-            right += precision @ basis.T @ mechanism.table(counts, n, shape, [0])
-            views += 1
-    assert views == 2
-    np.testing.assert_allclose(basis.T @ found.table, np.linalg.solve(information, right))
-    own = basis.T @ found.precision @ basis
-    np.testing.assert_allclose(own, information, rtol=1e-9, atol=1e-6)
-    assert margins.estimate(0, expected) is not None
-    empty = [replace(tally, n=0 * tally.n, counts=0 * tally.counts) for tally in tallies]
-    assert OrderedMargins(pooled, empty).estimate(0, expected) is None
 
 
 @pytest.fixture(scope="module")

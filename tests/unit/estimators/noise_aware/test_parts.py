@@ -8,65 +8,50 @@ import numpy as np
 import pytest
 
 from calmstream.estimators.mechanisms.adaptive import best_oracle
-from calmstream.estimators.noise_aware.design import allocation
-from calmstream.estimators.noise_aware.input import correlated
-from calmstream.estimators.noise_aware.input.features import Features
-from calmstream.estimators.noise_aware.input.statistics import cell_variance, collect
+from calmstream.estimators.noise_aware.layout import Layout
+from calmstream.estimators.noise_aware.statistics import cell_variance, collect
 from calmstream.estimators.numerics.hadamard import transform
 from calmstream.estimators.numerics.raking import rake
+from calmstream.estimators.numerics.subsets import sets_up_to
 from calmstream.estimators.plan.pilots import PooledPilots
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
 
-
-def test_interactions_split_the_energy_of_a_table() -> None:
-    features = Features((2, 3, 5))
-    table = np.random.default_rng(0).dirichlet(np.ones(30))
-    parts = features.interactions((0, 1, 2), table)
-    assert np.square(parts).sum() / 30 == pytest.approx(np.square(table).sum())
-    margins = [features.margin(i, _means(features, table)) for i in range(3)]
-    for i, axes in enumerate(((1, 2), (0, 2), (0, 1))):
-        np.testing.assert_allclose(margins[i], table.reshape(2, 3, 5).sum(axis=axes), atol=1e-12)
+PAIRS = ((1, 2), (0, 2), (0, 1))
 
 
-def _means(features: Features, table: np.ndarray) -> np.ndarray:
-    parts = features.interactions((0, 1, 2), table)
-    return np.concatenate([parts[1:, 0, 0], parts[0, 1:, 0], parts[0, 0, 1:]])
-
-
-def test_a_pair_is_rebuilt_from_its_moments() -> None:
-    features = Features((2, 3))
-    table = np.random.default_rng(1).dirichlet(np.ones(6))
-    parts = features.interactions((0, 1), table)
-    means = np.concatenate([parts[1:, 0], parts[0, 1:]])
-    products = np.zeros((4, 4))
-    products[0, 1:] = parts[1:, 1:].ravel()
-    margins = (features.margin(0, means), features.margin(1, means))
-    np.testing.assert_allclose(
-        features.pair(0, 1, margins, means, products).ravel(), table, atol=1e-12
+@pytest.mark.parametrize("cards", [(2, 3, 5), (2, 2, 2)])
+def test_interactions_are_the_parts_of_a_table(cards: tuple[int, ...]) -> None:
+    layout = Layout(cards)
+    table = np.random.default_rng(0).dirichlet(np.ones(int(np.prod(cards)))).reshape(cards)
+    total = np.full(cards, 1.0 / table.size)
+    for members in sets_up_to(3, 3).members:
+        others = tuple(a for a in range(3) if a not in members)
+        part = layout.cells(layout.interactions(table.sum(axis=others), members), members)
+        rest = np.prod([cards[a] for a in others])
+        total = total + np.expand_dims(part, others) / rest
+    np.testing.assert_allclose(total, table, atol=1e-12)
+    means = np.concatenate(
+        [layout.interactions(table.sum(axis=axes), (i,)) for i, axes in enumerate(PAIRS)]
     )
-
-
-def test_feature_variance_is_that_of_the_categories() -> None:
-    features = Features((4,))
-    share = np.array([0.1, 0.2, 0.3, 0.4])
-    means = 2.0 * (share - 0.25)
-    expected = [(p * (1 - p)) * 4 for p in share]
-    np.testing.assert_allclose(features.variance(means), expected)
+    for i, axes in enumerate(PAIRS):
+        np.testing.assert_allclose(layout.margin(i, means), table.sum(axis=axes), atol=1e-12)
 
 
 @pytest.mark.parametrize(("epsilon", "cells"), [("0.5", 4), ("1", 8), ("2", 4), ("1", 6)])
 def test_statistics_have_the_stated_variance(epsilon: str, cells: int) -> None:
     oracle = best_oracle(epsilon, cells)
-    features = Features((cells // 2, 2))
+    layout = Layout((cells // 2, 2))
     random = np.random.default_rng(3)
     even, n = np.full(cells, 1 / cells), 4000
     estimates = []
     for _ in range(600):
         counts = oracle.draw_tally(random.multinomial(n, even), random)
-        estimates.append(features.interactions((0, 1), oracle.estimate(counts, n))[1:, 1:].ravel())
+        estimates.append(
+            layout.interactions(oracle.estimate(counts, n).reshape(-1, 2), (0, 1)).ravel()
+        )
     stated = cells * cell_variance(oracle) / n
     # A redundant coding spreads (r - 1) directions over r features.
-    directions = 1 if cells == 4 else (cells // 2 - 1) / (cells // 2)
+    directions = 1 if cells == 4 else (cells // 2 - 1) / (cells // 2) / 2
     assert np.var(estimates) == pytest.approx(stated * directions, rel=0.15)
 
 
@@ -74,18 +59,15 @@ def test_statistics_are_unbiased_and_pooled() -> None:
     domain = domain_of(2, 3, 2)
     codes = np.random.default_rng(5).integers(0, (2, 3, 2), size=(20_000, 3)).astype(np.uint16)
     plan = plan_for(domain, "2", 20_000, 2)
-    features = Features(domain.cardinalities)
-    runs = [collect(plan, tallies_of(plan, codes, s), features) for s in range(60)]
+    layout = Layout(domain.cardinalities)
+    runs = [collect(plan, tallies_of(plan, codes, s), layout) for s in range(60)]
     mean = np.mean([r.products for r in runs], axis=0)
-    exact = features.interactions((0, 1), truth(domain, codes, (0, 1)))[1:, 1:]
-    error = np.sqrt(1 / runs[0].product_precision[0, 1] / len(runs))
-    assert np.abs(mean[features.slices[0], features.slices[1]] - exact).max() < 5 * error
+    exact = layout.interactions(truth(domain, codes, (0, 1)).reshape(2, 3), (0, 1))
+    error = np.sqrt(1 / runs[0].product_precision[0, 2] / len(runs))
+    assert np.abs(mean[layout.own[0], layout.own[1]] - exact).max() < 5 * error
 
 
-def test_estimates_of_bits_are_means_over_all_views_by_inverse_variance(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(correlated, "MOST_SHARED", 0)  # no least squares
+def test_estimates_of_bits_are_means_over_all_views_by_inverse_variance() -> None:
     d, orders, random = 6, 4, np.random.default_rng(4)
     domain = domain_of(*(2,) * d)
     plans = [plan_for(domain, epsilon, 50_000, k) for epsilon, k in (("4", 4), ("0.5", 2))]
@@ -110,13 +92,18 @@ def test_estimates_of_bits_are_means_over_all_views_by_inverse_variance(
                     total = sums.setdefault(tuple(view.attributes[a] for a in axes), [0.0, 0.0])
                     total[0] += weight * float(value)
                     total[1] += weight
-    found = collect(pooled, tallies, Features(domain.cardinalities), orders)
+    found = collect(pooled, tallies, Layout(domain.cardinalities), orders)
     assert {len(s) for s in sums} == {1, 2, 3, 4}
     assert set(found.higher) == {s for s in sums if len(s) > 2}
     for members, (total, weight) in sums.items():
         expected = (total / weight, weight)
-        assert [v.item() for v in found.of([members])] == pytest.approx(expected, rel=1e-12)
-    assert not found.blocks
+        if len(members) == 1:
+            own = found.means[members], found.mean_precision[members]
+        elif len(members) == 2:
+            own = found.products[members], found.product_precision[members]
+        else:
+            own = found.higher[members][0].item(), found.higher[members][1]
+        assert own == pytest.approx(expected, rel=1e-9)
 
 
 def test_walsh_hadamard_is_its_definition() -> None:
@@ -140,28 +127,6 @@ def test_raking_reaches_margins_and_survives_contradictions() -> None:
     odd = rake(np.full((1, 2, 2, 2), 0.125), impossible)
     assert (odd >= 0).all()
     assert odd.sum() == pytest.approx(1.0)
-
-
-def test_allocation_asks_about_more_as_epsilon_grows() -> None:
-    sizes = [allocation.allocate((2,) * 8, 1 << 16, e, 3).size for e in ("0.1", "1", "3")]
-    assert sizes == sorted(sizes)
-    assert sizes[-1] > 2
-
-
-@pytest.mark.parametrize("cards", [(2, 2, 2, 2), (9, 16, 7, 2), (2,), (3, 2)])
-@pytest.mark.parametrize("epsilon", ["0.1", "1"])
-def test_allocation_is_a_distribution_with_a_floor_on_pairs(
-    cards: tuple[int, ...], epsilon: str
-) -> None:
-    result = allocation.allocate(cards, 1 << 14, epsilon, 1)
-    assert result.shares.sum() == pytest.approx(1.0)
-    assert (result.shares > 0).all()
-    assert set().union(*map(set, result.views)) == set(range(len(cards)))
-    if len(cards) > 1:
-        larger = sum(s for v, s in zip(result.views, result.shares, strict=True) if len(v) > 1)
-        assert larger >= allocation.FLOOR - 1e-9
-    errors = [result.expected[k] for k in sorted(result.expected)]
-    assert all(e > 0 for e in errors)
 
 
 def test_chain_has_dependence() -> None:

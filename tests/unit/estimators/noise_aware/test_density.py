@@ -7,13 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from calmstream.estimators.noise_aware.causes.density import Posterior, State
-from calmstream.estimators.noise_aware.causes.layout import Layout
-from calmstream.estimators.noise_aware.causes.sampler import Effort, Sampler
-from calmstream.estimators.noise_aware.causes.targets import Targets
-from calmstream.estimators.noise_aware.input.features import Features
-from calmstream.estimators.noise_aware.input.ordered import Signs
-from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.density import Posterior, State
+from calmstream.estimators.noise_aware.layout import Layout
+from calmstream.estimators.noise_aware.ordered import Signs
+from calmstream.estimators.noise_aware.sampler import Effort, Sampler
+from calmstream.estimators.noise_aware.statistics import Statistics, Targets
 from tests.support.noise_aware import crossed, domain_of
 
 KINDS = [(2, 2, 2, 2), (3, 2, 4)]
@@ -21,23 +19,21 @@ KINDS = [(2, 2, 2, 2), (3, 2, 4)]
 
 def _problem(cards: tuple[int, ...]) -> tuple[Posterior, State]:
     """Statistics drawn at random, with triples and, of labels, one sign."""
-    random, features = np.random.default_rng(1), Features(cards)
-    size = features.size
-    products = random.normal(size=(size, size)) * 0.2 * crossed(features)
+    random, layout = np.random.default_rng(1), Layout(cards)
+    size = layout.size
+    products = random.normal(size=(size, size)) * 0.2 * crossed(layout)
     products = products + products.T
-    bits = bool(features.binary.all())
-    block = random.normal(size=[features.widths[i] for i in (0, 1, 2)]) * 0.1
+    bits = layout.bits
+    block = random.normal(size=[layout.widths[i] for i in (0, 1, 2)]) * 0.1
     statistics = Statistics(
         random.normal(size=size) * 0.2,
         np.full(size, 50.0),
         products,
-        40.0 * crossed(features),
-        {(0, 1, 2): (block.item(), 30.0)} if bits else {},
-        {} if bits else {(0, 1, 2): (block, 30.0)},
+        40.0 * crossed(layout),
+        {(0, 1, 2): (block, 30.0)},
     )
-    layout = Layout(cards)
     row = Signs(np.array([[1.0, 1.0, -1.0]]), np.array([0.1]), np.array([0.05]))
-    targets = Targets(layout, features, statistics, {} if bits else {0: row})
+    targets = Targets(layout, statistics, {} if bits else {0: row})
     sampler = Sampler(layout, domain_of(*cards), targets, Effort(chains=2, causes=2))
     sampler.problem.heat = 0.7
     return sampler.problem, sampler.state

@@ -14,11 +14,15 @@ from math import log
 import numpy as np
 
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.noise_aware import priors
-from calmstream.estimators.noise_aware.arrays import Floats
-from calmstream.estimators.noise_aware.causes.margins import second_order
-from calmstream.estimators.noise_aware.design.allocation import oracle
-from calmstream.estimators.noise_aware.input.ordered import Levels
+from calmstream.estimators.noise_aware.design import oracle
+from calmstream.estimators.noise_aware.layout import Floats
+from calmstream.estimators.noise_aware.ordered import Levels
+from calmstream.estimators.noise_aware.priors import (
+    LEVEL_ROUGH,
+    LEVEL_SLOPE,
+    LEVEL_SMOOTH,
+    second_order,
+)
 from calmstream.estimators.numerics.hadamard import signs
 
 LEAST_LEVELS = 16
@@ -101,10 +105,10 @@ def _scenarios(count: int) -> tuple[Floats, ...]:
     centre = (np.eye(count) - 1.0 / count) / count
     return tuple(
         centre
-        @ (priors.LEVEL_SLOPE**2 * np.outer(slope, slope) + s**2 * walk + t**2 * np.eye(count))
+        @ (LEVEL_SLOPE**2 * np.outer(slope, slope) + s**2 * walk + t**2 * np.eye(count))
         @ centre
-        for s in priors.LEVEL_SMOOTH
-        for t in priors.LEVEL_ROUGH
+        for s in LEVEL_SMOOTH
+        for t in LEVEL_ROUGH
     )
 
 

@@ -13,13 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calmstream.estimators.noise_aware.arrays import Indices, Reals
-from calmstream.estimators.noise_aware.causes.choice import expit
-from calmstream.estimators.noise_aware.causes.layout import Layout
-from calmstream.estimators.noise_aware.causes.loadings import Loadings
-from calmstream.estimators.noise_aware.causes.margins import Margins
-from calmstream.estimators.noise_aware.causes.residuals import Residuals
-from calmstream.estimators.noise_aware.causes.targets import Targets
+from calmstream.estimators.noise_aware.layout import Indices, Layout, Reals, expit
+from calmstream.estimators.noise_aware.priors import BitMargins, LabelMargins, Loadings
+from calmstream.estimators.noise_aware.residuals import Residuals
+from calmstream.estimators.noise_aware.statistics import Targets
 
 SHARE = 2.0
 """Deviation of the log odds of a cause: shares of 2 % to 98 % are usual."""
@@ -71,7 +68,7 @@ class Posterior:
 
     layout: Layout
     targets: Targets
-    margins: Margins
+    margins: BitMargins | LabelMargins
     loadings: Loadings
     residuals: Residuals
     states: Reals

@@ -12,21 +12,19 @@ from itertools import pairwise
 import numpy as np
 
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.noise_aware.arrays import Flags, Reals
-from calmstream.estimators.noise_aware.causes import loadings as priors
-from calmstream.estimators.noise_aware.causes.density import (
+from calmstream.estimators.noise_aware import priors
+from calmstream.estimators.noise_aware.density import (
     DensityValue,
     Moments,
     Posterior,
     State,
     states_of,
 )
-from calmstream.estimators.noise_aware.causes.layout import Layout
-from calmstream.estimators.noise_aware.causes.loadings import Loadings, log_size
-from calmstream.estimators.noise_aware.causes.margins import BitMargins, LabelMargins
-from calmstream.estimators.noise_aware.causes.residuals import Residuals
-from calmstream.estimators.noise_aware.causes.targets import Targets
-from calmstream.estimators.noise_aware.causes.whitening import Whitening
+from calmstream.estimators.noise_aware.layout import Flags, Layout, Reals
+from calmstream.estimators.noise_aware.priors import BitMargins, LabelMargins, Loadings, log_size
+from calmstream.estimators.noise_aware.residuals import Residuals
+from calmstream.estimators.noise_aware.statistics import Targets
+from calmstream.estimators.noise_aware.whitening import Whitening
 
 FREE, COLDEST = 0.4, 0.05
 """Share of the warm-up without pairs' residuals, and the likelihood's first weight there."""

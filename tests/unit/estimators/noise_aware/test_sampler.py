@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calmstream.estimators.noise_aware.causes.density import SHARE, State, states_of
-from calmstream.estimators.noise_aware.causes.layout import Layout
-from calmstream.estimators.noise_aware.causes.loadings import (
+from calmstream.estimators.noise_aware.density import SHARE, State, states_of
+from calmstream.estimators.noise_aware.layout import Layout
+from calmstream.estimators.noise_aware.priors import (
     COMMON,
     LEAST_SIZE,
     MOST_SIZE,
@@ -15,11 +15,9 @@ from calmstream.estimators.noise_aware.causes.loadings import (
     TAILS,
     log_size,
 )
-from calmstream.estimators.noise_aware.causes.residuals import PAIR_SIZE, RATIOS, SHAPES
-from calmstream.estimators.noise_aware.causes.sampler import Effort, Sampler
-from calmstream.estimators.noise_aware.causes.targets import Targets
-from calmstream.estimators.noise_aware.input.features import Features
-from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.residuals import PAIR_SIZE, RATIOS, SHAPES
+from calmstream.estimators.noise_aware.sampler import Effort, Sampler
+from calmstream.estimators.noise_aware.statistics import Statistics, Targets
 from tests.support.noise_aware import domain_of
 
 BITS, CAUSES, KNOWN, REPEATS = 4, 2, 200.0, 60
@@ -61,8 +59,8 @@ def _drawn_from_the_prior(random: np.random.Generator) -> tuple[Statistics, floa
 
 
 def _sample(statistics: Statistics, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    layout, features = Layout((2,) * BITS), Features((2,) * BITS)
-    targets = Targets(layout, features, statistics, {})
+    layout = Layout((2,) * BITS)
+    targets = Targets(layout, statistics, {})
     effort = Effort(chains=3, causes=CAUSES, warm=60, keep=80, draws=24, seed=seed)
     draws = Sampler(layout, domain_of(*(2,) * BITS), targets, effort).run()
     signs = np.stack([share[:, :, 0] - share[:, :, 1] for share in draws.share], axis=2)
@@ -95,7 +93,7 @@ def test_without_information_draws_are_those_of_the_prior() -> None:
 def test_moves_leave_a_state_that_is_refused_as_it_was() -> None:
     statistics, _, _ = _drawn_from_the_prior(np.random.default_rng(1))
     layout = Layout((2,) * BITS)
-    targets = Targets(layout, Features((2,) * BITS), statistics, {})
+    targets = Targets(layout, statistics, {})
     sampler = Sampler(layout, domain_of(*(2,) * BITS), targets, Effort(chains=2, causes=CAUSES))
     sampler.state = sampler._white.measure(sampler.problem, sampler.state)
     before = State(*(part.copy() for part in sampler.state))

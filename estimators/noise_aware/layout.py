@@ -7,10 +7,19 @@ label c of an attribute of r labels has the feature ``sqrt(r) (1[x = c] - 1 / r)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from calmstream.estimators.noise_aware.arrays import Reals
+from calmstream.estimators.domain import Attributes
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Flags = NDArray[np.bool_]
+Reals = NDArray[np.floating[Any]]
+"""Numbers of single or double precision."""
+
 
 MOST_LOGIT = 40.0
 """Log odds beyond this are cut: their exponential must remain a single-precision number."""
@@ -83,9 +92,41 @@ class Layout:
         none = np.zeros((*columns.shape[:-1], 1), columns.dtype)
         return np.asarray(np.concatenate([columns, none], axis=-1)[..., self.pad])
 
-    def codes(self, i: int) -> Reals:
-        """Return what turns an interaction of features into cells: (labels, width)."""
+    def codes(self, i: int) -> Floats:
+        """Return the features of an attribute's labels: (labels, width)."""
         r = int(self.cardinalities[i])
         if self.bits:
-            return np.array([[0.5], [-0.5]])
-        return np.asarray((np.eye(r) - 1.0 / r) / np.sqrt(r))
+            return np.array([[1.0], [-1.0]])
+        return np.asarray(np.sqrt(r) * (np.eye(r) - 1.0 / r))
+
+    def interactions(self, tables: Floats, attributes: Attributes) -> Floats:
+        """Return the interactions of all attributes of tables: (..., *widths)."""
+        first = tables.ndim - len(attributes)
+        for axis, i in enumerate(attributes, first):
+            tables = np.moveaxis(np.tensordot(tables, self.codes(i), (axis, 0)), -1, axis)
+        return tables
+
+    def cells(self, blocks: Floats, attributes: Attributes) -> Floats:
+        """Return what interactions of all of some attributes add to cells: (..., *labels)."""
+        first = blocks.ndim - len(attributes)
+        for axis, i in enumerate(attributes, first):
+            codes = self.codes(i) / self.cardinalities[i]
+            blocks = np.moveaxis(np.tensordot(blocks, codes, (axis, 1)), -1, axis)
+        return blocks
+
+    def margin(self, i: int, means: Reals) -> Floats:
+        """Return the table of an attribute, of sum 1, from mean features."""
+        r = float(self.cardinalities[i])
+        return np.asarray(1.0 / r + means[self.own[i]] @ self.codes(i).T / r, np.float64)
+
+
+def choose(random: np.random.Generator, score: Reals) -> Indices:
+    """Draw an index along the last axis with probability proportional to exp(score)."""
+    total = np.cumsum(np.exp(score - score.max(axis=-1, keepdims=True)), axis=-1)
+    point = random.random(total.shape[:-1])[..., None] * total[..., -1:]
+    return np.asarray((total < point).sum(axis=-1))
+
+
+def expit(odds: Reals) -> Reals:
+    """Return probabilities from log odds."""
+    return np.asarray(np.exp(-np.logaddexp(0.0, -odds)))

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from calmstream.estimators.noise_aware.arrays import Reals
-from calmstream.estimators.noise_aware.causes.choice import expit
-from calmstream.estimators.noise_aware.causes.density import SHARE, Moments, Posterior, State
-from calmstream.estimators.noise_aware.causes.loadings import COMMON
-from calmstream.estimators.noise_aware.causes.margins import BitMargins, LabelMargins
+from calmstream.estimators.noise_aware.density import SHARE, Moments, Posterior, State
+from calmstream.estimators.noise_aware.layout import Reals, expit
+from calmstream.estimators.noise_aware.priors import COMMON, BitMargins, LabelMargins
 
 NEW = 0.3
 """Weight of new information beside the old, once residuals are there."""

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from calmstream.estimators.noise_aware.arrays import Indices, Reals
-from calmstream.estimators.noise_aware.causes.choice import choose
-from calmstream.estimators.noise_aware.causes.layout import Layout
-from calmstream.estimators.noise_aware.causes.targets import Targets
+from calmstream.estimators.noise_aware.layout import Indices, Layout, Reals, choose
+from calmstream.estimators.noise_aware.statistics import Targets
 
 PAIR_SIZE = 0.05
 """Deviation of the half-normal prior of the pairs' scale, in correlations."""

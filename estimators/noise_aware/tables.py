@@ -17,12 +17,9 @@ import numpy as np
 
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import Z95
-from calmstream.estimators.noise_aware.arrays import Floats, Reals
-from calmstream.estimators.noise_aware.causes.layout import Layout
-from calmstream.estimators.noise_aware.causes.sampler import Draws
-from calmstream.estimators.noise_aware.causes.targets import Targets
-from calmstream.estimators.noise_aware.input.features import Features
-from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.layout import Floats, Layout, Reals
+from calmstream.estimators.noise_aware.sampler import Draws
+from calmstream.estimators.noise_aware.statistics import Statistics, Targets
 from calmstream.estimators.numerics.contraction import contract
 from calmstream.estimators.numerics.raking import outer, rake
 
@@ -32,9 +29,6 @@ INFLATION = 1.2
 DOUBT = (0.1, 0.05, 0.05)
 """Least prior deviation of residuals of two, three and four attributes in intervals, in
 correlations: what a few causes and a shared scale cannot express may be as large in some sets."""
-
-THIRD = 0.25
-"""Size of interactions of three attributes that nothing shows, in correlations of their pairs."""
 
 LEAST_KEPT = 1e-3
 """Least part of a cell that a residual leaves: no cell that is raked may be negative."""
@@ -69,25 +63,21 @@ class Tables:
         layout: Layout,
         targets: Targets,
         draws: Draws,
-        features: Features,
         statistics: Statistics,
     ) -> None:
         self._layout, self._targets, self._draws = layout, targets, draws
-        self._features = features
         self._found: dict[Attributes, Floats] = {}
         self._held = 0
-        bits = {s: (np.full([1] * len(s), v), known) for s, (v, known) in statistics.higher.items()}
-        self._estimates: dict[Attributes, tuple[Floats, float]] = bits | statistics.blocks
+        self._estimates = statistics.higher
         share = layout.variance(targets.margins)
         self._unit = (share @ layout.member) / layout.free
         self._scales: dict[int, Floats] = {}
         self._top = 2
         for order in (3, 4):
             sets = [own for own in self._estimates if len(own) == order]
-            if not sets:
-                break
-            self._scales[order] = self._learn(sets)
-            self._top = order
+            if order == 3 or sets:
+                self._scales[order] = self._learn(sets)
+                self._top = order
 
     def answer(self, attributes: Attributes) -> tuple[Floats, Floats]:
         """Return a table and its deviations: shapes (*labels) and (draws, *labels)."""
@@ -95,10 +85,7 @@ class Tables:
         table = drawn.mean(axis=0)
         if len(attributes) > self._top:
             table = self._raked(table[None], attributes, mean=True)[0]
-        away = drawn - drawn.mean(axis=0)
-        if self._top < 3 <= len(attributes):
-            away += self._third_noise(table, len(drawn))
-        return table, np.maximum(away, -table)
+        return table, np.maximum(drawn - drawn.mean(axis=0), -table)
 
     def causes(self, attributes: Attributes, count: int | None = None) -> Floats:
         """Return draws of the table of the causes alone: (draws, *labels)."""
@@ -160,7 +147,7 @@ class Tables:
         random = np.random.default_rng(attributes)
         if len(attributes) == 2:
             return self._pair_residual(attributes, table, random)
-        found = self._highest(attributes, table)
+        found = self._layout.interactions(table, attributes)
         gain, left = self._gain(attributes)
         unit, free = self._units(attributes)
         shift = gain * (self._estimates[attributes][0] - found) if gain else 0.0 * found
@@ -168,7 +155,7 @@ class Tables:
         noise = _noise(
             margins, range(len(attributes)), sqrt(left * free / unit), len(table), random
         )
-        return self._cells(attributes, shift) + noise
+        return self._layout.cells(shift, attributes) + noise
 
     def _pair_residual(
         self, attributes: Attributes, table: Floats, random: np.random.Generator
@@ -176,8 +163,6 @@ class Tables:
         """Return draws of a pair's residual, in the columns of the causes, as cells."""
         layout, targets = self._layout, self._targets
         (i, j), (a, b) = attributes, (layout.own[x] for x in attributes)
-        left, right = (np.asarray(layout.codes(x), np.float64) for x in attributes)
-        moments = np.einsum("dxy,xa,yb->dab", table, self._columns(i), self._columns(j))
         known = targets.known[a, b]
         noise = np.where(known, targets.variances[a, b], np.inf)
         left_over = self._draws.residual[a, b]
@@ -185,15 +170,8 @@ class Tables:
         share = layout.variance(targets.margins)
         unit = np.outer(share[a], share[b]) / sqrt(layout.free[i] * layout.free[j])
         spread = np.sqrt(_doubted(left_over, 2, unit, noise))
-        shift = gain * (targets.products[a, b] - moments)
-        return np.asarray(left @ (shift + spread * random.normal(size=shift.shape)) @ right.T)
-
-    def _columns(self, i: int) -> Floats:
-        """Return the features of labels in the model's columns: (labels, columns)."""
-        r = int(self._layout.cardinalities[i])
-        if self._layout.bits:
-            return np.array([[1.0], [-1.0]])
-        return np.asarray(np.sqrt(r) * (np.eye(r) - 1.0 / r))
+        shift = gain * (targets.products[a, b] - layout.interactions(table, attributes))
+        return layout.cells(shift + spread * random.normal(size=shift.shape), attributes)
 
     def _learn(self, sets: Sequence[Attributes]) -> Floats:
         """Return the posterior of the scale of interactions that smaller tables do not show."""
@@ -203,7 +181,7 @@ class Tables:
         for own in sets:
             value, known = self._estimates[own]
             unit, free = self._units(own)
-            found = self._highest(own, self._smaller(own)).mean(axis=0)
+            found = self._layout.interactions(self._smaller(own), own).mean(axis=0)
             total = np.square(SCALES) * unit + 1.0 / known
             score = score - 0.5 * (np.square(value - found).sum() / total + free * np.log(total))
         weight = np.exp(score - score.max())
@@ -224,33 +202,6 @@ class Tables:
         gain = prior / (prior + noise)
         left = _doubted(float(scale @ (gain * noise)), len(own), unit, noise)
         return float(scale @ gain), float(left)
-
-    def _highest(self, attributes: Attributes, table: Floats) -> Floats:
-        """Return the interactions of all attributes of tables: (draws, *features)."""
-        for axis, i in enumerate(attributes, 1):
-            table = np.moveaxis(np.tensordot(table, self._features.codes[i], (axis, 0)), -1, axis)
-        return table
-
-    def _cells(self, attributes: Attributes, block: Floats) -> Floats:
-        """Return what interactions add to the cells: (draws, *labels)."""
-        for axis, i in enumerate(attributes, 1):
-            codes = self._features.codes[i] / self._features.cardinalities[i]
-            block = np.moveaxis(np.tensordot(block, codes, (axis, 1)), -1, axis)
-        return block
-
-    def _third_noise(self, table: Floats, count: int) -> Floats:
-        """Return draws of interactions of three attributes without any estimate."""
-        axes, random = range(table.ndim), np.random.default_rng(table.size)
-        margins, squares = [m[0] for m in _margins(table[None])], []
-        for a, b in combinations(axes, 2):
-            pair = table.sum(axis=tuple(c for c in axes if c not in (a, b)))
-            even = np.maximum(np.outer(margins[a], margins[b]), 1e-12)
-            free = sqrt((table.shape[a] - 1) * (table.shape[b] - 1))
-            squares.append(float((np.square(pair - even) / even).sum()) / free)
-        size, total = THIRD * sqrt(float(np.mean(squares))), np.zeros((count, *table.shape))
-        for members in combinations(axes, 3):
-            total += _noise(margins, members, size, count, random)
-        return np.asarray(total)
 
 
 def _doubted(left: Any, order: int, unit: Any, noise: Any) -> Any:

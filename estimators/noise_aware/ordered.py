@@ -1,21 +1,20 @@
-"""Which attributes have an order, and unbiased estimates of their margins with exact covariances.
+"""Which attributes have an order, and what reports on signs of their levels say.
 
-All views that contain an attribute say something about its margin. Their estimates are pooled by
-generalised least squares. See noise-aware.md, section 7.
+See noise-aware.md, section 7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from calmstream.estimators.domain import Attribute
 from calmstream.estimators.kinds import Number, Ordered
 from calmstream.estimators.mechanisms.base import Counts, Mechanism
-from calmstream.estimators.noise_aware.arrays import Flags, Floats, Indices
-from calmstream.estimators.noise_aware.input import label_order
+from calmstream.estimators.noise_aware.layout import Flags, Floats, Indices
 from calmstream.estimators.numerics.hadamard import signs
 from calmstream.estimators.plan.pilots import CollectionPlan
 from calmstream.estimators.tally import Tally
@@ -57,22 +56,6 @@ class Signs:
     variances: Floats  # (signs,)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MarginEstimate:
-    """An unbiased estimate of a margin."""
-
-    table: Floats  # (labels,); of sum 1 only if the mechanisms fix the sum; may be negative
-    precision: Floats  # (labels, labels): inverse covariance, for differences of sum 0
-    near: Floats  # (labels,): a valid table at which the covariance was taken
-    signs: Signs | None = None  # The signs among the pooled estimates; None without any
-
-    def of(self, labels: Indices) -> MarginEstimate:
-        """Return the estimate with its labels in another order: label ``labels[k]`` is the k-th."""
-        signs = self.signs and replace(self.signs, rows=self.signs.rows[:, labels])
-        precision = self.precision[np.ix_(labels, labels)]
-        return MarginEstimate(self.table[labels], precision, self.near[labels], signs)
-
-
 def levels_of(attribute: Attribute) -> Levels | None:
     """Return the order of an attribute; None if it has none, fewer than 3 levels, or too many."""
     kind, size = attribute.kind, attribute.cardinality
@@ -92,7 +75,7 @@ def _places(attribute: Attribute) -> Floats | None:
     if isinstance(kind, Number):
         places[len(kind.labels) :] = np.nan
     elif kind is None:
-        return label_order.places(attribute.labels)
+        return label_places(attribute.labels)
     return places if isinstance(kind, Number | Ordered) else None
 
 
@@ -127,71 +110,23 @@ def _offset(widths: Floats) -> tuple[Floats, Flags]:
     return np.zeros(widths.size), ~finite
 
 
-class OrderedMargins:
-    """The estimates of the margins of all attributes with an order.
+def signs_of(
+    plan: CollectionPlan, tallies: Sequence[Tally], i: int, expected: Floats
+) -> Signs | None:
+    """Return the estimates of the signs of attribute i; None without reports on any.
 
-    Attributes:
-        levels: the order of such attributes, by position.
+    ``expected`` is a table near the margin, shape (labels,), at which variances are taken.
     """
-
-    def __init__(self, plan: CollectionPlan, tallies: Sequence[Tally]) -> None:
-        self._plan, self._tallies = plan, tallies
-        found = {i: levels_of(attribute) for i, attribute in enumerate(plan.domain.attributes)}
-        self.levels = {i: levels for i, levels in found.items() if levels is not None}
-
-    @property
-    def stated(self) -> bool:
-        """Whether the domain states an order of an attribute."""
-        return any(levels.stated for levels in self.levels.values())
-
-    def estimate(self, i: int, expected: Floats) -> MarginEstimate | None:
-        """Return the pooled estimate of the margin of attribute i; None without any report on it.
-
-        ``expected`` is a table near the margin, shape (labels,), positive and of sum 1, at which
-        the covariances are taken. Cost: O(views of the attribute · labels^3).
-        """
-        size = expected.size
-        total, weighted = np.zeros((size, size)), np.zeros(size)
-        for view, mechanism, n, counts in self._views(i):
-            if view.kind != "cell":
-                continue
-            shape, axes = self._plan.domain.shape(view.attributes), [view.attributes.index(i)]
-            covariance = mechanism.table_covariance(n, expected, shape, axes)
-            if mechanism.fixed_total:
-                # The sum has no noise. Noise added to it changes no difference of sum 0.
-                covariance = covariance + float(np.trace(covariance)) / size**2
-            precision = np.linalg.inv(covariance)
-            total += precision
-            weighted += precision @ mechanism.table(counts, n, shape, axes)
-        signs = self.signs(i, expected)
-        if signs is not None:
-            total += (signs.rows.T / signs.variances) @ signs.rows
-            weighted += signs.rows.T @ (signs.values / signs.variances)
-        if not total.any():
-            return None
-        pooled = np.asarray(np.linalg.solve(total, weighted), np.float64)
-        return MarginEstimate(pooled, (total + total.T) / 2.0, expected, signs)
-
-    def _views(self, i: int) -> Iterator[tuple[View, Mechanism, int, Counts]]:
-        """Yield the views of attribute i that have reports, with their number and counts."""
-        for group, mechanism, tally in zip(
-            self._plan.groups, self._plan.mechanisms, self._tallies, strict=True
-        ):
-            for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
-                if n > 0 and i in view.attributes:
-                    yield view, mechanism, n, counts
-
-    def signs(self, i: int, expected: Floats) -> Signs | None:
-        """Return the estimates of the signs of attribute i; None without reports on any."""
-        found = [
-            _sign(view, mechanism, n, counts, expected)
-            for view, mechanism, n, counts in self._views(i)
-            if view.kind == "parity" and len(view.attributes) == 1
-        ]
-        if not found:
-            return None
-        rows, values, variances = (np.array(part) for part in zip(*found, strict=True))
-        return Signs(rows, values, variances)
+    found = [
+        _sign(view, mechanism, n, counts, expected)
+        for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True)
+        for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True)
+        if n > 0 and view.kind == "parity" and view.attributes == (i,)
+    ]
+    if not found:
+        return None
+    rows, values, variances = (np.array(part) for part in zip(*found, strict=True))
+    return Signs(rows, values, variances)
 
 
 def _sign(
@@ -205,3 +140,52 @@ def _sign(
     covariance = mechanism.table_covariance(n, both, (2,), [0])
     value = difference @ mechanism.estimate(counts, n)
     return row, float(value), float(difference @ covariance @ difference)
+
+
+LEAST_NUMBERS = 3
+"""Least number of labels with a number; two labels have the same order in both directions."""
+
+NUMBERS_SHARE = 2 / 3
+"""Least share of labels with a number. The others, such as ``missing``, have no place."""
+
+_NUMBER = r"[-+−]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?"
+_BELOW = r"<=|<|≤|up to|under|below|less than|fewer than"
+_ABOVE = r">=|>|≥|over|above|more than|at least"
+_LABEL = re.compile(
+    rf"[\[(]?\s*(?:(?P<below>{_BELOW})|(?P<above>{_ABOVE}))?\s*[$€£]?(?P<first>{_NUMBER})"
+    rf"(?:\s*(?:\.\.|-|–|—|to|or|,|;)\s*[$€£]?(?P<last>{_NUMBER}))?\s*[\])]?"
+    r"\s*(?P<more>\+|(?:or|and) (?:more|over|above|older))?\s*(?P<unit>%|[^\W\d]*)\s*(?P<plus>\+)?",
+    re.IGNORECASE,
+)
+
+
+def label_places(labels: Sequence[str]) -> Floats | None:
+    """Return the place of each label in the order of their numbers: shape (labels,), from 0.
+
+    Labels without a number have the place nan. None if the labels have no order: too few have a
+    number, two have the same, or their units differ, as in ``1 child`` and ``2 dogs``.
+    """
+    found = [_LABEL.fullmatch(label.strip()) for label in labels]
+    there = np.array([match is not None for match in found])
+    if there.sum() < max(LEAST_NUMBERS, NUMBERS_SHARE * len(labels)):
+        return None
+    keys = [_key(match) for match in found if match is not None]
+    units = {match["unit"].lower().removesuffix("s") for match in found if match is not None}
+    if len(set(keys)) < len(keys) or len(units - {""}) > 1:
+        return None
+    out = np.full(len(labels), np.nan)
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    out[np.flatnonzero(there)[order]] = np.arange(len(keys))
+    return out
+
+
+def _key(match: re.Match[str]) -> tuple[float, int]:
+    """Return what a label is sorted by: the middle of its range, then the side of an open one."""
+    first = _value(match["first"])
+    last = _value(match["last"]) if match["last"] else first
+    above = match["above"] or match["more"] or match["plus"]
+    return (first + last) / 2.0, -1 if match["below"] else 1 if above else 0
+
+
+def _value(text: str) -> float:
+    return float(text.replace(",", "").replace("−", "-"))

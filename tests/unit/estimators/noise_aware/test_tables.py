@@ -5,20 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calmstream.estimators.noise_aware.causes.layout import Layout
-from calmstream.estimators.noise_aware.causes.sampler import Draws
-from calmstream.estimators.noise_aware.causes.tables import INFLATION, Tables, errors, grouped
-from calmstream.estimators.noise_aware.causes.targets import Targets
-from calmstream.estimators.noise_aware.input.features import Features
-from calmstream.estimators.noise_aware.input.statistics import Statistics
+from calmstream.estimators.noise_aware.layout import Layout
+from calmstream.estimators.noise_aware.sampler import Draws
+from calmstream.estimators.noise_aware.statistics import Statistics, Targets
+from calmstream.estimators.noise_aware.tables import INFLATION, Tables, errors, grouped
 from calmstream.estimators.numerics.contraction import contract
 
 CARDS = (3, 2, 4)
 
 
 def _tables(residual: float) -> tuple[Tables, Draws]:
-    random, layout, features = np.random.default_rng(4), Layout(CARDS), Features(CARDS)
-    size = features.size
+    random, layout = np.random.default_rng(4), Layout(CARDS)
+    size = layout.size
     none = Statistics(
         np.zeros(size), np.zeros(size), np.zeros((size, size)), np.zeros((size, size)), {}
     )
@@ -26,7 +24,7 @@ def _tables(residual: float) -> tuple[Tables, Draws]:
     weights = random.dirichlet(np.ones(4), size=20)
     square = np.full((layout.size, layout.size), residual**2)
     draws = Draws(weights, share, square, 0.8)
-    return Tables(layout, Targets(layout, features, none, {}), draws, features, none), draws
+    return Tables(layout, Targets(layout, none, {}), draws, none), draws
 
 
 def test_tables_are_sums_over_states() -> None:

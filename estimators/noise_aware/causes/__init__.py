@@ -1,1 +1,0 @@
-"""The one model of tables: a record has a few hidden yes/no causes."""

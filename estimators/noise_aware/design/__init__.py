@@ -1,1 +1,0 @@
-"""Before collection: which views are collected, and from how many users."""

@@ -1,1 +1,0 @@
-"""What the models are fitted to: unbiased statistics of the reports."""
