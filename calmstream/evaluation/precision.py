@@ -22,7 +22,7 @@ from calmstream.estimators import methods
 from calmstream.estimators.changes.basis import contrasts, interactions, own_positions
 from calmstream.estimators.changes.power import expected_fit, planned_views
 from calmstream.estimators.marginal import Z95, sse
-from calmstream.estimators.noise_aware.priors import PriorScales
+from calmstream.estimators.noise_aware.design import PriorScales
 from calmstream.evaluation.population import collect, draw
 
 if TYPE_CHECKING:
