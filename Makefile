@@ -11,7 +11,7 @@ WORKERS ?= 4
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-serve demo-web edge page page-pictures conformance test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants later strangers changes pgm broker-jars lock image image-test image-suites compose-test clean
+.PHONY: help demo demo-serve edge page page-pictures conformance test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants later strangers changes pgm broker-jars lock image image-test image-suites compose-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,9 +33,6 @@ demo: $(VENV)/.service ## the whole pipeline on real data, about a minute, nothi
 
 demo-serve: $(VENV)/.service ## the demo with a page of its results, which stays open
 	@$(BIN)/calmstream demo --serve $(ARGS)
-
-demo-web: $(VENV)/.service edge ## a page in a browser reports, the gateway takes it, tables appear (needs Node 20)
-	@$(BIN)/calmstream demo-web
 
 edge: ## the edge in TypeScript: package, example page and the size of the bundle (needs Node 20)
 	@node -e 'process.exit(+(process.versions.node.split(".")[0] < 20))' 2>/dev/null && command -v npm >/dev/null \

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "try it": {
         "demo": "watch real marginals appear, in about a minute",
-        "demo-web": "report from a browser and watch tables appear",
         "evaluate": "measure methods against the truth on a local table",
         "produce": "simulate devices that report the records of a table",
     },

@@ -9,7 +9,7 @@ from contextlib import closing
 
 import orjson
 
-from calmstream import arguments
+from calmstream import arguments, result_options
 from calmstream.common.errors import RecoverableError
 from calmstream.connect import kafka
 from calmstream.consumer.subscribe.assembler import Snapshot
@@ -26,8 +26,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "independence that accounts for the noise, and the Chow-Liu tree. The tests need a plan "
         "made with --summaries association. calmstream query --given shows shares within groups."
     )
-    arguments.add_results(parser)
-    arguments.add_kind(parser, Kind.TOTAL)
+    result_options.add_results(parser)
+    result_options.add_kind(parser, Kind.TOTAL)
     parser.add_argument("--window", type=int, metavar="W", help="window (default: the newest)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 

@@ -7,7 +7,7 @@ import sys
 
 import orjson
 
-from calmstream import arguments
+from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
 from calmstream.consumer.read.changes import (
@@ -33,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "raw counts and account for their noise; they cost no privacy. Joins no consumer group and "
         "writes nothing."
     )
-    arguments.add_results(parser)
+    result_options.add_results(parser)
     parser.add_argument(
         "--window",
         metavar="WINDOWS",

@@ -60,6 +60,15 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="N[,N]",
         help=f"devices to draw, at most {arguments.MAX_DEVICES:,}",
     )
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    _add_questions(parser)
+    _add_collection(parser)
+    _add_stream(parser)
+    add_options(parser)
+
+
+def _add_questions(parser: argparse.ArgumentParser) -> None:
+    """Add which attributes there are, and which tables are measured."""
     parser.add_argument(
         "--attributes", type=arguments.positive, metavar="N", help="use only the first N columns"
     )
@@ -83,6 +92,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="number of marginals (default: %(default)s)",
     )
     parser.add_argument(
+        "--raw", action="store_true", help="measure tables before negative cells are corrected"
+    )
+
+
+def _add_collection(parser: argparse.ArgumentParser) -> None:
+    """Add how reports are collected."""
+    parser.add_argument(
         "--repeats", type=arguments.positive, default=5, help="repetitions (default: %(default)s)"
     )
     parser.add_argument(
@@ -102,10 +118,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="share of the devices that report first, for a method that learns from a pilot "
         "(default: 0.1 for rr-clusters, no pilot for noise-aware)",
     )
-    parser.add_argument(
-        "--raw", action="store_true", help="measure tables before negative cells are corrected"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+
+
+def _add_stream(parser: argparse.ArgumentParser) -> None:
+    """Add how a table with times is collected, window after window."""
     stream = parser.add_argument_group("a table whose records have a time")
     stream.add_argument(
         "--stream",
@@ -122,7 +138,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="DUR",
         help="length of a window, such as 6h (default: %(default)s)",
     )
-    add_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:

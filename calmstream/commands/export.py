@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 
-from calmstream import arguments
+from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
 from calmstream.consumer.sink.stored import StoredSet
@@ -24,17 +24,17 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--from-window 0 all. Rows have the columns of calmstream sink; with --format json there "
         "is one object for each snapshot."
     )
-    arguments.add_results(parser)
-    arguments.add_output(parser, tuple(WRITERS), "csv")
-    arguments.add_kind(parser, Kind.FINAL)
+    result_options.add_results(parser)
+    result_options.add_output(parser, tuple(WRITERS), "csv")
+    result_options.add_kind(parser, Kind.FINAL)
     parser.add_argument(
         "--from-window",
-        type=arguments.from_window,
+        type=result_options.from_window,
         default="latest",
         metavar="W",
         help="this window and all later ones; 0: all; latest: only the newest (the default)",
     )
-    arguments.add_marginal(parser)
+    result_options.add_marginal(parser)
     parser.add_argument(
         "--summaries",
         action="store_true",
@@ -46,8 +46,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read to the end and write."""
     plan = arguments.load_plan(args.plan)
-    arguments.choose_format(args)
-    marginal = arguments.published(plan, args)
+    result_options.choose_format(args)
+    marginal = result_options.published(plan, args)
     if args.summaries and not plan.summaries:
         raise InvalidInput("--summaries: this plan publishes none; calmstream query --summary asks")
     count = 0
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
                 output_namespace=args.output_namespace,
             )
         )
-        with arguments.output(args) as out:
+        with result_options.output(args) as out:
             if args.format == "json" and not args.summaries:
                 write_snapshots(snapshots, out.binary, marginal)
             else:

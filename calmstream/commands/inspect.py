@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
-from calmstream import arguments
+from calmstream import arguments, result_options
 from calmstream.common.clock import SystemClock
 from calmstream.connect import kafka
 from calmstream.consumer.operations.inspect import Inspection, inspect
@@ -26,7 +26,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "Read the plan's topics once and show the progress of counting and publishing "
         "as of the last checkpoints. Joins no consumer group and writes nothing."
     )
-    arguments.add_results(parser)
+    result_options.add_results(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import Any
 
-from calmstream import arguments
+from calmstream import arguments, result_options
 from calmstream.common.errors import DomainError, InvalidInput
-from calmstream.connect import kafka
 from calmstream.estimators import planning
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.loss import loss
 from calmstream.estimators.plan.plan import ON_SUSPICION
-from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.precision import Precision, needed
 from calmstream.evaluation.promises import (
     Goal,
@@ -33,9 +27,8 @@ from calmstream.evaluation.promises import (
 )
 from calmstream.pages import understood
 from calmstream.planning import allowed_loss, lineage, plan_options, plan_page
-from calmstream.planning.lineage import Lineage
+from calmstream.planning.drafts import Drafts, times_of
 from calmstream.planning.methods_page import MethodOrList
-from calmstream.planning.pilot import learn
 from calmstream.tables.dictionaries import read_dictionary
 from calmstream.tables.reading import add_options, reading
 from calmstream.tables.records import RecordTable, read_table
@@ -43,9 +36,6 @@ from calmstream.terminal import Console
 
 _FIRST_USERS = 100_000
 """Number of reports with which the search for a goal begins."""
-
-_ASSOCIATION = "association"
-"""What snapshots have for `calmstream analyse`; not a statistic of an ordered attribute."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -221,16 +211,18 @@ def run(args: argparse.Namespace) -> int:
     if args.users is None and not args.pilot and args.goal is None:
         raise InvalidInput("--users: state the number of reports that a window will receive")
     plan_page.check_new(args.out)
-    times = _times(args, now=time.time())
+    times = times_of(args, now=time.time())
     lost = loss(args.epsilon, args.guarantee, args.window, times["windows"])
     allowed_loss.check(lost, args.allow_loss)
     domain, data = _domain(args)
     goal = None if args.goal is None else read_goal(args.goal, domain)
-    given = arguments.attributes(domain, args.given)
+    given = result_options.attributes(domain, args.given)
     domain.index(given)
-    drafts = _Drafts(args, domain, times)
+    drafts = Drafts(args, domain, times)
     codes = None if data is None else data.codes
-    plan, design = drafts.for_goal(goal) if goal and drafts.users is None else drafts.draft()
+    plan, design = (
+        _for_goal(drafts, goal, args.epsilon) if goal and drafts.users is None else drafts.draft()
+    )
     sizes = {*range(1, args.k + 1), len(given) + 1, goal.size if goal else 1}
     precision = Precision(plan, codes, sorted(size for size in sizes if size <= len(domain)))
     promised = promises(precision, given)
@@ -254,130 +246,16 @@ def run(args: argparse.Namespace) -> int:
     return plan_page.deliver(plan, warnings, show, out=args.out, as_json=args.json, more=more)
 
 
-class _Drafts:
-    """Plans as the options state them, with other numbers of users or another epsilon."""
-
-    def __init__(self, args: argparse.Namespace, domain: Domain, times: dict[str, int]) -> None:
-        self._args = args
-        self._domain = domain
-        self._times = times
-        self._given = _after_pilot(args, domain) if args.pilot else _without_pilot(args)
-        self.users = self._given.users
-
-    def draft(self, epsilon: str | None = None) -> tuple[Plan, Design]:
-        """Return the plan and its design."""
-        args, given = self._args, self._given
-        assert self.users is not None
-        request = Request(
-            self._domain, epsilon or args.epsilon, self.users, args.k, given.parameters
-        )
-        return planning.draft(
-            args.method,
-            request,
-            name=args.name,
-            purpose=args.purpose,
-            owner=args.owner,
-            lineage=given.lineage.lineage,
-            lineage_epsilon=args.lineage_epsilon,
-            lineage_name=given.lineage.lineage_name,
-            continues=given.lineage.continues,
-            **self._times,
-            partitions=args.partitions,
-            guarantee=args.guarantee,
-            analysis=_ASSOCIATION in args.summaries,
-            on_suspicion=args.on_suspicion,
-            early=args.early,
-            summaries=_summaries(self._domain, args.summaries),
-            marginals=args.marginal and sorted(map(self._domain.index, args.marginal)),
-        )
-
-    def with_epsilon(self, epsilon: str) -> Plan:
-        """Return the plan with another epsilon."""
-        return self.draft(epsilon)[0]
-
-    def for_goal(self, goal: Goal) -> tuple[Plan, Design]:
-        """Return the plan whose windows reach a goal, and its design."""
-        self.users = _FIRST_USERS
-        for _ in range(2):
-            precision = Precision(self.draft()[0])
-            reports = needed(goal.width(precision), goal.half_width)
-            if reports is None or reports > planning.MAX_USERS:
-                raise InvalidInput(
-                    f"--for: {goal} cannot be reached at epsilon {self._args.epsilon}"
-                )
-            self.users = ceil(reports)
-        return self.draft()
-
-
-def _summaries(domain: Domain, texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the statistics of the plan, in their shortest spelling."""
-    texts = [text for text in texts if text != _ASSOCIATION]
-    if texts and all(attribute.kind is None for attribute in domain.attributes):
-        raise InvalidInput(
-            "--summaries: no attribute is a number, ordered or an option; state a kind in the data "
-            "dictionary"
-        )
-    if ranges := [text for text in texts if text.startswith("share:")]:
-        raise InvalidInput(
-            f"--summaries: {ranges[0]!r} is of one attribute; ask calmstream query --summary for it"
-        )
-    return tuple(dict.fromkeys(map(_shortest, texts)))
-
-
-def _shortest(text: str) -> str:
-    """Return ``q0.9`` for ``q.9`` and ``q0.90``; other texts as they are."""
-    head, point, digits = text.partition(".")
-    return f"q0.{digits.rstrip('0')}" if point and head in ("q", "q0") else text
-
-
-def _times(args: argparse.Namespace, *, now: float) -> dict[str, int]:
-    """Return the times of the plan in seconds; by default it starts with the present window."""
-    start, window, windows = plan_options.windows_of(args, now)
-    tenth = max(1, window // 10)
-    return {
-        "start": start,
-        "window": window,
-        "windows": windows,
-        "grace": tenth if args.grace is None else args.grace,
-        "skew": tenth if args.skew is None else args.skew,
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """The inputs of a design that a pilot can supply.
-
-    Attributes:
-        users: number of reports expected per window; None if a goal decides it.
-        parameters: options of the method.
-        lineage: the lineage of the plan.
-    """
-
-    users: int | None
-    parameters: dict[str, Any]
-    lineage: Lineage
-
-
-def _without_pilot(args: argparse.Namespace) -> Inputs:
-    """Return the inputs that the options state."""
-    return Inputs(args.users, args.parameters, lineage.chosen(args, None))
-
-
-def _after_pilot(args: argparse.Namespace, domain: Domain) -> Inputs:
-    """Return the inputs that a pilot supplies; options that are given take precedence."""
-    pilot = arguments.load_plan(args.pilot)
-    if pilot.domain != domain:
-        raise InvalidInput("--pilot: its domain is different; use the pilot's file as DATA too")
-    follows = lineage.chosen(args, pilot)
-    if args.bootstrap is None:
-        raise InvalidInput("--pilot needs --bootstrap, the broker of its snapshots")
-    with closing(kafka(args.bootstrap)) as broker:
-        result = learn(args.method, pilot, broker, args.namespace)
-    users = args.users
-    if users is None:
-        # The devices that the pilot did not ask, spread over the windows of the guarantee.
-        users = max(1, result.others(pilot) // args.guarantee.windows)
-    return Inputs(users, result.parameters | args.parameters, follows)
+def _for_goal(drafts: Drafts, goal: Goal, epsilon: str) -> tuple[Plan, Design]:
+    """Return the plan whose windows reach a goal, and its design."""
+    drafts.users = _FIRST_USERS
+    for _ in range(2):
+        precision = Precision(drafts.draft()[0])
+        reports = needed(goal.width(precision), goal.half_width)
+        if reports is None or reports > planning.MAX_USERS:
+            raise InvalidInput(f"--for: {goal} cannot be reached at epsilon {epsilon}")
+        drafts.users = ceil(reports)
+    return drafts.draft()
 
 
 def _domain(args: argparse.Namespace) -> tuple[Domain, RecordTable | None]:

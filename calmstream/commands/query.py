@@ -7,7 +7,7 @@ from contextlib import closing
 
 import orjson
 
-from calmstream import arguments
+from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
 from calmstream.consumer.read.answer import Answer
@@ -33,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "the publisher keeps. A question costs no privacy. Joins no consumer group and writes "
         "nothing."
     )
-    arguments.add_results(parser)
+    result_options.add_results(parser)
     parser.add_argument(
         "--attributes",
         action="append",
@@ -80,13 +80,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="instead of the table, statistics of an ordered attribute: mean, median, q0.9 (a "
         "quantile), share:LOW..HIGH; rank: the rank correlation of two",
     )
-    arguments.add_output(parser, (TABLE, *FORMATS), TABLE)
+    result_options.add_output(parser, (TABLE, *FORMATS), TABLE)
 
 
 def run(args: argparse.Namespace) -> int:
     """Ask and print."""
     plan = arguments.load_plan(args.plan)
-    arguments.choose_format(args)
+    result_options.choose_format(args)
     _check(args, plan)
     with (
         closing(kafka(args.bootstrap)) as broker,
@@ -103,8 +103,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace, plan: Plan) -> None:
     """Find what is asked for; mistakes that need no broker are reported without one."""
-    args.attributes = arguments.attributes(plan.domain, args.attributes)
-    args.given = arguments.attributes(plan.domain, args.given)
+    args.attributes = result_options.attributes(plan.domain, args.attributes)
+    args.given = result_options.attributes(plan.domain, args.given)
     plan.domain.index(args.attributes)
     args.within = [_within(text, plan.domain) for text in args.where]
     args.group = ";".join(filter(None, (args.group, *args.where)))
@@ -137,7 +137,7 @@ def _summary(args: argparse.Namespace, plan: Plan, history: History) -> None:
         group=args.group,
         given=args.given,
     )
-    with arguments.output(args) as out:
+    with result_options.output(args) as out:
         if args.format == TABLE:
             summary_page.show(out.console, plan, found)
         else:
@@ -146,7 +146,7 @@ def _summary(args: argparse.Namespace, plan: Plan, history: History) -> None:
 
 def _table(args: argparse.Namespace, plan: Plan, history: History) -> None:
     answer = first_group(_asked(args, history), args.within)
-    with arguments.output(args) as out:
+    with result_options.output(args) as out:
         if args.format != TABLE:
             out.binary.write(FORMATS[args.format](plan, answer))
             return

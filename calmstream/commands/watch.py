@@ -7,7 +7,7 @@ import signal
 import threading
 from contextlib import closing
 
-from calmstream import arguments
+from calmstream import arguments, result_options
 from calmstream.connect import kafka
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.wire.snapshot import Kind
@@ -21,12 +21,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         "Follow the snapshots topic. On a terminal, show the newest window and the running total, "
         "live; elsewhere, print one block of text for each table."
     )
-    arguments.add_results(parser)
-    arguments.add_marginal(parser)
-    arguments.add_kind(parser, None)
+    result_options.add_results(parser)
+    result_options.add_marginal(parser)
+    result_options.add_kind(parser, None)
     parser.add_argument(
         "--from-window",
-        type=arguments.from_window,
+        type=result_options.from_window,
         metavar="W",
         help="begin with this window; latest: with the newest",
     )
@@ -36,7 +36,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show until interrupted."""
     plan = arguments.load_plan(args.plan)
-    marginal = arguments.published(plan, args)
+    marginal = result_options.published(plan, args)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     with closing(kafka(args.bootstrap)) as broker:

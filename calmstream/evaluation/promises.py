@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table as Grid
 
-from calmstream import arguments
+from calmstream import result_options
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.evaluation.precision import Precision, Width, needed
 from calmstream.planning.allowed_loss import MAX_REPORT
@@ -67,8 +67,8 @@ def read_goal(text: str, domain: Domain) -> Goal:
     match = _GOAL.fullmatch(text.strip())
     if match is None:
         raise InvalidInput(f"--for {text!r}: expected '±2 points in A,B' or '... in A given B,C'")
-    attributes = arguments.attributes(domain, [match[2]])
-    given = arguments.attributes(domain, [match[3]]) if match[3] else ()
+    attributes = result_options.attributes(domain, [match[2]])
+    given = result_options.attributes(domain, [match[3]]) if match[3] else ()
     domain.index([*attributes, *given])
     points = float(match[1])
     if not 0.0 < points <= 50.0 or (given and len(attributes) != 1):

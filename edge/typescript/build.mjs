@@ -15,9 +15,6 @@ await build({ ...common, entryPoints: ["src/index.ts"], outfile: "dist/index.js"
 await build({ ...common, entryPoints: ["src/node.ts"], outfile: "dist/node.js", platform: "node", sourcemap: true });
 await build({ ...common, entryPoints: ["example/page.ts"], outfile: "dist/example/page.js", minify: true, platform: "browser" });
 for (const name of ["index.html", "style.css", "config.json"]) await cp(`example/${name}`, `dist/example/${name}`);
-await build({ ...common, entryPoints: ["demo/demo.ts"], outfile: "dist/demo/demo.js", minify: true, platform: "browser" });
-for (const name of ["index.html", "demo.css"]) await cp(`demo/${name}`, `dist/demo/${name}`);
-for (const name of ["page.js", "style.css"]) await cp(`dist/example/${name}`, `dist/demo/${name}`);
 execFileSync(process.execPath, ["node_modules/typescript/bin/tsc", "--declaration", "--emitDeclarationOnly",
   "--outDir", "dist/types", "--rootDir", "src", "--noEmit", "false", "-p", "tsconfig.build.json"], { stdio: "inherit" });
 const bundle = await readFile("dist/index.js");

@@ -15,7 +15,6 @@ import orjson
 import pytest
 
 from calmstream.cli import main
-from calmstream.commands import plan as command
 from calmstream.consumer.read.history import History
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.domain import Domain
@@ -23,6 +22,7 @@ from calmstream.estimators.marginal import sse
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.wire.snapshot import Kind
+from calmstream.planning import drafts as command
 from calmstream.producer.simulation.fleet import Fleet
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.noise_aware import chain

@@ -1,0 +1,144 @@
+"""Options of commands that read results: which tables, in which format, and where they go."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Literal
+
+import orjson
+
+from calmstream.arguments import add_broker, add_output_namespace, add_plan
+from calmstream.common.errors import InvalidInput
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind
+
+if TYPE_CHECKING:
+    from calmstream.terminal import Console
+
+BINARY = ("arrow", "parquet")
+"""Formats that are bytes, not text."""
+
+
+def attributes(domain: Domain, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the attributes that texts name: each an attribute, a JSON list, or ``A,B``."""
+    found: list[str] = []
+    for text in texts:
+        if text in domain.names:
+            found.append(text)
+        elif text.lstrip().startswith("["):
+            found += _json_names(text)
+        else:
+            found += [part.strip() for part in text.split(",")]
+    return tuple(found)
+
+
+def _json_names(text: str) -> list[str]:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput(f"{text}: not JSON: {error}") from None
+    if not all(isinstance(name, str) for name in value):
+        raise InvalidInput(f'{text}: expected names, such as ["A", "B"]')
+    return list(value)
+
+
+def add_results(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where the results of a plan are."""
+    add_plan(parser)
+    add_broker(parser)
+    add_output_namespace(parser)
+
+
+def add_marginal(parser: argparse.ArgumentParser) -> None:
+    """Add ``--marginal``; see `published`."""
+    parser.add_argument(
+        "--marginal", action="append", metavar="A,B", help="only this table (default: all)"
+    )
+
+
+def published(plan: Plan, args: argparse.Namespace) -> tuple[str, ...] | None:
+    """Return the table of ``--marginal``; None without the option.
+
+    Raises:
+        InvalidInput: the plan does not publish it.
+    """
+    if args.marginal is None:
+        return None
+    names = attributes(plan.domain, args.marginal)
+    if plan.domain.index(names) not in plan.marginals:
+        raise InvalidInput(
+            f"--marginal: {','.join(names)} is not published by this plan; calmstream query asks "
+            "for any table"
+        )
+    return names
+
+
+def add_kind(parser: argparse.ArgumentParser, default: Kind | None) -> None:
+    """Add ``--kind``."""
+    parser.add_argument(
+        "--kind",
+        choices=[kind.value for kind in Kind],
+        default=default,
+        help=f"kind of snapshot (default: {default or 'all'})",
+    )
+
+
+def add_output(parser: argparse.ArgumentParser, formats: Sequence[str], default: str) -> None:
+    """Add ``--format`` and ``--out``, whose name says the format too; see `output`."""
+    parser.add_argument(
+        "--format",
+        choices=(*formats, "jsonl"),
+        help=f"default: by the name of --out, else {default}; jsonl is another name of json",
+    )
+    parser.add_argument("--out", metavar="FILE", help="write to this file")
+    parser.set_defaults(formats=tuple(formats), default_format=default)
+
+
+class Output:
+    """Where a command writes: bytes, or text for people."""
+
+    def __init__(self, binary: BinaryIO, console: Console) -> None:
+        self.binary = binary
+        self.console = console
+
+
+def choose_format(args: argparse.Namespace) -> None:
+    """Decide the format: the option, or the end of the name of the file, or the default."""
+    suffix = "" if args.out is None else Path(args.out).suffix.removeprefix(".")
+    named = args.format or suffix
+    named = "json" if named == "jsonl" else named
+    args.format = named if named in args.formats else args.default_format
+    if args.format in BINARY and args.out is None and sys.stdout.isatty():
+        raise InvalidInput(f"--format {args.format} is not text: state a file with --out FILE")
+
+
+@contextmanager
+def output(args: argparse.Namespace) -> Iterator[Output]:
+    """Open the output of :func:`add_output`."""
+    from calmstream.terminal import Console
+
+    if args.out is None:
+        yield Output(sys.stdout.buffer, Console())
+        return
+    try:
+        with Path(args.out).open("wb") as file:
+            text = io.TextIOWrapper(file, "utf-8", write_through=True)
+            yield Output(file, Console(file=text))
+            text.detach()
+    except OSError as error:
+        raise InvalidInput(f"--out {args.out}: {error.strerror}") from None
+
+
+def from_window(text: str) -> int | Literal["latest"]:
+    """Return the number of a window, or ``latest`` for the newest window of each kind."""
+    if text == "latest":
+        return "latest"
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"expected a window's number or latest, got {text!r}")
+    return int(text)
