@@ -13,7 +13,7 @@ from calmstream.estimators.domain import Domain
 from calmstream.pages import understood
 from calmstream.tables import declared
 from calmstream.tables.dictionaries import Dictionary, read_dictionary
-from calmstream.tables.reading import add_options, reading
+from calmstream.tables.reading import add_options, reading, refuse_options
 from calmstream.tables.records import RecordTable, read_table
 from calmstream.terminal import Console
 
@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
     table = None
     if dictionary is None:
         table = read_table(args.data, reading(args), declared.declared(args))
-    elif args.number:
-        raise InvalidInput(f"--number: {args.data} is a data dictionary; state the number in it")
+    else:
+        refuse_options(args)
     domain = dictionary.domain if dictionary else table.domain if table else Domain(())
     if args.out:
         _write(args.out, domain)

@@ -30,7 +30,7 @@ from calmstream.planning import allowed_loss, lineage, plan_options, plan_page
 from calmstream.planning.drafts import Drafts, times_of
 from calmstream.planning.methods_page import MethodOrList
 from calmstream.tables.dictionaries import read_dictionary
-from calmstream.tables.reading import add_options, reading
+from calmstream.tables.reading import add_options, reading, refuse_options
 from calmstream.tables.records import RecordTable, read_table
 from calmstream.terminal import Console
 
@@ -264,6 +264,7 @@ def _domain(args: argparse.Namespace) -> tuple[Domain, RecordTable | None]:
     if dictionary is None:
         table = read_table(args.data, reading(args))
         return table.domain, table
+    refuse_options(args)
     try:
         return _chosen(dictionary.domain, args), None
     except DomainError as error:

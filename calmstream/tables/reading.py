@@ -90,6 +90,18 @@ def reading(args: argparse.Namespace) -> Reading:
     )
 
 
+def refuse_options(args: argparse.Namespace) -> None:
+    """Refuse options about a table where the file is a data dictionary.
+
+    Raises:
+        InvalidInput: one was given.
+    """
+    for name in ("delimiter", "encoding", "header_rows", "choices", "number"):
+        if getattr(args, name, None) not in (None, []):
+            option = name.replace("_", "-")
+            raise InvalidInput(f"--{option}: {args.data} is a data dictionary, not a table")
+
+
 def _missing(text: str) -> MissingRule:
     how, _, texts = text.partition(":")
     if how not in ("label", "drop", "keep"):

@@ -336,6 +336,8 @@ def read_texts(path: str | Path, names: Sequence[str] | None = None) -> dict[str
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
     columns = dict(zip(grid.head, grid.columns, strict=True))
+    if "" in columns or len(columns) < len(grid.head):
+        raise InvalidInput(f"{path}: the header must name every column, and none twice")
     for name in names or ():
         if name not in columns:
             raise InvalidInput(f"{path}: there is no column {name!r}")

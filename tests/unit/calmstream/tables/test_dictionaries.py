@@ -89,6 +89,8 @@ def test_dictionaries_of_others(
     assert main(["look", str(path), "--out", str(out)]) == 0
     shown = capsys.readouterr().out
     assert all(f"not taken over: {field}" in shown for field in left)
+    assert main(["look", str(path), "--header-rows", "2"]) == 2
+    assert f"--header-rows: {path} is a data dictionary" in capsys.readouterr().err
     again = read_dictionary(out)
     assert again is not None
     assert again.domain == found.domain

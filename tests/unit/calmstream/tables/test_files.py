@@ -212,3 +212,5 @@ def test_raw_texts_come_as_they_are_whatever_one_cell_holds(tmp_path: Path) -> N
     assert texts["job"][2] == "\ufffd\ufffd\0"
     with pytest.raises(InvalidInput, match="no column 'name'"):
         read_texts(written(tmp_path, raw), ["name"])
+    with pytest.raises(InvalidInput, match="none twice"):
+        read_texts(written(tmp_path, "a,a\n1,2\n"))
