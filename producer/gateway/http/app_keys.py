@@ -9,8 +9,6 @@ given to another key. ``per_window`` is the quota, null for none.
 from __future__ import annotations
 
 import hashlib
-import hmac
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,42 +37,54 @@ EVERYBODY = AppKey(0, None)
 
 
 class AppKeys:
-    """The keys of one file. A key is found in a time that depends on no key.
+    """The keys of a file, which is read again where it changes. One thread calls :meth:`refresh`.
 
-    The table is indexed by a MAC under a key of this process, so that the time of a look-up says
-    nothing about the digests in it.
+    Attributes:
+        refused: why the file cannot be read now; the former keys stay in force.
     """
 
-    def __init__(self, keys: dict[bytes, AppKey]) -> None:
-        self._secret = os.urandom(32)
-        self._keys = {self._mac(digest): (digest, key) for digest, key in keys.items()}
-
-    def __len__(self) -> int:
-        return len(self._keys)
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamp = self._present_stamp()
+        self._keys = read_app_keys(path)
+        self.refused = ""
 
     def find(self, authorization: bytes) -> AppKey | None:
-        """Return the key in an ``Authorization`` header, or None."""
+        """Return the key in an ``Authorization`` header, or None; safe from any thread.
+
+        A key's SHA-256 is looked up, so that the time it takes says nothing about the keys.
+        """
         if authorization[: len(_BEARER)].lower() != _BEARER:
             return None
-        digest = hashlib.sha256(authorization[len(_BEARER) :].strip()).digest()
-        expected, key = self._keys.get(self._mac(digest), (b"", None))
-        return key if hmac.compare_digest(expected, digest) else None
+        return self._keys.get(hashlib.sha256(authorization[len(_BEARER) :].strip()).digest())
 
-    def _mac(self, digest: bytes) -> bytes:
-        return hmac.digest(self._secret, digest, "sha256")
+    def refresh(self) -> bool:
+        """Read the file where it has changed; return whether it can no longer be read."""
+        stamp = self._present_stamp()
+        if stamp == self._stamp:
+            return False
+        self._stamp = stamp
+        try:
+            self._keys, self.refused = read_app_keys(self._path), ""
+        except InvalidInput as error:
+            self.refused = str(error)
+        return bool(self.refused)
+
+    def _present_stamp(self) -> tuple[int, int, int]:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return 0, 0, 0
+        return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def read_app_keys(path: Path) -> AppKeys:
-    """Read a file of keys."""
+def read_app_keys(path: Path) -> dict[bytes, AppKey]:
+    """Read a file of keys, by digest."""
     try:
-        document = orjson.loads(path.read_bytes())
+        return _keys(orjson.loads(path.read_bytes()))
     except OSError as error:
         raise InvalidInput(f"app keys {path}: {error.strerror}") from None
-    except orjson.JSONDecodeError as error:
-        raise InvalidInput(f"app keys {path}: not JSON: {error}") from None
-    try:
-        return AppKeys(_keys(document))
-    except ValueError as error:
+    except ValueError as error:  # also what is not JSON
         raise InvalidInput(f"app keys {path}: {error}") from None
 
 
@@ -104,39 +114,3 @@ def _key(entry: Any, where: str) -> tuple[bytes, AppKey]:
     if quota is not None and (type(quota) is not int or quota < 1):
         raise ValueError(f"{where}: per_window must be null or a whole number of at least 1")
     return bytes.fromhex(digest), AppKey(number, quota)
-
-
-class WatchedKeys:
-    """The keys of a file. Only one thread calls :meth:`refresh`.
-
-    Attributes:
-        keys: in force; replaced as a whole, so that any thread may read it.
-        stale: whether the file has changed to something that cannot be read.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._stamp = self._present_stamp()
-        self.keys: AppKeys = read_app_keys(path)
-        self.stale = False
-
-    def refresh(self) -> str:
-        """Read the file where it has changed; return why it cannot be read, or nothing."""
-        stamp = self._present_stamp()
-        if stamp == self._stamp:
-            return ""
-        self._stamp = stamp
-        try:
-            self.keys = read_app_keys(self._path)
-        except InvalidInput as error:
-            self.stale = True
-            return str(error)
-        self.stale = False
-        return ""
-
-    def _present_stamp(self) -> tuple[int, int, int]:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return 0, 0, 0
-        return found.st_mtime_ns, found.st_size, found.st_ino

@@ -29,7 +29,7 @@ from calmstream.producer.gateway.durable.plan_spool import Result
 from calmstream.producer.gateway.durable.spool import Spool, locked
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.http.app import GatewayApp
-from calmstream.producer.gateway.http.app_keys import AppKeys, WatchedKeys
+from calmstream.producer.gateway.http.app_keys import AppKeys
 from calmstream.producer.gateway.http.committer import Committer, Work
 from calmstream.producer.gateway.http.cors import Origins
 from calmstream.producer.gateway.http.counted_plans import CountedPlans
@@ -91,6 +91,7 @@ class Gateway:
 
     Attributes:
         port: the one in use, once it listens.
+        app_keys: who may send; None for everybody.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class Gateway:
             environment.plans, environment.roots, allow_unsigned=environment.allow_unsigned
         )
         path = environment.app_keys
-        self._keys = None if path is None else WatchedKeys(path)
+        self.app_keys = None if path is None else AppKeys(path)
         self._origins = Origins(settings.origins)
         self._refused_origins: set[str] = set()
         self._stopping = False
@@ -144,11 +145,6 @@ class Gateway:
     def offered(self) -> Mapping[str, Offered]:
         """Plans by digest."""
         return self._plans.offered
-
-    @property
-    def app_keys(self) -> AppKeys | None:
-        """Who may send; None for everybody."""
-        return None if self._keys is None else self._keys.keys
 
     @property
     def stopping(self) -> bool:
@@ -333,10 +329,10 @@ class Gateway:
         for name in refused.keys() - self._reported.keys():
             self._log.warning("plan refused", file=name, reason=refused[name])
         self._reported = refused
-        keys_refused = ""
-        if self._keys is not None and (keys_refused := self._keys.refresh()):
-            self._log.warning("app keys refused", reason=keys_refused)
-        stale = self._keys is not None and self._keys.stale
+        keys = self.app_keys
+        if keys is not None and keys.refresh():
+            self._log.warning("app keys refused", reason=keys.refused)
+        stale = keys is not None and bool(keys.refused)
         self._metrics.files(len(self._plans.offered), len(refused), keys_refused=stale)
 
     def _thread(self, name: str, work: Callable[[], None]) -> threading.Thread:
