@@ -11,7 +11,7 @@ WORKERS ?= 4
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-serve edge page page-pictures conformance test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants later strangers changes pgm broker-jars lock image image-test image-suites compose-test clean
+.PHONY: help demo demo-serve edge page page-pictures conformance test test-all lint format bench accuracy audit site soak stalls attacks fuzz mutants later strangers changes pgm broker-jars lock image image-test image-suites compose-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -142,6 +142,9 @@ lock: $(VENV)/.dev ## pin what the image installs and what builds it (requiremen
 		--generate-hashes --strip-extras \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 		--output-file requirements-build.lock pyproject.toml
+
+site: $(VENV)/.dev ## all pages with search and a reference made from code, in build/site: seconds
+	@$(BIN)/python -m mkdocs --quiet build
 
 audit: $(VENV)/.dev ## known vulnerabilities of what the image installs (asks a public database)
 	@$(BIN)/python -m pip install --quiet pip-audit

@@ -7,7 +7,7 @@ from calmstream.broker.topic_facts import faults, refuse, required_retention_ms
 from calmstream.broker.transport import Broker
 from calmstream.estimators.plan import Plan
 
-_WEEK_MS = 7 * 86_400_000
+WEEK_MS = 7 * 86_400_000
 
 
 def ensure_topics(broker: Broker, plan: Plan, names: TopicNames) -> list[str]:
@@ -18,7 +18,7 @@ def ensure_topics(broker: Broker, plan: Plan, names: TopicNames) -> list[str]:
     Raises:
         FatalError: a topic that exists differs from what the plan needs.
     """
-    retention = max(_WEEK_MS, 2 * required_retention_ms(plan))
+    retention = max(WEEK_MS, 2 * required_retention_ms(plan))
     topics = broker.topics()
     try:
         created = topics.create(names.specs(retention))

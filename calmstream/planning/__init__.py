@@ -1,4 +1,4 @@
 """The parts of ``calmstream plan``: its options, its checks, and the errors that it predicts.
 
-docs/concepts.md explains the terms, docs/methods.md (generated here) lists the methods.
+docs/concepts.md explains the terms, `methods_page` lists the methods.
 """

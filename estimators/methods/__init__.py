@@ -4,8 +4,8 @@ A method is found by its entry point in the group `GROUP`, under the name that p
 :mod:`.base` is the contract, which other packages implement too. A method designs the groups of a
 plan (sets of devices that share a mechanism) with their views (what a device reports on), and fits
 a model to the tallies (counts per view). `shared` contains the parts that several methods use.
-docs/methods.md lists all methods, docs/methods/ explains them, and docs/concepts.md explains the
-terms.
+``calmstream plan --method list`` lists all methods, docs/methods/ explains them, docs/concepts.md
+the terms.
 """
 
 from __future__ import annotations

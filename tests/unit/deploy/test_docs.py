@@ -17,14 +17,20 @@ from typing import Any
 import jsonschema
 import pytest
 
+from calmstream import topics
+from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_facts import RETENTION_MARGIN_MS
 from calmstream.cli import parse
 from calmstream.common.errors import Reason, Rejection
 from calmstream.estimators.central.candidates import MAX_CANDIDATES, MAX_COLUMN_SETS
 from calmstream.estimators.central.coding import ROW_BYTES
 from calmstream.estimators.central.wire import MAX_BATCH_RECORDS, MAX_TEXT, MAX_VALUE_BYTES
 from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.recorded import MAX_DAYS
 from calmstream.estimators.wire.batch import decode_batch
 from calmstream.estimators.wire.report import decode_report
+from calmstream.producer.device.events import MAX_BYTES
+from calmstream.producer.device.history import MAX_HISTORY_BYTES, MAX_SENT
 from tests.support.docs import ROOT, blocks, commands, run_script
 
 DOCS = ROOT / "docs"
@@ -60,20 +66,6 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 
 
-def test_all_pages_are_there() -> None:
-    assert {page.stem for page in PAGES} >= {
-        "getting-started",
-        "concepts",
-        "reading-a-snapshot",
-        "operating",
-        "capacity",
-        "wire-formats",
-        "comparison",
-        "metrics",
-        "central-privacy",
-    }
-
-
 def test_the_limits_of_the_central_model_are_those_of_the_code() -> None:
     text = (DOCS / "central-privacy.md").read_text()
     for number in (
@@ -85,6 +77,24 @@ def test_the_limits_of_the_central_model_are_those_of_the_code() -> None:
         MAX_COLUMN_SETS,
     ):
         assert re.search(rf"\b{number:,}\b", text), number
+
+
+def test_times_and_sizes_of_what_is_kept_are_those_of_the_code() -> None:
+    page = (DOCS / "data-protection.md").read_text()
+    kept = dict(re.findall(r"^\| ([^|]+) \|(.*)\|$", page, re.MULTILINE))
+    names = TopicNames("a", "b", "0" * 64, 1, 1)
+    specs = {spec.name: spec.settings for spec in names.specs(0)}
+    letters = specs[names.dead_letters]
+    assert f"{int(letters['retention.ms']) // 86_400_000} days" in kept["dead-letter topic"]
+    assert f"{int(letters['retention.bytes']) >> 30} GiB" in kept["dead-letter topic"]
+    assert f"{topics.WEEK_MS // 86_400_000} days" in kept["reports topics"]
+    assert f"{RETENTION_MARGIN_MS // 60_000} minutes" in kept["reports topics"]
+    for name, topic in {"state": names.state, "counts": names.counts}.items():
+        assert specs[topic]["cleanup.policy"] == "compact", name
+    assert f"last {MAX_SENT} reports" in kept["history"]
+    assert f"{MAX_HISTORY_BYTES >> 10} KiB" in kept["history"]
+    assert f"{MAX_BYTES >> 10} KiB" in kept["recorder"]
+    assert f"{MAX_DAYS} days" in kept["recorder"]
 
 
 @each_page

@@ -1,0 +1,108 @@
+# ruff: noqa: INP001 - a hook of mkdocs, no package
+"""What the site has beside the pages of docs/: pages at other places, and pages made from code.
+
+mkdocs calls the functions `on_*`. Every page keeps its place in the repository, so that its links
+work in both.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.structure.files import File, Files
+
+from calmstream import __all__ as public
+from calmstream import cli
+from calmstream.pages.metrics_page import page as metrics
+from calmstream.planning.methods_page import page as methods
+
+ROOT = Path(__file__).resolve().parents[1]
+LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)")
+CONTRACTS = {
+    "estimators.mechanisms.base": ("Mechanism", "Column"),
+    "estimators.methods.base": ("Method", "Design", "Model", "LinearAnswers"),
+}
+"""What a package with a mechanism or a method of its own implements."""
+
+
+def commands() -> str:
+    """Return the page of all commands: what `--help` prints."""
+    os.environ["COLUMNS"] = "100"
+    parts = ["# Command line", "```text", cli.parser().format_help(), "```"]
+    for name in cli.COMMANDS:
+        one: Any = cli.parser(name)._subparsers  # noqa: SLF001 - argparse has no other way
+        text = one._group_actions[0].choices[name].format_help()  # noqa: SLF001
+        parts += [f"## {name}", "```text", text, "```"]
+    return "\n".join(parts)
+
+
+def python() -> str:
+    """Return the page of the Python interface, which mkdocstrings fills from docstrings."""
+    parts = ["# Python", "`from calmstream import ...`"]
+    parts += [f"::: calmstream.{name}" for name in public]
+    parts += ["## Mechanisms and methods of your own", "`examples/one_way` implements both."]
+    parts += [f"::: calmstream.{m}.{name}" for m, names in CONTRACTS.items() for name in names]
+    return "\n\n".join(parts)
+
+
+MADE = {
+    "docs/reference/python.md": python,
+    "docs/reference/commands.md": commands,
+    "docs/reference/metrics.md": metrics,
+    "docs/reference/methods.md": methods,
+}
+
+
+def pages() -> list[str]:
+    """Return every page of the repository."""
+    listed = subprocess.run(
+        ["git", "ls-files", "*.md"],  # noqa: S607 - whichever git there is
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return listed.stdout.split()
+
+
+def on_config(config: Any) -> None:
+    """Take the order of pages from docs/README.md: a heading is a section, a link a page."""
+    nav: list[Any] = [{"calmstream": "README.md"}]
+    for part in (ROOT / "docs" / "README.md").read_text().split("\n## ")[1:]:
+        title, _, body = part.partition("\n")
+        links = [{text: os.path.normpath(f"docs/{to}")} for text, to in LINK.findall(body)]
+        nav.append({title: links})
+        if any("docs/reference.md" in link.values() for link in links):
+            links += [{Path(path).stem.capitalize(): path} for path in MADE]
+    config.nav = nav
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Replace what docs/ holds by all pages of the repository and the files that they link to."""
+    theme = [file for file in files if ROOT / "docs" not in Path(file.abs_src_path).parents]
+    places = set(pages())
+    for page in sorted(places):
+        text = (ROOT / page).read_text()
+        for _, to in LINK.findall(text):
+            path = os.path.normpath(Path(page).parent / to)
+            if "://" not in to and (ROOT / path).is_file():
+                places.add(path)
+    places |= {str(p.relative_to(ROOT)) for p in (ROOT / "docs" / "pictures").glob("*.png")}
+    own = [File.generated(config, p, abs_src_path=str(ROOT / p)) for p in sorted(places)]
+    made = [File.generated(config, path, content=text()) for path, text in MADE.items()]
+    return Files([*theme, *own, *made])
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Turn formulas into MathML, which browsers show without a program."""
+
+    def formula(found: re.Match[str]) -> str:
+        text = found[2].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+        return convert(text, display="block" if found[1] == "[" else "inline")
+
+    return re.sub(r"\\([\[(])(.*?)\\[\])]", formula, html, flags=re.DOTALL)
