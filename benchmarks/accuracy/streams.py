@@ -187,14 +187,8 @@ def table(found: dict[str, dict[str, Any]]) -> Grid:
 
 def main(words: Sequence[str]) -> None:
     """Measure what is missing, and print the table."""
-    cells = [
-        (s, m, u, x)
-        for m in ("calm", "noise-aware")
-        for s in SETS
-        for u in FLEETS
-        for x in streams()
-    ]
-    for cell in cells if words != ["table"] else []:
+    cells = product(SETS, ("calm", "noise-aware"), FLEETS, streams())
+    for cell in cells if words != ["table"] else ():
         name = "/".join(map(str, cell))
         if STUDY.claim(name):
             STUDY.put(name, measure(*cell))

@@ -27,7 +27,7 @@ class Results:
         self._lock = threading.Lock()
         self._finals: dict[int, Manifest] = {}
         self._early: Manifest | None = None
-        self._tables: dict[int, Tables] = {}
+        self._tables: dict[tuple[int, Kind], Tables] = {}
         self._room = table_bytes
         self._newest: int | None = None
 
@@ -56,9 +56,9 @@ class Results:
             chosen = sorted(self._finals)[-most:]
             return [self._finals[window] for window in chosen]
 
-    def tables(self, window: int) -> Tables | None:
-        """Return the published tables of a final window, as far as they are kept."""
-        return self._tables.get(window)
+    def tables(self, window: int, kind: Kind = Kind.FINAL) -> Tables | None:
+        """Return the published tables of a final or current set, as far as they are kept."""
+        return self._tables.get((window, kind))
 
     def take(self, snapshot: Snapshot) -> None:
         """Note a complete set."""
@@ -68,6 +68,8 @@ class Results:
                     self._early = snapshot.manifest
             elif snapshot.kind is Kind.FINAL:
                 self._take_final(snapshot)
+            elif snapshot.kind is Kind.CURRENT:
+                self._take_tables(snapshot)
 
     def clear(self) -> None:
         """Forget everything: the topic is read again from its start."""
@@ -89,8 +91,12 @@ class Results:
             self._newest = snapshot.window
         if self._early is not None and self._early.window <= self._newest:
             self._early = None
-        if snapshot.window not in self._tables:
-            self._tables[snapshot.window] = tables = _tables(snapshot)
+        self._take_tables(snapshot)
+
+    def _take_tables(self, snapshot: Snapshot) -> None:
+        place = snapshot.window, snapshot.kind
+        if place not in self._tables:
+            self._tables[place] = tables = _tables(snapshot)
             self._room -= _size(tables)
         while self._room < 0 and self._tables:
             self._room += _size(self._tables.pop(min(self._tables)))

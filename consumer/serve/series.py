@@ -20,7 +20,7 @@ from calmstream.consumer.serve.problems import Problem, Refused, refusal
 from calmstream.consumer.serve.questions import table
 from calmstream.consumer.serve.results import suspicious
 from calmstream.estimators.analysis.grouping import parse
-from calmstream.estimators.wire.snapshot import Manifest
+from calmstream.estimators.wire.snapshot import Kind, Manifest
 
 PARAMETERS = ("attributes", "windows", "group", "given")
 MAX_WINDOWS = 1000
@@ -61,7 +61,7 @@ async def series(context: Context, service: PlanService, asked: Parameters, peer
         if entry is None:
             truncated = True
             break
-        found.append(entry)
+        found.append(entry | {"current": _table_of(wanted, final.window, Kind.CURRENT)})
     if truncated and not found:
         raise Refused(Problem.SLOW, "not one window is computed yet; ask again")
     answer = {"attributes": axes, "labels": labels, "windows": found[::-1], "truncated": truncated}
@@ -92,11 +92,15 @@ def _published(wanted: _Series, final: Manifest) -> dict[str, Any] | None:
     """Return the entry of a window that needs no computation; None if it needs one."""
     if not final.reports or final.withheld:
         return _entry(final, final.reports)
-    tables = wanted.service.results.tables(final.window)
-    if wanted.group or wanted.given or tables is None:
-        return None
-    record = tables.get(frozenset(wanted.attributes))
-    if record is None:
+    found = _table_of(wanted, final.window, Kind.FINAL)
+    return None if found is None else _entry(final, **found)
+
+
+def _table_of(wanted: _Series, window: int, kind: Kind) -> dict[str, Any] | None:
+    """Return a published table with its axes as asked for; None where there is none."""
+    tables = wanted.service.results.tables(window, kind)
+    record = None if tables is None else tables.get(frozenset(wanted.attributes))
+    if record is None or wanted.group or wanted.given:
         return None
     axes = [record.attributes.index(name) for name in wanted.attributes]
     shape = [len(labels) for labels in record.labels]
@@ -105,9 +109,12 @@ def _published(wanted: _Series, final: Manifest) -> dict[str, Any] | None:
         found: list[float] = np.reshape(cells, shape).transpose(axes).ravel().tolist()
         return found
 
-    return _entry(
-        final, record.reports, record.flags, ordered(record.table), ordered(record.stderr)
-    )
+    return {
+        "reports": record.reports,
+        "flags": record.flags,
+        "table": ordered(record.table),
+        "stderr": ordered(record.stderr),
+    }
 
 
 async def _computed(

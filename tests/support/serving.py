@@ -28,7 +28,8 @@ DEADLINE = 60.0
 
 def filled(plan: Plan | None = None, windows: int = 3, **changes: Any) -> Bench:
     """Return a bench with published windows of some 200 reports a group."""
-    bench = Bench(published_plan(groups=3, **changes) if plan is None else plan)
+    plan = published_plan(groups=3, **changes) if plan is None else plan
+    bench = Bench(plan, track=True)
     dice = np.random.default_rng(7)
     for log in bench.logs:
         for window in range(windows):

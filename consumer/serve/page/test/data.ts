@@ -9,6 +9,7 @@ import type {
   Final,
   Plan,
   Series,
+  SeriesWindow,
   Summary,
   TableChange,
   WindowList,
@@ -218,6 +219,7 @@ export function answer(
   total: boolean,
   given: readonly string[],
   minus?: number,
+  current = false,
 ): Answer {
   const axes = names.map((name) => one.plan.attributes.find((a) => a.name === name)!.labels);
   let reports = 0;
@@ -248,6 +250,7 @@ export function answer(
       first: a,
       last: b,
       total: total && minus === undefined,
+      current,
       start: START + a * HOUR,
       end: START + (b + 1) * HOUR,
     })),
@@ -301,6 +304,22 @@ function conditional(table: readonly number[], inner: number): number[] {
   });
 }
 
+/** What it is now: here the mean of the last eight windows. */
+function tracked(one: Made, names: readonly string[], window: number): SeriesWindow["current"] {
+  const all: Answer[] = [];
+  for (let w = Math.max(0, window - 7); w <= window; w += 1)
+    if (one.reports(w)) all.push(answer(one, names, w, w, false, []));
+  if (!all.length) return null;
+  const mean = (cells: (a: Answer) => readonly number[], i: number) =>
+    all.reduce((sum, a) => sum + cells(a)[i]!, 0) / all.length;
+  return {
+    reports: all.reduce((sum, a) => sum + a.reports, 0),
+    flags: [],
+    table: all[0]!.table.map((_, i) => mean((a) => a.table, i)),
+    stderr: all[0]!.table.map((_, i) => mean((a) => a.stderr, i) / Math.sqrt(all.length)),
+  };
+}
+
 export function series(one: Made, names: readonly string[], count: number): Series {
   const found = answer(one, names, 0, 0, false, []);
   const windows = Array.from(
@@ -317,6 +336,7 @@ export function series(one: Made, names: readonly string[], count: number): Seri
       flags: own?.flags ?? [],
       table: own?.table ?? null,
       stderr: own?.stderr ?? null,
+      current: tracked(one, names, w),
     };
   });
   return { attributes: names, labels: found.labels, windows, truncated: false };

@@ -149,7 +149,7 @@ function document(one: Made, part: string, words: URLSearchParams): unknown {
   const minus = words.get("minus") ? range(one, words.get("minus")!)[0] : undefined;
   if (first === last && one.reports(last) === 0)
     throw new Refusal(404, "There are no reports.", `window ${last} received no reports`, "no_reports");
-  return answer(one, names, first, last, total, words.get("given") ? list(words, "given", one) : [], minus);
+  return answer(one, names, first, last, total, words.get("given") ? list(words, "given", one) : [], minus, words.get("windows") === "current");
 }
 
 function entry(one: Made): PlanEntry {
@@ -169,7 +169,7 @@ function list(words: URLSearchParams, key: string, one: Made): string[] {
 
 function range(one: Made, text: string): [number, number, boolean] {
   if (text === "total") return [0, one.windows - 1, true];
-  const [first, last] = text === "latest" ? [one.windows - 1, one.windows - 1] : text.split("..").map(Number);
+  const [first, last] = text === "latest" || text === "current" ? [one.windows - 1, one.windows - 1] : text.split("..").map(Number);
   if (!Number.isInteger(first))
     throw new Refusal(
       400,

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from calmstream.consumer.read.formats import as_arrow, as_csv, as_json
 from calmstream.consumer.read.history import History
 from calmstream.consumer.serve.questions import QUESTIONS
+from calmstream.estimators.wire.snapshot import Kind
 from tests.support.publisher import Bench
 from tests.support.serving import Serving, filled, serving_bench
 
@@ -108,15 +109,16 @@ def test_a_head_request_has_no_body(serving: Serving) -> None:
 
 
 def test_a_series_has_the_published_tables(serving: Serving, bench: Bench) -> None:
-    published = {s.window: s for s in bench.shown() if s.kind == "final"}
+    published = {(s.window, s.kind): s for s in bench.shown()}
     found = serving.get("/series", params={"attributes": "a1,a0", "windows": "last:2"}).json()
     assert not found["truncated"]
     assert [one["window"] for one in found["windows"]] == [1, 2]
     for one in found["windows"]:
-        record = published[one["window"]].record("a0", "a1")
-        table = np.array(record.table).reshape(2, 2).T.ravel()
-        assert one["table"] == table.tolist()
-        assert one["reports"] == record.reports
+        for kind, shown in ((Kind.FINAL, one), (Kind.CURRENT, one["current"])):
+            record = published[one["window"], kind].record("a0", "a1")
+            table = np.array(record.table).reshape(2, 2).T.ravel()
+            assert shown["table"] == table.tolist()
+            assert shown["reports"] == record.reports
 
 
 def test_other_series_are_computed(serving: Serving) -> None:

@@ -74,6 +74,8 @@ export interface WindowSpan {
   readonly first: number;
   readonly last: number;
   readonly total: boolean;
+  /** Whether it says what the value is now, with what earlier windows say. */
+  readonly current: boolean;
   readonly start: number;
   readonly end: number;
 }
@@ -121,6 +123,15 @@ export interface SeriesWindow {
   /** null where there is no table. */
   readonly table: readonly number[] | null;
   readonly stderr: readonly number[] | null;
+  readonly current: Tracked | null;
+}
+
+/** What the table is now: a window, with what earlier ones say about it. */
+export interface Tracked {
+  readonly reports: number;
+  readonly flags: readonly string[];
+  readonly table: readonly number[];
+  readonly stderr: readonly number[];
 }
 
 export interface Series {
@@ -165,8 +176,8 @@ export interface TableChange {
 }
 
 export interface ChangeTests {
-  readonly window: Omit<WindowSpan, "total">;
-  readonly against: Omit<WindowSpan, "total">;
+  readonly window: Omit<WindowSpan, "total" | "current">;
+  readonly against: Omit<WindowSpan, "total" | "current">;
   readonly reports: readonly [number, number];
   readonly flags: readonly string[];
   readonly tables: readonly TableChange[];

@@ -25,6 +25,8 @@ const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", 
 
 export interface BandProps {
   readonly points: readonly Point[];
+  /** Drawn as dots. */
+  readonly dots: readonly Point[];
   readonly top: number;
   readonly bottom: number;
   readonly cursor: number | null;
@@ -37,7 +39,7 @@ interface Scales {
   readonly y: ScaleLinear<number, number>;
 }
 
-export function Band({ points, top, bottom, cursor, onCursor, seconds }: BandProps) {
+export function Band({ points, dots, top, bottom, cursor, onCursor, seconds }: BandProps) {
   const first = points[0]!.start;
   const last = Math.max(points.at(-1)!.start, first + seconds);
   const time = scaleLinear().domain([first, last]).range([0, WIDTH]);
@@ -62,6 +64,9 @@ export function Band({ points, top, bottom, cursor, onCursor, seconds }: BandPro
           <line key={tick} class="grid" x1="0" x2={WIDTH} y1={y(tick)} y2={y(tick)} />
         ))}
         {marks(points, scales.x, WIDTH)}
+        {dots.map((dot) => (
+          <path key={dot.start} class="dot" d={`M${scales.x(dot)},${y(dot.value)}h0`} />
+        ))}
         <Curve points={points} scales={scales} />
         {chosen && <line class="cursor" x1={scales.x(chosen)} x2={scales.x(chosen)} y1="0" y2={HEIGHT} />}
       </svg>

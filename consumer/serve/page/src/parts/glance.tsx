@@ -15,14 +15,14 @@ export function Glance({ attribute }: { attribute: Attribute }) {
   const { client, plan, version } = useSession();
   const [ref, seen] = useSeen<HTMLLIElement>();
   const published = plan.published.some((names) => names.length === 1 && names[0] === attribute.name);
-  const question = { attributes: [attribute.name], windows: "total", minus: "", group: "", given: [] };
+  const question = { attributes: [attribute.name], windows: "current", minus: "", group: "", given: [] };
   const wanted = seen && published ? `glance ${plan.digest} ${attribute.name}` : null;
   const answer = useResource(wanted, version, (signal) =>
     queued(signal, () => client.table(plan.name, question, signal)),
   );
   return (
     <li ref={ref} class="glance">
-      <a href={link(plan.name, "tables", { attributes: joined([attribute.name]) })}>
+      <a href={link(plan.name, "tables", { attributes: joined([attribute.name]), windows: "current" })}>
         <span class="glance-name">
           <bdi>{visible(attribute.name)}</bdi>
         </span>

@@ -1,7 +1,7 @@
 /** Small multiples: every label over windows, with its band. */
 
 import { useState } from "preact/hooks";
-import type { Series } from "../api/types";
+import type { Series, SeriesWindow, Tracked } from "../api/types";
 import { Band, type Point } from "../charts/band";
 import { combinations, mood } from "../charts/model";
 import { count, counted, decimals, half, percent, span, Z95 } from "../text/format";
@@ -13,19 +13,27 @@ const MORE = 48;
 
 interface Track {
   readonly title: string;
+  /** What it is now where that is known, else the finals. */
   readonly points: readonly Point[];
+  /** The finals beside what it is now. */
+  readonly dots: readonly Point[];
 }
 
 function tracks(series: Series): Track[] {
   return combinations(series.labels).map((labels, cell) => ({
     title: labels.map(visible).join(" · "),
-    points: series.windows.map((window) => ({
-      start: window.start,
-      value: window.table?.[cell] ?? NaN,
-      stderr: window.stderr?.[cell] ?? NaN,
-      mood: window.reports === 0 ? "plain" : mood(window.flags),
-    })),
+    points: series.windows.map((window) => point(window, window.current ?? window, cell)),
+    dots: series.windows.filter((window) => window.current && window.table).map((window) => point(window, window, cell)),
   }));
+}
+
+function point(window: SeriesWindow, known: SeriesWindow | Tracked, cell: number): Point {
+  return {
+    start: window.start,
+    value: known.table?.[cell] ?? NaN,
+    stderr: known.stderr?.[cell] ?? NaN,
+    mood: known.reports === 0 ? "plain" : mood(known.flags),
+  };
 }
 
 /** All labels of a series; one cursor reads them at the same window. */
@@ -120,7 +128,7 @@ function One({ track, at, digits, range: [bottom, top], ...rest }: OneProps) {
         )}
         {known && point.mood !== "plain" && <em>{point.mood}</em>}
       </p>
-      <Band points={track.points} bottom={bottom} top={top} {...rest} />
+      <Band points={track.points} dots={track.dots} bottom={bottom} top={top} {...rest} />
     </section>
   );
 }
@@ -129,12 +137,19 @@ function Warnings({ series }: { series: Series }) {
   const noisy = series.windows.filter((w) => w.reports > 0 && mood(w.flags) === "noise").length;
   const forged = series.windows.filter((w) => mood(w.flags) === "suspicious").length;
   const none = series.windows.filter((w) => w.reports === 0).length;
+  const tracked = series.windows.some((w) => w.current);
   return (
     <p class="legend">
       <span>
         <i class="key line" />
-        estimate
+        {tracked ? "now: the window, with what earlier ones say" : "estimate"}
       </span>
+      {tracked && (
+        <span>
+          <i class="key dot" />
+          the window alone
+        </span>
+      )}
       <span>
         <i class="key area" />
         95 % interval

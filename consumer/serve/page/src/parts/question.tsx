@@ -55,6 +55,7 @@ export function QuestionForm({ question, onAsk }: QuestionProps) {
 
 const NAMED = [
   ["total", "All windows"],
+  ["current", "Now"],
   ["latest", "Newest window"],
 ] as const;
 

@@ -48,9 +48,9 @@ export function Result({ answer, shape, onShape, children }: ResultProps) {
   );
 }
 
-function about({ first, last, total, start, end }: WindowSpan, place: number): string {
+function about({ first, last, total, current, start, end }: WindowSpan, place: number): string {
   const one = first === last ? `Window ${first}` : `Windows ${first} to ${last}`;
-  const which = total ? `All windows through ${last}` : one;
+  const which = total ? `All windows through ${last}` : current ? `Now, in window ${last}` : one;
   return `${place ? which.toLowerCase() : which} (${span(start, end)})`;
 }
 
