@@ -1,17 +1,13 @@
 """Numbers of 64 levels against plain categories, Square Wave and hybrid-dimensional grids.
 
-``run`` measures what is missing in ``benchmarks/results/numbers.jsonl``, ``table`` writes
-``numbers.md`` from it. Adult has four numbers and two categories, diamonds the same. All
-methods get the same devices. ``noise-aware`` gets a plan for tables of two attributes, for numbers
-and again for plain categories. Square Wave and the grids get all devices for the numbers; Square
-Wave answers about one number only. ``--shuffled`` puts the levels of all numbers into a random
-order, which then means nothing.
-
-    python -m benchmarks.accuracy.numbers run [--repeats N] [--shuffled] [--only adult]
     python -m benchmarks.accuracy.numbers again [--shuffled] [--only adult]
     python -m benchmarks.accuracy.numbers table
 
-``again`` replaces the results of ``noise-aware`` on numbers by those of today's code.
+Adult has four numbers and two categories, diamonds the same. All methods got the same devices;
+``--shuffled`` puts the levels of all numbers into a random order, which then means nothing. What
+the others do does not change: their results are in ``benchmarks/results/numbers.jsonl``. ``again``
+replaces those of ``noise-aware`` on numbers (*smooth*) by those of today's code, and ``table``
+writes ``numbers.md``.
 """
 
 from __future__ import annotations
@@ -27,19 +23,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from benchmarks.accuracy import hdg, square_wave
 from benchmarks.accuracy.measure import RESULTS, Ledger
 from benchmarks.populations import DATA
 from calmstream.estimators import methods
 from calmstream.estimators.analysis.summaries import Distribution, Value, levels
-from calmstream.estimators.domain import Attribute, Codes, Domain
+from calmstream.estimators.domain import Codes, Domain
 from calmstream.estimators.marginal import Marginal, inside
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
-from calmstream.estimators.plan.pilots import PooledPilots
-from calmstream.estimators.plan.plan import Plan
 from calmstream.estimators.plan.request import Request
-from calmstream.estimators.tally import Tally
 from calmstream.evaluation.population import collect, draw
 from calmstream.evaluation.ranges import RangeQuestions
 from calmstream.evaluation.rounds import local_plan
@@ -93,11 +85,6 @@ def load(dataset: str, *, shuffled: bool) -> tuple[Domain, Codes]:
     return domain, codes
 
 
-def plain(domain: Domain) -> Domain:
-    """Return the domain without kinds."""
-    return Domain(tuple(Attribute(a.name, a.labels, a.other) for a in domain.attributes))
-
-
 class Margins:
     """Tables of single attributes, as a model."""
 
@@ -109,43 +96,14 @@ class Margins:
         return Marginal(attributes, table, np.zeros_like(table), 0, ())
 
 
-def measure(dataset: str, epsilon: str, users: int, repeat: int, *, shuffled: bool) -> dict:
-    """Measure one repeat: errors and coverage by name of method."""
-    domain, records = load(dataset, shuffled=shuffled)
-    codes = draw(records, users, np.random.default_rng([repeat, 1]))
-    found: dict[str, Any] = {}
-    for name, asked in (("plain", plain(domain)), ("smooth", domain)):
-        own, plan, tallies = _own(domain, codes, asked, epsilon, repeat)
-        found |= {f"{name} {k}": v for k, v in own.items()}
-    if shuffled:
-        same = PooledPilots(plain(domain), 2, plan.groups, plan.mechanisms)
-        errors = _errors(domain, codes, NoiseAwareModel(same, tallies), repeat)
-        found |= {f"same {k}": v for k, v in errors.items()}
-    count = len(NUMBERS[dataset])
-    random = np.random.default_rng([repeat, 3])
-    part = random.integers(count, size=users)
-    waves = [
-        square_wave.estimate(float(epsilon), domain.histogram(codes[part == j], (j,)), random)
-        for j in range(count)
-    ]
-    grids = hdg.margins(epsilon, codes, list(domain.cardinalities[:count]), random)
-    for name, tables in (("wave", waves), ("grids", grids)):
-        errors = _errors_of_numbers(domain, codes, Margins(tables), repeat)
-        found |= {f"{name} {k}": v for k, v in errors.items()}
-    return found
-
-
-def _own(
-    domain: Domain, codes: Codes, asked: Domain, epsilon: str, repeat: int
-) -> tuple[dict[str, float], Plan, list[Tally]]:
-    """Return seconds, errors and coverage of noise-aware with its own plan, and both inputs."""
-    plan = local_plan(methods.get("noise-aware"), Request(asked, epsilon, len(codes), 2))
+def _own(domain: Domain, codes: Codes, epsilon: str, repeat: int) -> dict[str, float]:
+    """Return seconds, errors and coverage of noise-aware."""
+    plan = local_plan(methods.get("noise-aware"), Request(domain, epsilon, len(codes), 2))
     tallies = collect(plan, codes, np.random.SeedSequence([repeat, 2]), exact=True)
     started = time.process_time()
     model = NoiseAwareModel(plan, tallies)
     found = {"seconds": time.process_time() - started}
-    found |= _errors(domain, codes, model, repeat) | _coverage(domain, codes, model, repeat)
-    return found, plan, tallies
+    return found | _errors(domain, codes, model, repeat) | _coverage(domain, codes, model, repeat)
 
 
 def _errors_of_numbers(domain: Domain, codes: Codes, model: Model, repeat: int) -> dict[str, float]:
@@ -224,17 +182,6 @@ def cases(*, shuffled: bool) -> Iterator[tuple[str, str, str, int]]:
                 yield f"{dataset}{order}, epsilon {epsilon}, n {users}", dataset, epsilon, users
 
 
-def run(repeats: int, *, shuffled: bool, only: str) -> None:
-    """Measure the missing repeats."""
-    ledger = Ledger("numbers")
-    for repeat in range(repeats):
-        for key, dataset, epsilon, users in cases(shuffled=shuffled):
-            if only in ("", dataset) and not ledger.has(key, repeat):
-                result = measure(dataset, epsilon, users, repeat, shuffled=shuffled)
-                ledger.add(key, repeat, result)
-                print(key, repeat, flush=True)
-
-
 def again(*, shuffled: bool, only: str) -> None:
     """Measure only ``smooth`` again in all repeats that have results, from the same draws."""
     ledger = Ledger("numbers")
@@ -244,7 +191,7 @@ def again(*, shuffled: bool, only: str) -> None:
         domain, records = load(dataset, shuffled=shuffled)
         for repeat, before in enumerate(ledger.results(key)):
             codes = draw(records, users, np.random.default_rng([repeat, 1]))
-            found, *_ = _own(domain, codes, domain, epsilon, repeat)
+            found = _own(domain, codes, epsilon, repeat)
             ledger.add(key, repeat, before | {f"smooth {k}": v for k, v in found.items()})
             print(key, repeat, flush=True)
 
@@ -375,13 +322,10 @@ def _row(name: str, repeats: object, ratios: np.ndarray) -> str:
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("run", "again", "table"))
-    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("what", choices=("again", "table"))
     parser.add_argument("--shuffled", action="store_true")
     parser.add_argument("--only", default="", choices=("", *NUMBERS))
     args = parser.parse_args()
-    if args.what == "run":
-        run(args.repeats, shuffled=args.shuffled, only=args.only)
     if args.what == "again":
         again(shuffled=args.shuffled, only=args.only)
     page = table()

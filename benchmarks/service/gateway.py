@@ -3,15 +3,13 @@
 ``python -m benchmarks.service.gateway`` needs wrk (Debian: apt-get install wrk). In one run, each
 for some seconds with the same load: a bare uvicorn application that reads the body and answers 202;
 the gateway without making files durable; the gateway. Every request holds one report with an id of
-its own. Batches go to a sink that acknowledges at once, so that no broker takes part. The server
-and wrk have a core each where there are two. ``--reports N`` sends at least N reports to one
-gateway instead, as JSON lines, and shows its memory as they go by.
+its own. Batches go to a broker in the server's memory. The server and wrk have a core each where
+there are two.
 """
 
 from __future__ import annotations
 
 import argparse
-import http.client
 import os
 import re
 import shutil
@@ -19,17 +17,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from benchmarks.service.gateway_server import MODES
-from calmstream.estimators.plan import Plan
-from tests.support.gateway.spool_world import LABELS, counting_plan
+import uvicorn
+
+from calmstream.consumer.runtime.service import configure_logging
+from calmstream.producer.gateway.durable import files
+from tests.support.gateway.running import running
+from tests.support.gateway.spool_world import counting_plan
+from tests.support.ports import free_port
 
 WRK = r"""
-local plan, period = "%s", %d
-local thread = 0
+local plan, thread = "%s", 0
 function setup(t) t:set("number", thread); thread = thread + 1 end
 function init(args)
   math.randomseed(os.time() + 1000 * number)
@@ -39,7 +41,7 @@ end
 function request()
   count = count + 1
   local body = string.format('{"id":"%%s%%016x","report":{"v":"1.0","plan":"%%s","group":0,' ..
-    '"period":%%d,"n":1,"columns":{"v":[%%d]}}}', prefix, count, plan, period, count %% 4096)
+    '"period":0,"n":1,"columns":{"v":[%%d]}}}', prefix, count, plan, count %% 4096)
   return wrk.format("POST", nil, {["content-type"] = "application/json"}, body)
 end
 function done(summary, latency, requests)
@@ -48,166 +50,109 @@ function done(summary, latency, requests)
     summary.errors.status + summary.errors.timeout + summary.errors.connect))
 end
 """
+MODES = {
+    "bare": "bare uvicorn",
+    "volatile": "gateway, not durable",
+    "durable": "gateway, durable",
+}
 
 
-def present_plan(window: int) -> Plan:
-    """Return a plan whose first window is the present one."""
-    return counting_plan(window, 60, 2, int(time.time()) - 5)
+async def bare(scope: Mapping[str, Any], receive: Any, send: Any) -> None:
+    """Read the body and answer as the gateway does, without looking at it."""
+    if scope["type"] == "http":
+        await receive()
+        head = [(b"content-type", b"application/json"), (b"content-length", b"76")]
+        await send({"type": "http.response.start", "status": 202, "headers": head})
+        await send({"type": "http.response.body", "body": b"x" * 76})
+
+
+def serve(mode: str, directory: Path) -> None:
+    """Print port and plan, and serve until stdin is closed."""
+    configure_logging("error")
+    if mode == "bare":
+        port = free_port()
+        print(port, "none", flush=True)
+        uvicorn.run(bare, port=port, access_log=False, log_level="error", lifespan="off")
+        return
+    if mode == "volatile":
+        files.LogFile.sync = lambda _: None  # type: ignore[method-assign]
+    plan = counting_plan(7200, 60, 2, int(time.time()) - 5)
+    with running(directory, plan, min_batch=50, linger=1.0) as found:
+        print(found.gateway.port, plan.digest, flush=True)
+        sys.stdin.read()
 
 
 @contextmanager
-def served(mode: str, directory: Path, port: int, core: int | None) -> Iterator[int]:
-    """Run a server in a process of its own; yield its process id."""
-    child = subprocess.Popen(
-        [
-            *_on(core),
-            sys.executable,
-            "-m",
-            "benchmarks.service.gateway_server",
-            mode,
-            str(directory),
-            str(port),
-        ],
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        _await(port, b"x" if mode == "bare" else b"digest")
-        yield child.pid
-    finally:
-        child.terminate()
-        child.wait(30)
-
-
-def _await(port: int, expected: bytes) -> None:
-    """Wait until the server answers and the answer contains something."""
-    deadline, found = time.monotonic() + 60, b""
-    while expected not in found:
-        assert time.monotonic() < deadline, "the server does not start"
-        time.sleep(0.1)
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-        try:
-            connection.request("GET", "/v1/plans")
-            found = connection.getresponse().read()
-        except OSError:
-            continue
-        finally:
-            connection.close()
-
-
-def _on(core: int | None) -> list[str]:
-    return [] if core is None else ["taskset", "--cpu-list", str(core)]
-
-
-def load(plan: Plan, directory: Path, port: int, seconds: int, connections: int) -> list[int]:
-    """Return requests, microseconds, the two percentiles of latency, and errors."""
-    script = directory / "report.lua"
-    script.write_text(WRK % (plan.digest, 0))
-    core = 1 if (os.cpu_count() or 1) > 1 else None
-    done = subprocess.run(
-        [
-            *_on(core),
-            "wrk",
-            "--threads",
-            "1",
-            "--connections",
-            str(connections),
-            "--duration",
-            f"{seconds}s",
-            "--latency",
-            "--script",
-            str(script),
-            f"http://127.0.0.1:{port}/v1/plans/{plan.digest}/reports",
-        ],
-        capture_output=True,
+def served(mode: str, directory: str, core: list[str]) -> Iterator[tuple[int, int, str]]:
+    """Run a server in a process of its own; yield its process id, port and plan."""
+    command = [*core, sys.executable, "-m", "benchmarks.service.gateway"]
+    with subprocess.Popen(
+        [*command, "--serve", mode, "--directory", directory],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=True,
-        timeout=seconds + 60,
-    )
+    ) as child:
+        assert child.stdout is not None
+        port, plan = child.stdout.readline().split()
+        time.sleep(1)  # uvicorn says its port before it listens
+        try:
+            yield child.pid, int(port), plan
+        finally:
+            child.terminate()
+
+
+def load(address: str, plan: str, seconds: int, connections: int, core: list[str]) -> list[int]:
+    """Return requests, microseconds, the two percentiles of latency, and errors."""
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        script.write(WRK % plan)
+        script.flush()
+        options = ["--threads", "1", "--connections", str(connections), "--latency"]
+        options += ["--duration", f"{seconds}s", "--script", script.name]
+        done = subprocess.run(
+            [*core, "wrk", *options, address], capture_output=True, text=True, check=True
+        )
     match = re.search(r"RESULT (.*)", done.stdout)
     assert match is not None, done.stdout
     return [int(number) for number in match[1].split()]
 
 
-def compare(seconds: int, connections: int, directory: Path) -> None:
-    plan = present_plan(7200)
-    (directory / "plan.json").write_bytes(plan.to_bytes())
-    core = 0 if (os.cpu_count() or 1) > 1 else None
-    print(f"{seconds} s each, {connections} connections, one report a request, one core")
-    print(f"{'':24}{'requests/s':>12}{'per CPU s':>11}{'p50 ms':>9}{'p99 ms':>9}{'errors':>8}")
-    for place, (mode, name) in enumerate(MODES.items()):
-        port = 18200 + place
-        with served(mode, directory, port, core) as pid:
-            load(plan, directory, port, 2, connections)
-            before = _cpu_seconds(pid)
-            requests, micros, p50, p99, errors = load(plan, directory, port, seconds, connections)
-            used = _cpu_seconds(pid) - before
-        rate = requests / (micros / 1e6)
-        print(
-            f"{name:24}{rate:12,.0f}{requests / used:11,.0f}"
-            f"{p50 / 1000:9.1f}{p99 / 1000:9.1f}{errors:8}"
-        )
-
-
-def memory(reports: int, directory: Path) -> None:
-    """Send reports in requests of 1,000; print the resident memory at every tenth."""
-    port = 18210
-    plan = counting_plan(60, 20, 10_000, int(time.time()) - 5)
-    (directory / "plan.json").write_bytes(plan.to_bytes())
-    with served("durable", directory, port, None) as pid:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        began, taken, shown = time.monotonic(), 0, -1
-        while taken < reports:
-            body = _thousand(plan)
-            head = {"content-type": "application/x-ndjson"}
-            connection.request("POST", f"/v1/plans/{plan.digest}/reports", body, head)
-            answer = connection.getresponse()
-            found = answer.read()
-            taken += found.count(b'"accepted"')
-            if taken * 20 // reports > shown:
-                shown = taken * 20 // reports
-                disk = sum(f.stat().st_size for f in directory.rglob("*.spool"))
-                print(
-                    f"{time.monotonic() - began:7.0f} s {taken:12,} reports "
-                    f"{_resident(pid) >> 20:6} MiB resident {disk >> 20:6} MiB of spool",
-                    flush=True,
-                )
-
-
-def _thousand(plan: Plan) -> bytes:
-    period = plan.window_at(int(time.time() * 1000))
-    ids = os.urandom(16 * 1000).hex()
-    return b"\n".join(
-        f'{{"id":"{ids[32 * i : 32 * i + 32]}","report":{{"v":"1.0","plan":"{plan.digest}",'
-        f'"group":0,"period":{period},"n":1,"columns":{{"v":[{i % LABELS**2}]}}}}}}'.encode()
-        for i in range(1000)
-    )
-
-
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """Return user and system time of a process: less moved by other load than the clock."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _resident(pid: int) -> int:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--connections", type=int, default=64)
-    parser.add_argument("--reports", type=int)
     parser.add_argument("--directory", type=Path, help="a directory on the disk to measure")
+    parser.add_argument("--serve", choices=MODES, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=args.directory) as name:
-        if args.reports:
-            memory(args.reports, Path(name))
-        elif shutil.which("wrk") is None:
-            sys.exit("wrk is not installed (Debian: apt-get install wrk)")
-        else:
-            compare(args.seconds, args.connections, Path(name))
+    if args.serve:
+        serve(args.serve, args.directory)
+        return
+    if shutil.which("wrk") is None:
+        sys.exit("wrk is not installed (Debian: apt-get install wrk)")
+    several = (os.cpu_count() or 1) > 1
+    own, other = (["taskset", "--cpu-list", str(n)] if several else [] for n in (0, 1))
+    print(f"{args.seconds} s each, {args.connections} connections, one report a request, one core")
+    print(f"{'':24}{'requests/s':>12}{'per CPU s':>11}{'p50 ms':>9}{'p99 ms':>9}{'errors':>8}")
+    for mode, name in MODES.items():
+        with (
+            tempfile.TemporaryDirectory(dir=args.directory) as directory,
+            served(mode, directory, own) as (pid, port, plan),
+        ):
+            address = f"http://127.0.0.1:{port}/v1/plans/{plan}/reports"
+            load(address, plan, 2, args.connections, other)
+            before = cpu_seconds(pid)
+            found = load(address, plan, args.seconds, args.connections, other)
+            used = cpu_seconds(pid) - before
+        requests, micros, p50, p99, errors = found
+        print(
+            f"{name:24}{requests / (micros / 1e6):12,.0f}{requests / used:11,.0f}"
+            f"{p50 / 1000:9.1f}{p99 / 1000:9.1f}{errors:8}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,180 +1,113 @@
-"""Measure processes that serve many plans: what idle plans cost, and what a plan costs the others.
+"""Measure what idle plans cost: one tally worker and one publisher that serve many.
 
-    python -m benchmarks.service.many_plans [idle] [--bootstrap B] [--plans N] [--groups G]
-        [--seconds S]
-    python -m benchmarks.service.many_plans fair [--bootstrap B] [--seconds S] [--attributes D]
-        [--labels L]
+    python -m benchmarks.service.many_plans [--bootstrap B] [--plans N] [--groups G] [--seconds S]
 
-``fair`` is described in ``plans_at_work``.
-
-``idle`` puts N plans of G groups
-with one partition each into a folder, creates their topics, and starts one tally worker and one
-publisher. It prints, for each process:
-
-- seconds until every plan is served;
-- resident memory, threads, open connections, and the share of a core that it needs while no report
-  comes, over S seconds;
-- then, while every plan gets a batch each second: the longest time for which an acknowledged report
-  was not counted, before, while, and after another plan came and went (looks come every 0.3 s); and
-  the time from a new file to the first counted report.
-
-Without ``--bootstrap`` the program starts its own Kafka broker. On a given broker it deletes its
-topics at the end.
+Prints for each process the seconds until every plan is served, and its memory, threads, open
+connections and share of a core while no report comes. Without ``--bootstrap`` the program starts a
+Kafka broker of its own; on a given one it deletes its topics at the end.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import tempfile
-import threading
 import time
-from contextlib import ExitStack
-from dataclasses import replace
+from contextlib import ExitStack, closing
 from pathlib import Path
 
-import numpy as np
-
-from benchmarks.service import plans_at_work
-from benchmarks.service.plans_setting import (
-    REPORTS,
-    Connection,
-    Plans,
-    Sender,
-    accepted,
-    cpu_seconds,
-    plan_of,
-    resources,
-    send,
-    start,
-)
-from calmstream.broker.transport import Broker
-from calmstream.consumer.metrics.registry import plan_label
+from calmstream.broker.kafka import connect
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
+from calmstream.topics import ensure_topics
 from tests.brokers.native import NativeKafka
+from tests.support.plans import PAIR_GROUP, pair_plan
 from tests.support.service.processes import Process, until
 
-LOOK_SECONDS = 0.3
+SERVED_SECONDS = 600.0
 
 
-class Pauses(threading.Thread):
-    """Looks at a worker all the time: for how long are acknowledged reports not counted?"""
+def plan_of(name: str, groups: int) -> Plan:
+    """Return a plan of windows of ten minutes."""
+    start = int(time.time()) // 600 * 600 - 600
+    of = {"purpose": "benchmark", "owner": "benchmark", "groups": (PAIR_GROUP,) * groups}
+    return pair_plan(name, start, window=600, windows=144, **of)
 
-    def __init__(self, worker: Process, plans: Plans, sender: Sender) -> None:
-        super().__init__(daemon=True)
-        self._worker = worker
-        self._labels = [plan_label(plan) for plan in plans.plans]
-        self._sender = sender
-        self._delays: list[float] = []
 
-    def longest(self) -> str:
-        """Return in words how long reports have waited since the last call."""
-        delays, self._delays = self._delays, []
-        return f"{max(delays):.1f} s at most, {np.median(delays):.1f} s at half of the looks"
+def served(process: Process, number: int) -> bool:
+    """Return whether every plan is well in all roles."""
+    body = process.page("/readyz", accept="application/json")[1]
+    if not body:
+        return False
+    roles = [role["plans"] for name, role in json.loads(body)["roles"].items() if name != "plans"]
+    return all(
+        len(plans) == number
+        and all(plan["well"] and plan["detail"] == "ready" for plan in plans.values())
+        for plans in roles
+    )
 
-    def run(self) -> None:
-        """Look until the process ends."""
-        while True:
-            time.sleep(LOOK_SECONDS)
-            now, counts = time.monotonic(), accepted(self._worker)
-            if not counts:
-                continue  # the page did not come in time
-            rounds = min(int(counts.get(label, 0.0)) // REPORTS for label in self._labels)
-            waiting = self._sender.acknowledged[rounds:]
-            self._delays.append(max(now - waiting[0], 0.0) if waiting else 0.0)
+
+def cpu_seconds(process: Process) -> float:
+    """Return the processor time of a process."""
+    fields = Path(f"/proc/{process.child.pid}/stat").read_text().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resources(process: Process) -> str:
+    """Return memory, threads and connections of a process in words."""
+    around = Path(f"/proc/{process.child.pid}")
+    lines = (around / "status").read_text().splitlines()
+    values = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    links = [str(link.readlink()) for link in (around / "fd").iterdir() if link.is_symlink()]
+    sockets = sum(link.startswith("socket:") for link in links)
+    megabytes = int(values["VmRSS"].split()[0]) / 1024
+    return f"{megabytes:.0f} MB, {values['Threads'].strip()} threads, {sockets} sockets"
+
+
+def started(stack: ExitStack, role: str, folder: Path, number: int, *where: str) -> Process:
+    """Start a process over the folder, and wait until it serves every plan."""
+    began = time.monotonic()
+    options = ("consume", "--plans", folder, "--allow-unsigned", "--role", role)
+    process = Process(folder.with_name(f"{role}.log"), *options, *where)
+    stack.callback(process.kill)
+    until(f"{role} serves all plans", lambda: served(process, number), SERVED_SECONDS, 0.5)
+    cpu = cpu_seconds(process)
+    print(f"{role}: all served after {time.monotonic() - began:.1f} s, {cpu:.1f} s of CPU")
+    return process
 
 
 def main() -> None:
-    """Run the measurement."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    kinds = ("idle", "fair")
-    parser.add_argument("kind", nargs="?", default="idle", choices=kinds)
     parser.add_argument("--bootstrap")
     parser.add_argument("--plans", type=int, default=100)
     parser.add_argument("--groups", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--attributes", type=int, default=6)
-    parser.add_argument("--labels", type=int, default=32)
-    options = parser.parse_args()
+    args = parser.parse_args()
     with ExitStack() as stack:
-        bootstrap = (
-            options.bootstrap
-            or stack.enter_context(
-                NativeKafka(properties={"log.index.size.max.bytes": "65536"})
-            ).bootstrap
-        )
-        if options.kind == "fair":
-            plans_at_work.fair(bootstrap, options.seconds, options.attributes, options.labels)
-            return
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        plans = tuple(plan_of(f"many-{n:03}", options.groups) for n in range(options.plans))
-        measure(stack, bootstrap, Plans(f"many-{os.getpid()}", plans, folder), options.seconds)
-
-
-def measure(stack: ExitStack, bootstrap: str, plans: Plans, seconds: float) -> None:
-    """Measure a run of one worker and one publisher."""
-    broker = stack.enter_context(Connection(bootstrap))
-    began = time.monotonic()
-    plans.put_all(stack, broker)
-    print(f"{len(plans.plans)} plans, topics created in {time.monotonic() - began:.0f} s")
-    processes = {role: start(stack, bootstrap, plans, role) for role in ("tally", "publish")}
-    time.sleep(10)
-    before = {role: cpu_seconds(process) for role, process in processes.items()}
-    time.sleep(seconds)
-    for role, process in processes.items():
-        share = (cpu_seconds(process) - before[role]) / seconds
-        print(f"{role}: idle {100 * share:.1f} % of a core; {resources(process)}")
-    stack.callback(plans.delete_topics, broker, _new_plan(plans))
-    come_and_go(broker, plans, processes["tally"])
-
-
-def come_and_go(broker: Broker, plans: Plans, worker: Process) -> None:
-    """Measure what a plan that comes or goes costs the others."""
-    sender = Sender(broker, plans, 1.0)
-    pauses = Pauses(worker, plans, sender)
-    sender.start()
-    time.sleep(10)
-    pauses.start()
-    cpu = cpu_seconds(worker)
-    time.sleep(15)
-    share = (cpu_seconds(worker) - cpu) / 15
-    print(f"reports flow, {100 * share:.0f} % of a core; uncounted for {pauses.longest()}")
-    new = _new_plan(plans)
-    came = time.monotonic()
-    plans.put(new)
-    names = plan_names(new, plans.namespace)
-    until("the topics of the new plan exist", lambda: _exists(broker, names.state), 60)
-    send(sink := broker.sink(), new, plans.namespace)
-    until("the new plan is counted", lambda: accepted(worker).get(plan_label(new), 0) > 0, 60)
-    print(f"a new plan: first count {time.monotonic() - came:.1f} s after its file appeared")
-    time.sleep(5)
-    print(f"a plan comes: reports of others uncounted for {pauses.longest()}")
-    plans.take(new)
-    time.sleep(20)
-    print(f"a plan goes: reports of others uncounted for {pauses.longest()}")
-    sender.stop()
-    sink.close(5)
-    total = REPORTS * len(sender.acknowledged)
-
-    def all_counted() -> bool:
-        counts = accepted(worker)
-        return all(counts.get(plan_label(plan), 0) == total for plan in plans.plans)
-
-    until("every report is counted once", all_counted, 60)
-    print(f"all {len(plans.plans) * total:,} reports counted once")
-
-
-def _new_plan(plans: Plans) -> Plan:
-    return replace(plans.plans[0], name="many-new")
-
-
-def _exists(broker: Broker, topic: str) -> bool:
-    topics = broker.topics()
-    try:
-        return topic in topics.describe([topic])
-    finally:
-        topics.close()
+        kafka = NativeKafka(properties={"log.index.size.max.bytes": "65536"})
+        bootstrap = args.bootstrap or stack.enter_context(kafka).bootstrap
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "plans"
+        folder.mkdir()
+        broker = stack.enter_context(closing(connect(bootstrap)))
+        topics = stack.enter_context(closing(broker.topics()))
+        namespace = f"many-{os.getpid()}"
+        for number in range(args.plans):
+            plan = plan_of(f"many-{number:03}", args.groups)
+            names = plan_names(plan, namespace)
+            stack.callback(topics.delete, [spec.name for spec in names.specs(0)])
+            ensure_topics(broker, plan, names)
+            (folder / f"{plan.name}.json").write_bytes(plan.to_bytes())
+        where = ("--bootstrap", bootstrap, "--namespace", namespace)
+        running = {
+            role: started(stack, role, folder, args.plans, *where) for role in ("tally", "publish")
+        }
+        time.sleep(10)
+        before = {role: cpu_seconds(process) for role, process in running.items()}
+        time.sleep(args.seconds)
+        for role, process in running.items():
+            share = (cpu_seconds(process) - before[role]) / args.seconds
+            print(f"{role}: idle {100 * share:.1f} % of a core; {resources(process)}")
 
 
 if __name__ == "__main__":

@@ -1,61 +1,10 @@
-"""Check the comparison of numbers: Square Wave against its definition, and the page of results."""
+"""The page of the comparison of numbers."""
 
 from __future__ import annotations
 
-from math import exp
-
-import numpy as np
 import pytest
 
-from benchmarks.accuracy import hdg, numbers, square_wave
-
-
-@pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.0])
-def test_square_wave_is_private_and_near_its_value(epsilon: float) -> None:
-    channel = square_wave.channel(epsilon, 64)
-    np.testing.assert_allclose(channel.sum(axis=0), 1.0)
-    ratio = (channel.max(axis=1) / channel.min(axis=1)).max()
-    assert ratio == pytest.approx(exp(epsilon))
-    # Near and far densities have the ratio e, and the near part has the width 2 b.
-    e = exp(epsilon)
-    b = (epsilon * e - e + 1) / (2 * e * (e - 1 - epsilon))
-    near = np.isclose(channel[:, 31] / channel[:, 31].min(), e).sum()
-    assert near == pytest.approx(64 * 2 * b / (1 + 2 * b), abs=3)
-
-
-def test_square_wave_recovers_a_smooth_distribution_from_many_reports() -> None:
-    places = np.linspace(-2.0, 2.0, 32)
-    shares = np.exp(-np.square(places))
-    histogram = np.rint(shares / shares.sum() * 4_000_000).astype(np.int64)
-    found = square_wave.estimate(2.0, histogram, np.random.default_rng(1))
-    assert np.abs(found - histogram / histogram.sum()).sum() < 0.08
-
-
-def test_grids_have_the_sizes_of_the_paper() -> None:
-    # (10^5 (e - 1)^2 0.7^2 / 2 e)^(1/3) = 29.9 and (0.06 (e - 1) sqrt(10^5 / e))^(1/2) = 4.45.
-    assert hdg.sizes(1.0, 100_000, 100_000) == (32, 4)
-
-
-def test_grids_recover_margins_from_many_reports() -> None:
-    random = np.random.default_rng(3)
-    codes = np.clip(random.normal([32, 20], [9, 6], size=(400_000, 2)), 0, 63).astype(np.uint16)
-    found = hdg.margins("4", codes, [64, 64], random)
-    for j, table in enumerate(found):
-        assert table.sum() == pytest.approx(1.0)
-        truth = np.bincount(codes[:, j], minlength=64) / len(codes)
-        assert np.abs(np.cumsum(table - truth)).max() < 0.02
-
-
-def test_consistent_grids_agree_about_each_number() -> None:
-    random = np.random.default_rng(4)
-    found = {(0,): random.normal(size=8), (1,): random.normal(size=8)}
-    found[0, 1] = random.normal(size=(4, 4))
-    hdg.consistent(found, 1)
-    np.testing.assert_allclose(found[1,].reshape(4, 2).sum(axis=1), found[0, 1].sum(axis=0))
-    for table in (np.array([0.7, 0.6, -0.2, 0.05]), np.array([2.0, -1.0])):
-        fixed = hdg.non_negative(table)
-        assert (fixed >= 0).all()
-        assert fixed.sum() == pytest.approx(1.0)
+from benchmarks.accuracy import numbers
 
 
 def test_the_page_has_a_row_for_every_measured_case(monkeypatch: pytest.MonkeyPatch) -> None:
