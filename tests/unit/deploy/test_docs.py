@@ -106,11 +106,16 @@ def test_every_command_parses(page: Path) -> None:
 
 def test_every_command_of_the_runbook_parses() -> None:
     text = (ROOT / "deploy" / "RUNBOOK.md").read_text()
-    named = re.findall(r"`calmstream ([a-z]+ P[^`]*)`", text)
-    assert len(named) > 5
+    given = {"P": "--plan plan.json", "F": "--plans plans/ --roots roots.pub"}
+    named = re.findall(r"`calmstream ([a-z]+(?: [PF]\b| -)[^`]*)`", text)
+    named += re.findall(r"`calmstream ((?:keys|sign) [^`]* -[^`]*)`", text)
+    assert len(named) > 20
     for line in named:
-        given = line.replace(" P", " --plan plan.json --bootstrap HOST:1", 1)
-        assert callable(parse(shlex.split(given)).run), line
+        words = shlex.split(
+            re.sub(r" ([PF])\b", lambda found: f" {given[found[1]]} --bootstrap HOST:1", line)
+        )
+        words = ["2026-01-01" if word == "DATE" else word for word in words]
+        assert callable(parse(words).run), line
 
 
 @each_page
