@@ -175,7 +175,7 @@ def test_a_pilot_whose_counts_are_gone_is_refused(
     capsys.readouterr()
     assert desk.follow("main", "pilot", "--users", "1000") == 1
     assert (
-        "does not exist: the plan was retired without kept counts, or its topics were not created"
+        "does not exist: the plan was retired with its counts, or has none yet"
         in capsys.readouterr().err
     )
 
