@@ -133,7 +133,7 @@ strangers: .venv-strangers/.ready ## noise-aware beside CALM on data sets that i
 	@touch $@
 
 ARGS_PGM = $(or $(ARGS),run)
-pgm: .venv-pgm/.ready ## against Private-PGM, in an environment of its own: hours, resumable (ARGS=table, ARGS="run --part speed")
+pgm: .venv-pgm/.ready ## against Private-PGM, in an environment of its own: hours, resumable (ARGS=table)
 	@.venv-pgm/bin/python -m benchmarks.pgm $(ARGS_PGM)
 
 lock: $(VENV)/.dev ## pin what the image installs and what builds it (requirements*.lock, with hashes)

@@ -1,18 +1,14 @@
 """Attacks of one HTTP client on gateway and ``serve``, with an honest client beside it.
 
-    python -m benchmarks.attacks.http [--root DIR]
-
 The server runs in a process of its own, in a memory cgroup of the chart's limit where the machine
 has cgroups (else with a limit of its address space). The attacker works for ``SECONDS``; an honest
-client of the same address (or, with ``--from-other``, of another one) asks once a second, each
-time over a new connection. Printed are the
-most memory of the server, the longest wait of the honest client and how many of its requests got
-no answer. ``--root`` serves another checkout, for the numbers before a change.
+client of the same address asks once a second, each time over a new connection. Printed are the most
+memory of the server, the longest wait of the honest client and how many of its requests got no
+answer.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import http.client
 import json
@@ -86,7 +82,7 @@ class Server:
 
 
 @contextlib.contextmanager
-def server(role: str, root: Path) -> Iterator[Server]:
+def server(role: str) -> Iterator[Server]:
     """Run a server under the chart's limit."""
     group = CGROUPS / f"calmstream-attack-{os.getpid()}-{time.monotonic_ns()}"
     try:
@@ -104,8 +100,8 @@ def server(role: str, root: Path) -> Iterator[Server]:
 
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPTS[role]],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root), "OPENBLAS_NUM_THREADS": "1"},
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -168,14 +164,9 @@ def report(to: Server, value: int) -> bytes:
     return json.dumps({"id": f"{value:032x}", "report": one | {"columns": {"v": [value]}}}).encode()
 
 
-OTHER = ("127.0.0.2", 0)
-SOURCE: list[tuple[str, int] | None] = [None]
-"""The attacker's address; None for the honest client's."""
-
-
 def connect(to: Server) -> socket.socket:
     """Return a connection of the attacker."""
-    return socket.create_connection(("127.0.0.1", to.port), 2, source_address=SOURCE[0])
+    return socket.create_connection(("127.0.0.1", to.port), 2)
 
 
 Work = Callable[[Server, float], None]
@@ -294,11 +285,11 @@ class Outcome:
     alive: bool
 
 
-def measure(role: str, work: Work, root: Path = ROOT) -> Outcome:
+def measure(role: str, work: Work) -> Outcome:
     """Run an attack beside an honest client."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 8192), hard), hard))
-    with server(role, root) as found:
+    with server(role) as found:
         honest, until = Honest(role, found), time.monotonic() + SECONDS
         attacker = threading.Thread(target=work, args=(found, until), daemon=True)
         attacker.start()
@@ -332,21 +323,3 @@ def line(found: Outcome) -> str:
 
 
 ATTACKS = {name: attack(name) for name in WORKS}
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--root", type=Path, default=ROOT, help="checkout whose servers run")
-    parser.add_argument("--from-other", action="store_true", help="attack from another address")
-    parser.add_argument("--only", default="", help="attacks that begin with this")
-    args = parser.parse_args()
-    if args.from_other:
-        SOURCE[0] = OTHER
-    for name, (role, work) in WORKS.items():
-        if name.startswith(args.only):
-            print(f"{name:40} {line(measure(role, work, args.root))}", flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,7 +4,7 @@
     python -m benchmarks.changes table           writes benchmarks/results/changes.md
 
 Cells: ``size/...`` null windows of one mechanism or of a plan; ``alarms/...`` all tables of a plan;
-``power/...`` shifted windows beside the prediction and beside a test on fitted tables;
+``power/...`` shifted windows beside the prediction;
 ``kind/...`` shifts of margins and of dependence. Devices are drawn from data sets.
 """
 

@@ -9,7 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
-from benchmarks.changes import fitted, shifts
+from benchmarks.changes import shifts
 from benchmarks.changes.batch import p_values
 from benchmarks.changes.simulate import plan_of, records, single_view, view_frequencies, windows
 from calmstream.estimators.changes.compare import ALPHA, FALSE_SHARE, benjamini_hochberg
@@ -107,7 +107,6 @@ _KINDS: dict[str, Callable[..., dict[str, Any]]] = {
     "alarms": alarms,
     "power": shifts.power,
     "kind": shifts.kind,
-    "naive": fitted.naive,
 }
 
 
@@ -131,7 +130,6 @@ CELLS = tuple(
             *_names("alarms", DATASETS[1:2], PLANS[:1], (1 << 16, _LARGE), _FAMILIES),
             *_names("alarms", DATASETS[2:], PLANS[:1], [1 << 16], _FAMILIES),
             *_names("alarms", DATASETS[:1], PLANS[:1], [_LARGE], _FAMILIES),
-            *_names("naive", DATASETS, PLANS[:2], [1 << 16]),
             *_names("power", DATASETS, PLANS[:2], shifts.SHIFTS),
             *_names("kind", DATASETS, PLANS[:2], shifts.KINDS),
             *_names("alarms", DATASETS, PLANS[1:2], [1 << 16], _FAMILIES),

@@ -8,7 +8,6 @@ from zlib import crc32
 
 import numpy as np
 
-from benchmarks.changes.fitted import naive_table, naive_value
 from benchmarks.changes.simulate import plan_of, records, windows
 from calmstream.estimators.analysis.distribution import critical_value
 from calmstream.estimators.changes import Source, compare
@@ -30,8 +29,6 @@ WINDOWS = 400
 MARGIN_WINDOWS = 4000
 """Windows whose margins shift: the share of those called dependence is small."""
 BATCH = 200
-FITTED = 24
-"""Windows of the test on fitted tables; a fit of `noise-aware` takes about a second."""
 LEVEL = 0.05
 EPSILON = "1"
 
@@ -56,7 +53,7 @@ def shifted(pi: Floats, shape: tuple[int, int], how: str, size: float) -> Floats
 
 
 def power(dataset: str, method: str, how: str) -> dict[str, Any]:
-    """Simulated and predicted power at 5 %, and size and power of a test on fitted tables."""
+    """Simulated and predicted power at 5 %."""
     domain, codes = records(dataset)
     target = _target(domain, codes)
     plan = plan_of(method, domain, REPORTS, EPSILON)
@@ -70,20 +67,8 @@ def power(dataset: str, method: str, how: str) -> dict[str, Any]:
         compare(a, b, [target], details=0.0).tables[0].p
         for a, b in zip(_windows(*args, pi, WINDOWS), _windows(*args, moved, WINDOWS), strict=True)
     ]
-    naive = {}
-    tables = [
-        naive_table(plan, side, target)
-        for table in (pi, pi, moved)
-        for side in _windows(*args, table, FITTED)
-    ]
-    for name, start in (("size", FITTED), ("power", 2 * FITTED)):
-        pairs = zip(tables[:FITTED], tables[start : start + FITTED], strict=True)
-        naive[name] = float(np.mean([naive_value(*pair) < LEVEL for pair in pairs]))
     rate = float(np.mean([p is not None and p < LEVEL for p in found]))
-    return {
-        "shift": size, "predicted": predicted, "simulated": rate, "windows": WINDOWS,
-        "naive_size": naive["size"], "naive_power": naive["power"], "naive_windows": FITTED,
-    }  # fmt: skip
+    return {"shift": size, "predicted": predicted, "simulated": rate, "windows": WINDOWS}
 
 
 def kind(dataset: str, method: str, how: str) -> dict[str, Any]:

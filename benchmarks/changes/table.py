@@ -25,7 +25,6 @@ def page(results: Results) -> str:
         _ABOUT,
         *_pooled(results),
         *_alarms(results),
-        *_naive(results),
         *_power(results),
         *_kinds(results),
     ]
@@ -93,52 +92,16 @@ def _alarms(results: Results) -> list[str]:
     return ["## False alarms", about, _grid(head, rows)]
 
 
-def _naive(results: Results) -> list[str]:
-    chosen = _chosen(results, "naive/")
-    if not chosen:
-        return []
-    head = ["data", "plan", "reports", "pairs of windows", "tables", "false findings at 5 %"]
-    head += ["of one attribute", "of two", "table with the fewest", "with the most"]
-    rows = [
-        [
-            *names, str(r["windows"]), str(r["tables"]),
-            f"{100 * r['share']:.3g} % ± {100 * r['error']:.1g}",
-            *(f"{100 * r[name]:.3g} %" for name in ("single", "pairs", "least", "most")),
-        ]
-        for names, r in chosen.items()
-    ]  # fmt: skip
-    about = (
-        "Null windows as above, but a test of the published tables: squared differences over the "
-        "published variances, added over the cells of a table."
-    )
-    return ["## A test of fitted tables", about, _grid(head, rows)]
-
-
 def _power(results: Results) -> list[str]:
     chosen = _chosen(results, "power")
     if not chosen:
         return []
-    head = [
-        "data",
-        "plan",
-        "shift",
-        "size",
-        "predicted",
-        "simulated",
-        "fitted: size",
-        "fitted: power",
-    ]
+    head = ["data", "plan", "shift", "size", "predicted", "simulated"]
     rows = [
-        [
-            *names, f"{r['shift']:.3g}", f"{r['predicted']:.2f}", f"{r['simulated']:.2f}",
-            f"{r['naive_size']:.2f}", f"{r['naive_power']:.2f}",
-        ]
+        [*names, f"{r['shift']:.3g}", f"{r['predicted']:.2f}", f"{r['simulated']:.2f}"]
         for names, r in chosen.items()
-    ]  # fmt: skip
-    about = (
-        f"Tests at 5 %, {shifts.REPORTS:,} reports per window, {shifts.WINDOWS} windows; beside it "
-        f"a test of the published tables by their standard errors ({shifts.FITTED} windows)."
-    )
+    ]
+    about = f"Tests at 5 %, {shifts.REPORTS:,} reports per window, {shifts.WINDOWS} windows."
     return ["## Power", about, _grid(head, rows)]
 
 

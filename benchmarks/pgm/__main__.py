@@ -5,22 +5,18 @@ get the same *views* (the attribute sets whose tables are collected), the same t
 reports) and the same weights.
 
 The results are one file, ``benchmarks/results/pgm.jsonl``, with a line for each point (data set,
-number of attributes, epsilon, number of devices). A run measures the points that are missing, so it
-can be stopped and started again. It has two parts:
+number of attributes, epsilon, number of devices): squared errors, where the views are those that
+the noise-aware method plans. Both methods get the same random data in each repeat. A run measures
+the points that are missing, so it can be stopped and started again. ``make bench`` compares speeds.
 
-- ``accuracy``: squared errors, where the views are those that the noise-aware method plans. Both
-  methods get the same random data in each repeat;
-- ``speed``: seconds of a fit and 50 answers over 50 four-way views of 16 attributes.
-
-    make pgm                                     # all parts, then the table
-    make pgm ARGS="run --part speed"
+    make pgm
     make pgm ARGS=table
 
 Private-PGM's results depend on the views and tallies alone, so the folder ``.cache/pgm`` stores
 them by a digest of these inputs. ``run --again`` uses them: it computes only the noise-aware side
-again as long as the plans are the same. ``run --part accuracy --ours`` does the same for the points
+again as long as the plans are the same. ``run --ours`` does the same for the points
 that have a result, without that folder and without the package, because each result contains the
-digests of its inputs. Everything runs on one core; seconds are seconds of processor time.
+digests of its inputs. Everything runs on one core.
 """
 
 from __future__ import annotations
@@ -33,56 +29,50 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "0"
 
 import argparse
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
-from benchmarks.pgm.measure import accuracy, ours_again, speed
+from benchmarks.pgm.measure import accuracy, ours_again
 from benchmarks.pgm.problem import Point
 from benchmarks.pgm.table import show
 from benchmarks.populations import first
 from benchmarks.study import Study
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "pgm.jsonl"
-PARTS = {"accuracy": accuracy, "speed": speed}
 DATASETS = ("kosarak", "pos", "movielens", "taxi", "adult3", "census3")
-"""Data sets of the part accuracy. ``--only adult`` adds Adult with all its labels (1.8 million
+"""Data sets. ``--only adult`` adds Adult with all its labels (1.8 million
 cells); one point of it takes hours."""
 EPSILONS = ("0.2", "0.5", "1", "2")
 
 
-def points(part: str, args: argparse.Namespace) -> Iterator[Point]:
-    """Yield the points of a part, small domains first."""
-    if part == "speed":
-        yield from (Point("kosarak", 16, e, 18, "four-way") for e in ("1", "2"))
-    else:
-        # The innermost loop is over data sets: those of binary attributes have the same views, so
-        # they share the compiled code.
-        order = product(args.d or (8, 16), args.n or (18, 16), args.epsilon or EPSILONS)
-        for d, log_users, epsilon in order:
-            for dataset in args.only or DATASETS:
-                if first(dataset, d) is not None:
-                    yield Point(dataset, d, epsilon, log_users)
+def points(args: argparse.Namespace) -> Iterator[Point]:
+    """Yield the points, small domains first."""
+    # The innermost loop is over data sets: those of binary attributes have the same views, so they
+    # share the compiled code.
+    order = product(args.d or (8, 16), args.n or (18, 16), args.epsilon or EPSILONS)
+    for d, log_users, epsilon in order:
+        for dataset in args.only or DATASETS:
+            if first(dataset, d) is not None:
+                yield Point(dataset, d, epsilon, log_users)
 
 
-def run(part: str, args: argparse.Namespace) -> None:
-    """Measure the missing points of a part, or all of them again."""
-    # The package warns that with 32-bit numbers the fit may stall beyond 100,000 devices. So errors
-    # are measured with 64 bits, and seconds with its default of 32, which is faster.
-    os.environ["JAX_ENABLE_X64"] = "1" if part == "accuracy" else "0"
+def run(args: argparse.Namespace) -> None:
+    """Measure the missing points, or all of them again."""
+    # The package warns that with 32-bit numbers the fit may stall beyond 100,000 devices.
+    os.environ["JAX_ENABLE_X64"] = "1"
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     study = Study(RESULTS)
     results = study.read()
     started = time.monotonic()
-    for point in points(part, args):
-        name = f"{part}-{point.name}"
+    for point in points(args):
+        name = f"accuracy-{point.name}"
         wanted = name in results if args.ours else args.again or name not in results
         if not wanted:
             continue
-        result = ours_again(point, results[name]) if args.ours else PARTS[part](point, args.repeats)
+        result = ours_again(point, results[name]) if args.ours else accuracy(point, args.repeats)
         study.put(name, result)
         spent = time.monotonic() - started
         print(f"{name}: {spent:.0f} s in all", file=sys.stderr, flush=True)
@@ -92,10 +82,9 @@ def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("what", choices=("run", "table"))
-    parser.add_argument("--part", choices=PARTS, help="only this part")
     parser.add_argument("--again", action="store_true", help="measure all points again")
     parser.add_argument("--ours", action="store_true", help="measure only our side again")
-    parser.add_argument("--only", type=lambda s: s.split(","), help="data sets of accuracy")
+    parser.add_argument("--only", type=lambda s: s.split(","), help="data sets")
     parser.add_argument("--epsilon", type=lambda s: s.split(","))
     for name in ("d", "n"):
         parser.add_argument(f"--{name}", type=lambda s: [int(x) for x in s.split(",")])
@@ -103,14 +92,8 @@ def main() -> None:
     args = parser.parse_args()
     if args.what == "table":
         show(list(Study(RESULTS).read().values()))
-    elif args.part:
-        run(args.part, args)
     else:
-        # The precision of a process cannot be changed once the package is loaded.
-        for part in PARTS:
-            subprocess.run(
-                [sys.executable, "-m", "benchmarks.pgm", *sys.argv[1:], "--part", part], check=True
-            )
+        run(args)
 
 
 if __name__ == "__main__":

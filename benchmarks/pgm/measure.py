@@ -1,4 +1,4 @@
-"""Measure one point of each part: accuracy, speed, a large domain, and GReM-LNN.
+"""Measure the errors of one point: ours and Private-PGM's.
 
 Private-PGM's results are cached in ``.cache/pgm``. Functions import its package `mbi` only where
 they need it, so cached results and tables are available without it.
@@ -23,12 +23,6 @@ SOLVERS = ("mirror descent", "L-BFGS")
 MAX_JOINT = 1 << 23
 """Largest joint table for which the fast inference is used."""
 
-MEMORY = 12 << 30
-"""Bytes of address space for the fit of a large domain."""
-
-SECONDS = 600
-"""Seconds of processor time for that fit."""
-
 
 def digest(problem: Problem, *more: object) -> str:
     """Return a digest of Private-PGM's inputs, targets, version and settings (``more``)."""
@@ -47,11 +41,9 @@ def inputs_digest(problem: Problem) -> str:
     return value.hexdigest()[:32]
 
 
-def cached(
-    problem: Problem, how: str, solver: str, measure: Callable[[], dict[str, Any]]
-) -> dict[str, Any]:
+def cached(problem: Problem, solver: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return the cached result, or measure it and cache it."""
-    path = CACHE / f"{digest(problem, how, solver)}.json"
+    path = CACHE / f"{digest(problem, 'fast', solver)}.json"
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
@@ -71,7 +63,7 @@ def accuracy(point: Point, repeats: int) -> dict[str, Any]:
         digests.append(inputs_digest(problem))
         rows["ours"].append(ours(problem))
         for solver in SOLVERS:
-            rows[solver].append(cached(problem, "fast", solver, lambda: _fast(problem, solver)))  # noqa: B023 - called at once
+            rows[solver].append(cached(problem, solver, lambda: _fast(problem, solver)))  # noqa: B023 - called at once
     header = {"part": "accuracy", "point": asdict(point), "views": _views(plan)}
     return header | {"problems": digests, "rows": rows}
 
@@ -93,64 +85,6 @@ def _fast(problem: Problem, solver: str) -> dict[str, Any]:
     if problem.plan.domain.size() > MAX_JOINT:
         raise ValueError(f"a joint table of {problem.plan.domain.size():,} cells")
     return with_fast_inference(problem, solver)
-
-
-def speed(point: Point, repeats: int) -> dict[str, Any]:
-    """Measure seconds and errors of our method and of the package as shipped.
-
-    The first fit of a solver includes its compilation and is a separate row. L-BFGS as shipped
-    compiles for minutes, so it is tried in a separate process with a time limit. The result also
-    has both solvers' seconds with the faster inference, at the package's default precision.
-    """
-    plan = point.plan()
-    problems = [draw(point, plan, repeat) for repeat in range(repeats)]
-    ours(problems[0])
-    first = SOLVERS[0]
-    shipped = _Warm("as_shipped", first)
-    rows = {
-        "ours": [ours(problem) for problem in problems],
-        f"{first}, compiling": [
-            cached(problems[0], "cold", first, lambda: shipped.cold(problems[0])),
-        ],
-    }
-    ways = [(first, first, shipped)]
-    ways += [
-        (f"{solver}, faster inference", solver, _Warm("with_fast_inference", solver))
-        for solver in SOLVERS
-    ]
-    for label, solver, way in ways:
-        rows[label] = [
-            cached(problem, way.how, solver, lambda: way(problem))  # noqa: B023 - called at once
-            for problem in problems
-        ]
-    return {"part": "speed", "point": asdict(point), "views": _views(plan), "rows": rows}
-
-
-class _Warm:
-    """Fits by a solver of Private-PGM, whose first fit, with the compilation, is not measured."""
-
-    def __init__(self, how: str, solver: str) -> None:
-        self.how, self._solver, self._compiled = how, solver, False
-
-    def cold(self, problem: Problem) -> dict[str, Any]:
-        """Fit as in a new process, compilation included."""
-        import jax
-
-        jax.clear_caches()
-        self._compiled = True
-        return self._measure(problem)
-
-    def __call__(self, problem: Problem) -> dict[str, Any]:
-        """Fit; compile first if nothing is compiled."""
-        if not self._compiled:
-            self.cold(problem)
-        return self._measure(problem)
-
-    def _measure(self, problem: Problem) -> dict[str, Any]:
-        from benchmarks.pgm import fit as pgm_fit
-
-        result: dict[str, Any] = getattr(pgm_fit, self.how)(problem, self._solver)
-        return result
 
 
 def _views(plan: Any) -> dict[str, int]:

@@ -20,17 +20,7 @@ Result = dict[str, Any]
 
 
 def show(results: Sequence[Result]) -> None:
-    """Print the tables of all parts that have results."""
-    parts = {"speed": _speed, "accuracy": _accuracy}
-    for part, print_part in parts.items():
-        of_part = [r for r in results if r["part"] == part]
-        if of_part:
-            print(f"## {part.capitalize()}\n")
-            print_part(of_part)
-            print()
-
-
-def _accuracy(results: Sequence[Result]) -> None:
+    """Print the tables."""
     ratios: list[tuple[Result, str, float]] = []
     for result in sorted(results, key=_order):
         for k in SIZES:
@@ -60,21 +50,6 @@ def _accuracy(results: Sequence[Result]) -> None:
         print(f"| {label} | {low} | {high} |")
 
 
-def _speed(results: Sequence[Result]) -> None:
-    head = ["data", "epsilon", "", "fit s", "50 answers s", "together s", "/ noise-aware"]
-    _head([*head, "SSE k=2", "k=3", "k=6"], left=3)
-    for result in sorted(results, key=_order):
-        p = result["point"]
-        own = _seconds(result["rows"]["ours"])
-        for who, rows in result["rows"].items():
-            fit, together = fmean(r["fit"] for r in rows), _seconds(rows)
-            answer = f"{fmean(r['answer'] for r in rows):.3g}" if "answer" in rows[0] else ""
-            cells = [p["dataset"], p["epsilon"], "noise-aware" if who == "ours" else who]
-            cells += [f"{fit:.3g}", answer, f"{together:.3g}", f"{together / own:.3g}"]
-            cells += [f"{_mean_error(rows, k):.3g}" for k in SIZES]
-            print("| " + " | ".join(cells) + " |")
-
-
 def _head(columns: Sequence[str], left: int) -> None:
     print("| " + " | ".join(columns) + " |")
     print("|" + "---|" * left + "--:|" * (len(columns) - left))
@@ -83,10 +58,6 @@ def _head(columns: Sequence[str], left: int) -> None:
 def _order(result: Result) -> tuple[Any, ...]:
     p = result["point"]
     return p["d"], p["dataset"], p["log_users"], float(p["epsilon"])
-
-
-def _seconds(rows: Sequence[Result]) -> float:
-    return fmean(r["fit"] + r.get("answer", 0.0) for r in rows)
 
 
 def _mean_error(rows: Sequence[Result], k: str) -> float:

@@ -216,12 +216,12 @@ def memory_row() -> Row:
 
 def broker_rows(broker: KafkaBroker, bootstrap: str, records: int, repeats: int) -> Iterator[Row]:
     """Yield the lines for which a broker is needed; delete their topics afterwards."""
-    with filled(broker, bootstrap, Case("", "grr", 6, 1), records) as backlog:
+    with filled(broker, bootstrap, Case("grr", 6, 1), records) as backlog:
         yield from single_rows(backlog, "at least 170", repeats)
     for mechanism, aim in (("grr", "at least 30"), ("oue", "at least 15")):
-        case = Case("", mechanism, 6, 1000)
+        case = Case(mechanism, 6, 1000)
         with filled(broker, bootstrap, case, records // 40) as backlog:
             yield large_row(backlog, f"{mechanism} over 64 cells", aim, repeats)
-    with filled(broker, bootstrap, Case("", "grr", 6, 1), 0) as backlog:
+    with filled(broker, bootstrap, Case("grr", 6, 1), 0) as backlog:
         document = backlog.plan.to_bytes()
         yield from starting.rows(repeats, document, bootstrap, backlog.namespace)

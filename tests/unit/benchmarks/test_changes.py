@@ -10,7 +10,6 @@ import pytest
 from benchmarks.changes.__main__ import RESULTS
 from benchmarks.changes.batch import Windows, p_values
 from benchmarks.changes.cells import _rates
-from benchmarks.changes.fitted import naive_value
 from benchmarks.changes.simulate import windows
 from benchmarks.changes.table import page
 from benchmarks.study import Study
@@ -110,11 +109,3 @@ def test_the_committed_page_is_that_of_the_committed_results() -> None:
     results = Study(RESULTS / "changes.jsonl").read()
     assert len(results) > 100
     assert (RESULTS / "changes.md").read_text() == page(results)
-
-
-def test_the_test_of_fitted_tables_takes_cells_for_independent() -> None:
-    one = np.array([0.3, 0.7]), np.array([0.1, 0.1])
-    assert naive_value(one, one) == pytest.approx(1.0)
-    other = np.array([0.4, 0.6]), np.array([0.1, 0.1])
-    # A statistic of 1 with one degree of freedom.
-    assert naive_value(one, other) == pytest.approx(0.31731, rel=1e-4)
