@@ -21,8 +21,8 @@ The first twenty sets, their columns and their order were written down before an
 Then their names were sorted by their SHA-256: the first ten are `DEVELOPMENT`, the others `LOCKED`.
 `FRESH` was chosen later, by names, numbers of distinct and of missing values, and margins; no joint
 distribution and no result was seen. `LATEST` was chosen on 2026-11-25 as `FRESH` was: by names,
-numbers of distinct and of missing values, and margins. benchmarks/history.md states what was looked
-at when.
+numbers of distinct and of missing values, and margins. benchmarks/findings.md states what was
+looked at when.
 
 A cell is measured as in `benchmarks.grid`: devices are drawn from a set with replacement.
 """

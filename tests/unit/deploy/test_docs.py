@@ -42,7 +42,7 @@ PAGES = [
     *sorted((ROOT / "tests").glob("*.md")),
     *sorted((ROOT / "edge").glob("*/*.md")),
 ]
-CURRENT = [p for p in PAGES if p.name not in ("history.md", "decisions.md")]
+CURRENT = [p for p in PAGES if p.name != "decisions.md"]
 """Pages about the present state; the others name files as they were at the time."""
 
 PACKAGES = ("estimators", "broker", "producer", "consumer", "calmstream")
