@@ -69,6 +69,13 @@ def instant(text: str) -> int:
     return int(text)
 
 
+def utc(second: int) -> str:
+    """Return the time in UTC, or the number itself after `MAX_INSTANT`."""
+    if second > MAX_INSTANT:
+        return str(second)
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def guarantee(text: str) -> Guarantee:
     """Return the guarantee ``once`` or ``w-event:W``."""
     kind, _, windows = text.partition(":")

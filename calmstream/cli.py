@@ -41,6 +41,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "keys": "make root and signing keys, and certify signing keys",
         "sign": "sign a plan for devices",
         "verify": "check a signed plan as a device does",
+        "device": "show what left a device, and what would leave next",
     },
     "run": {
         "topics": "create the plan's topics, or verify them",

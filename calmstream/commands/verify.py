@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -108,21 +107,15 @@ def _lines(accepted: AcceptedPlan, *, trusted: bool) -> list[str]:
     """Return the same as lines of text."""
     plan, statement = accepted.plan, accepted.statement
     assert statement is not None  # as in `document`
+    valid = [arguments.utc(second) for second in (statement.not_before, statement.not_after)]
     doubt = "" if trusted else " (not compared with a list: --roots FILE)"
     return [
         f"accepted: plan {plan.name}-{plan.digest[:8]}, signed by {statement.owner}",
         f"  root {statement.root}{doubt}",
-        f"  certificate from {_date(statement.not_before)} to {_date(statement.not_after)}",
-        f"  plan from {_date(plan.start)} to {_date(plan.expires)}",
+        f"  certificate from {valid[0]} to {valid[1]}",
+        f"  plan from {arguments.utc(plan.start)} to {arguments.utc(plan.expires)}",
         f"  lineage {plan.lineage}, {plan.lineage_name!r}",
         *(f"  continues {lineage}" for lineage in plan.continues),
         f"  {allowed_loss.line(Loss.of(plan))}",
         *(f"  {a.name} from {a.recorded}" for a in plan.domain.attributes if a.recorded),
     ]
-
-
-def _date(second: int) -> str:
-    """Return the time in UTC, or the number itself after `arguments.MAX_INSTANT`."""
-    if second > arguments.MAX_INSTANT:
-        return str(second)
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -86,7 +86,7 @@ def read_signed_plan(raw: bytes, roots: Collection[str] | None) -> AcceptedPlan:
 
 
 def read_any_plan(
-    given: Plan | bytes, roots: Collection[str], *, allow_unsigned: bool
+    given: Plan | bytes, roots: Collection[str] | None, *, allow_unsigned: bool
 ) -> AcceptedPlan:
     """Read what an application gives to a reporter: an envelope or, if allowed, a plan.
 

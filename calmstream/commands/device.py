@@ -1,0 +1,179 @@
+"""``calmstream device``: what left a device, what it cost, and what would leave next, in words."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+
+from calmstream import arguments
+from calmstream.common.clock import wall_clock
+from calmstream.common.errors import InvalidInput
+from calmstream.common.text import visible
+from calmstream.estimators.plan import Plan
+from calmstream.producer.device.assignment import place
+from calmstream.producer.device.history import Sent
+from calmstream.producer.device.ledger import DeviceState
+from calmstream.producer.device.policy import Policy, Status
+from calmstream.producer.device.read_plan import read_any_plan
+from calmstream.producer.device.recorder import Recorder
+from calmstream.producer.device.report import Report
+from calmstream.producer.device.reporter import Reporter
+from calmstream.producer.device.store import FileStore, MemoryStore
+
+MAX_CELLS = 1 << 20
+MOST_VALUES = 8
+MOST_WINDOWS = 10_000
+_WHY = {
+    Status.WITHDRAWN: "the person has withdrawn",
+    Status.REFUSED: "the device does not accept the plan now",
+    Status.OVER: "the plan is over",
+    Status.ALREADY_REPORTED: "it has reported, and the plan asks no more of it",
+    Status.BUDGET_SPENT: "it has given what this plan and those before it may cost together",
+    Status.SPAN_EPSILON: "another report would cost more than the device allows for now",
+    Status.EVER_EPSILON: "another report would cost more than the device allows for ever",
+}
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = "Show the store of a device in words. Nothing is changed or sent."
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    view = actions.add_parser("view", help="show what left, what it cost, and what may follow")
+    view.add_argument("store", metavar="STORE", help="the file of the device's FileStore")
+    view.add_argument(
+        "--plan", action="append", default=[], metavar="FILE", dest="plans",
+        help="a plan, signed or not, by which reports are put into words; may be repeated",
+    )  # fmt: skip
+    view.set_defaults(run=run_view)
+    preview = actions.add_parser("preview", help="show what would leave next under a plan")
+    preview.add_argument("store", metavar="STORE", help="the file of the device's FileStore")
+    preview.add_argument("plan", metavar="PLAN", help="a plan, signed or not")
+    preview.set_defaults(run=run_preview)
+
+
+def run_view(args: argparse.Namespace) -> int:
+    """Print what left, and what may still be spent."""
+    state = _store(args.store).read()
+    given = (
+        read_any_plan(arguments.read_file(path), None, allow_unsigned=True) for path in args.plans
+    )
+    plans = {each.plan.digest: each.plan for each in given}
+    _say(f"Reports that left this device: {len(state.history)} (the latest 200 are kept)")
+    for sent in state.history:
+        _say("", *_left(sent, plans.get(sent.digest)))
+    _say("", *_may_cost(state, wall_clock() // 1000))
+    return 0
+
+
+def run_preview(args: argparse.Namespace) -> int:
+    """Print what a report would be about, when it would leave, and what it would cost."""
+    store, raw = _store(args.store), arguments.read_file(args.plan)
+    kept = store.read_events()
+    # A copy: a preview writes nothing.
+    copy = MemoryStore(store.read())
+    copy.update_events(lambda _: kept)
+    recorder = Recorder(raw, copy, clock=wall_clock, allow_unsigned=True)
+    plan, where = recorder.reporter.plan, place(recorder.reporter.plan, copy.read().secret)
+    attributes = plan.groups[where.group].views[where.view].attributes
+    _say(
+        f"Plan {plan.name}: {plan.purpose or 'no purpose stated'}",
+        f"  A report is about {', '.join(plan.domain.names[j] for j in attributes)}; "
+        "no other attribute is read.",
+    )
+    if plan.lineage in kept:
+        record = recorder.record()
+        for j in attributes:
+            name = plan.domain.attributes[j].field
+            _say(f"  {name} is now {record.get(name, 'without a value')}")
+    else:
+        _say("  This store keeps no values: the application gives them when it reports.")
+    _say(
+        f"  It is changed at random before it leaves. It costs epsilon {plan.epsilon}.",
+        f"  {_when(recorder.reporter, wall_clock())}",
+        *_may_cost(copy.read(), wall_clock() // 1000),
+    )
+    return 0
+
+
+def decoded(plan: Plan, raw: bytes) -> str:
+    """Return what a report says, as the values that it makes more likely."""
+    report = Report.decode(plan, raw)
+    view, mechanism = plan.groups[report.group].views[report.view], plan.mechanisms[report.group]
+    shape = plan.domain.shape(view.attributes)
+    if (size := plan.domain.size(view.attributes)) > MAX_CELLS:
+        return f"some of {size:,} values"
+    codes = np.zeros((size, len(plan.domain)), np.uint16)
+    codes[:, view.attributes] = np.indices(shape).reshape(len(shape), -1).T
+    counts = mechanism.tally(report.columns, None, 1)[0]
+    # An unbiased estimate from this report alone is positive where the report speaks for a value.
+    likely = np.flatnonzero((mechanism.estimate(counts, 1) > 0)[view.inputs(codes, plan.domain)])
+    labels = [plan.domain.attributes[j].labels for j in view.attributes]
+    named = [
+        " · ".join(
+            label[code] for label, code in zip(labels, codes[i, view.attributes], strict=True)
+        )
+        for i in likely[:MOST_VALUES]
+    ]
+    more = f" and {len(likely) - MOST_VALUES:,} more" if len(likely) > MOST_VALUES else ""
+    return f"one of: {', '.join(named)}{more} (of {size:,})" if named else "no value stands out"
+
+
+def _left(sent: Sent, plan: Plan | None) -> Iterator[str]:
+    signed = sent.owner if sent.root else f"{sent.owner or 'nobody named'}, unsigned"
+    purpose = sent.purpose or "no purpose stated"
+    yield f"{arguments.utc(sent.when)}  {sent.plan} ({signed}): {purpose}"
+    yield f"  about {', '.join(sent.attributes)}"
+    if plan is not None and sent.value:
+        yield f"  {decoded(plan, sent.value.encode())}"
+    else:
+        yield f"  {sent.value or f'{sent.value_bytes:,} bytes, not kept'}"
+        if sent.value:
+            yield f"  (--plan with the file of plan {sent.digest[:8]} puts it into words)"
+    yield f"  it cost epsilon {sent.epsilon}; {sent.remains} was left"
+
+
+def _may_cost(state: DeviceState, now: int) -> Iterator[str]:
+    """Say what each party may still ask, and when it becomes more."""
+    policy, owners = state.policy or Policy(), {sent.root: sent.owner for sent in state.history}
+    present = state.totals.present(now)
+    if state.withdrawn:
+        yield "The person has withdrawn: nothing leaves."
+    for root in sorted({*policy.roots, *owners}) or [""]:
+        left = state.totals.remaining(policy, root, now)
+        ever = "" if left.ever is None else f", and {max(left.ever, Decimal(0)):f} ever"
+        who = owners.get(root) or (f"root {root[:8]}" if root else "unsigned plans")
+        yield (
+            f"{who} may still cost {max(left.span, Decimal(0)):f} for now{ever}: in any "
+            f"{policy.span_days} days all reports together cost at most {policy.span_epsilon}."
+        )
+    ends = [(r.counts_from + policy.span_seconds, r.epsilon) for r in state.totals.recent]
+    for end, epsilon in [each for each in ends if each[0] > present][:MOST_VALUES]:
+        yield f"  {epsilon} of it counts until {arguments.utc(end)}"
+
+
+def _when(reporter: Reporter, now: int) -> str:
+    why = reporter.status(now)
+    if why is Status.READY:
+        return "It may leave now."
+    plan, window = reporter.plan, reporter.plan.window_at(now)
+    last = min(plan.windows, max(window, 0) + 2 * plan.guarantee.windows + 1)
+    for t in range(max(window + 1, 0), min(last, window + MOST_WINDOWS)):
+        why = reporter.status(plan.window_start(t))
+        if why is Status.READY:
+            return f"It may leave from {arguments.utc(plan.window_start(t) // 1000)} on."
+    return f"None will leave: {_WHY.get(why, why.value)}."
+
+
+def _store(path: str) -> FileStore:
+    if not Path(path).is_file():
+        raise InvalidInput(f"{path}: no such file; give the file of the device's FileStore")
+    return FileStore(path, create=False)
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        print(visible(line))  # noqa: T201 - this is the interface
