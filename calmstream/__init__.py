@@ -2,7 +2,7 @@
 
 On a device: ``Reporter`` or ``Recorder`` with a ``FileStore`` and a ``Policy``; ``history``,
 ``withdraw``. At a gateway: ``Report.decode``. Elsewhere: ``read_plan``. For users of the
-statistics: ``subscribe``, ``History``. Everything else belongs to the command line.
+statistics: ``subscribe``, ``History``, ``changes``. Everything else belongs to the command line.
 """
 
 from importlib import import_module
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from calmstream.consumer.read.answer import Answer
+    from calmstream.consumer.read.changes import changes
     from calmstream.consumer.read.history import History
     from calmstream.consumer.subscribe.assembler import Snapshot, Table
     from calmstream.consumer.subscribe.subscribe import subscribe
@@ -45,6 +46,7 @@ __all__ = [
     "Snapshot",
     "Status",
     "Table",
+    "changes",
     "history",
     "read_device_plan",
     "read_plan",
@@ -56,6 +58,7 @@ __all__ = [
 
 _MODULES = {
     "consumer.read.answer": ("Answer",),
+    "consumer.read.changes": ("changes",),
     "consumer.read.history": ("History",),
     "consumer.subscribe.assembler": ("Snapshot", "Table"),
     "consumer.subscribe.subscribe": ("subscribe",),

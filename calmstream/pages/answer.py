@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import product
 
-from calmstream.consumer.read import formats
 from calmstream.consumer.read.answer import Answer
 from calmstream.consumer.read.ranges import Windows
 from calmstream.estimators.changes.compare import FALSE_SHARE, benjamini_hochberg
@@ -25,11 +25,11 @@ def show(console: Console, plan: Plan, answer: Answer, where: Sequence[str] = ()
     console.print(" · ".join(filter(None, (about, ", ".join(answer.flags)))))
     change = "difference" in answer.flags
     shown = grid(*answer.attributes, right=("points" if change else "%", "± 95 %"))
-    rows, values = list(formats.rows(answer)), answer.table.ravel().tolist()
+    rows, values = list(product(*answer.labels)), answer.table.ravel().tolist()
     cells = shown_cells(values)
-    for row in (rows[i] for i in cells):
-        value = f"{100 * row[-2]:{'+' if change else ''}.2f}"
-        shown.add_row(*row[:-2], value, f"{100 * Z95 * row[-1]:.2f}")
+    for i in cells:
+        value = f"{100 * values[i]:{'+' if change else ''}.2f}"
+        shown.add_row(*rows[i], value, f"{100 * Z95 * answer.stderr.flat[i]:.2f}")
     console.print(shown)
     for line in left_out(values, len(cells)):
         console.print(line, style="dim")

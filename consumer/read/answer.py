@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calmstream.consumer.read.ranges import Windows
-from calmstream.estimators.marginal import Floats
+from calmstream.consumer.subscribe.assembler import Table
+from calmstream.consumer.subscribe.frame import Columns
 from calmstream.estimators.wire.snapshot import Revision
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class Answer(Table):
     """A table, with all that its reader must know.
 
     Attributes:
@@ -22,16 +23,15 @@ class Answer:
             (errors take the cells as independent), ``conditional``, ``difference``, ``dependent``
             (a device may have reported in several of these windows: the errors take reports as
             independent), ``suspicious`` (the raw counts look forged).
-        windows: first and last window; of a difference, those it is about and those it subtracts.
         reports: of these windows and groups of devices that speak about the attributes.
+        windows: first and last window; of a difference, those it is about and those it subtracts.
         revision: that of the final of the last window: one offset per input partition.
     """
 
-    attributes: tuple[str, ...]
-    labels: tuple[tuple[str, ...], ...]
-    table: Floats
-    stderr: Floats
-    flags: tuple[str, ...]
     windows: tuple[Windows, ...]
-    reports: int
     revision: Revision
+
+    def columns(self) -> Columns:
+        """Return the columns of a `Table`."""
+        found = Table.columns(self)
+        return found._replace(about=(" minus ".join(map(str, self.windows)), *found.about))

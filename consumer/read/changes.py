@@ -10,6 +10,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.history import DEPENDENT, Counted, History
 from calmstream.consumer.read.ranges import Windows
 from calmstream.consumer.read.refusals import NoReports, NotFinal
+from calmstream.consumer.subscribe.frame import Columns, Frame
 from calmstream.estimators.analysis.grouped import difference
 from calmstream.estimators.changes import Comparison, Source, compare, source
 from calmstream.estimators.changes.document import Modelled, table_document
@@ -23,7 +24,7 @@ BEFORE = "before"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Changes:
+class Changes(Frame):
     """What changed.
 
     Attributes:
@@ -62,6 +63,32 @@ class Changes:
                 for table in self.comparison.tables
             ],
         }
+
+    def columns(self) -> Columns:
+        """Return one row for each cell, the tables with the most evidence first.
+
+        A table without a test has one row, without labels and numbers.
+        """
+        tables = sorted(
+            self.to_json()["tables"],
+            key=lambda t: (t["p_adjusted"] is None, t["p_adjusted"]),
+        )
+        rows = [
+            table | {"cell": None, "labels": [], "value": None, "stderr": None} | change
+            for table in tables
+            for change in ([d | {"cell": i} for i, d in enumerate(table["differences"])] or [{}])
+        ]
+        names = (
+            *("attributes", "cell", "labels", "value", "stderr"),
+            *("p", "p_adjusted", "flags", "reason"),
+        )
+        about = (
+            f"{self.after.windows} minus {self.before.windows}",
+            f"{self.comparison.changed} of {self.comparison.tested} tested tables changed",
+            ", ".join(self.flags),
+        )
+        data = {name: [row[name] for row in rows] for name in names}
+        return Columns(data, ("attributes", "labels", "p_adjusted"), about, points=True)
 
 
 def changes(

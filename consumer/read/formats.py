@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping
-from itertools import product
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -45,13 +44,6 @@ def window_range(plan: Plan, windows: Windows) -> dict[str, Any]:
     }
 
 
-def rows(answer: Answer) -> Iterator[tuple[Any, ...]]:
-    """Yield the labels of each cell, its value, and its standard error."""
-    cells = zip(answer.table.ravel().tolist(), answer.stderr.ravel().tolist(), strict=True)
-    for labels, (value, stderr) in zip(product(*answer.labels), cells, strict=True):
-        yield *labels, value, stderr
-
-
 def as_json(plan: Plan, answer: Answer) -> bytes:
     """Return one object and a line feed."""
     return orjson.dumps(document(plan, answer)) + b"\n"
@@ -61,9 +53,10 @@ def as_csv(_plan: Plan, answer: Answer) -> bytes:
     """Return a header and one line per cell; labels that a spreadsheet would execute are quoted."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*map(harmless, answer.attributes), "value", "stderr", "flags"])
-    for row in rows(answer):
-        writer.writerow([*map(harmless, row[:-2]), *row[-2:], " ".join(answer.flags)])
+    data = answer.columns().data
+    writer.writerow(map(harmless, data))
+    for *labels, value, stderr, flags in zip(*data.values(), strict=True):
+        writer.writerow([*map(harmless, labels), value, stderr, " ".join(flags)])
     return out.getvalue().encode()
 
 
@@ -95,14 +88,9 @@ def as_parquet(plan: Plan, answer: Answer) -> bytes:
 
 
 def _columns(plan: Plan, answer: Answer) -> pa.Table:
-    import pyarrow as pa
-
     about = document(plan, answer)
-    cells = {name: about.pop(name) for name in ("table", "stderr")}
-    columns = list(zip(*(row[:-2] for row in rows(answer)), strict=True))
-    arrays = [pa.array(column).dictionary_encode() for column in columns]
-    arrays += [pa.array(cells["table"]), pa.array(cells["stderr"])]
-    table = pa.Table.from_arrays(arrays, names=[*answer.attributes, "value", "stderr"])
+    del about["table"], about["stderr"]
+    table: pa.Table = answer.to_arrow()
     return table.replace_schema_metadata({"calmstream": orjson.dumps(about)})
 
 

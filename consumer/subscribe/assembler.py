@@ -12,14 +12,17 @@ cause an older set after a newer one. A manifest that names another plan is a fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from datetime import UTC, datetime
+from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import ForeignRecord, InvalidInput
+from calmstream.consumer.subscribe.frame import Columns, Frame, free_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import (
     Kind,
@@ -32,23 +35,41 @@ from calmstream.estimators.wire.snapshot import (
 )
 
 
-class Table(NamedTuple):
-    """One marginal as arrays, with one axis for each attribute in the requested order.
+@dataclass(frozen=True, slots=True, eq=False)
+class Table(Frame):
+    """One marginal as arrays, with one axis for each attribute.
 
     Attributes:
+        attributes: names, in the order of the axes.
+        labels: the labels of each attribute.
         table: share of the population in each cell, float64, one axis for each attribute.
         stderr: standard error of each cell, of the same shape. It applies to the estimate before
             negative cells were corrected.
-        labels: the labels of each attribute, in the order of the axes.
+        flags: see `Marginal`.
+        reports: number of reports with information about these attributes.
     """
 
+    attributes: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
     table: NDArray[np.float64]
     stderr: NDArray[np.float64]
-    labels: tuple[tuple[str, ...], ...]
+    flags: tuple[str, ...]
+    reports: int
+
+    def columns(self) -> Columns:
+        """Return a column of labels for each attribute, ``value``, ``stderr`` and ``flags``."""
+        names = free_names(self.attributes, ("value", "stderr", "flags"))
+        labels = zip(*product(*self.labels), strict=True)
+        data: dict[str, Sequence[Any]] = dict(zip(names, labels, strict=True))
+        data["value"] = self.table.ravel().tolist()
+        data["stderr"] = self.stderr.ravel().tolist()
+        data["flags"] = [list(self.flags)] * self.table.size
+        about = (f"{self.reports:,} reports", ", ".join(self.flags))
+        return Columns(data, names, about, "difference" in self.flags)
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Frame):
     """A complete set.
 
     Attributes:
@@ -106,10 +127,43 @@ class Snapshot:
         axes = [record.attributes.index(name) for name in names]
         shape = [len(labels) for labels in record.labels]
         return Table(
+            names,
+            tuple(record.labels[axis] for axis in axes),
             np.array(record.table).reshape(shape).transpose(axes),
             np.array(record.stderr).reshape(shape).transpose(axes),
-            tuple(record.labels[axis] for axis in axes),
+            record.flags,
+            record.reports,
         )
+
+    def columns(self) -> Columns:
+        """Return one row for each cell of all tables, as ``calmstream export`` writes them."""
+        manifest, tables = self.manifest, self.marginals.values()
+        of_set = {
+            "plan": manifest.plan,
+            "plan_name": manifest.name,
+            "window_number": manifest.window,
+            "kind": manifest.kind.value,
+            "window_start": datetime.fromtimestamp(manifest.start, UTC),
+            "window_end": datetime.fromtimestamp(manifest.end, UTC),
+            "revision": sum(manifest.revision),
+        }
+        cells = [
+            (list(t.attributes), cell, list(labels), value, stderr, list(t.flags), t.reports)
+            for t in tables
+            for cell, (labels, value, stderr) in enumerate(
+                zip(product(*t.labels), t.table, t.stderr, strict=True)
+            )
+        ]
+        names = ("attributes", "cell", "labels", "value", "stderr", "flags", "reports")
+        data: dict[str, Sequence[Any]] = {n: [v] * len(cells) for n, v in of_set.items()}
+        data |= {name: [row[i] for row in cells] for i, name in enumerate(names)}
+        about = (
+            f"{manifest.name}: window {manifest.window}, {manifest.kind}",
+            f"{of_set['window_start']:%Y-%m-%d %H:%M} to {of_set['window_end']:%Y-%m-%d %H:%M} UTC",
+            f"{manifest.reports:,} reports",
+            "" if cells else self.why_empty(),
+        )
+        return Columns(data, ("attributes", "labels"), about)
 
 
 def above(revision: Revision, other: Revision | None) -> bool:

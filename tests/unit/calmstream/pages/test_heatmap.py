@@ -47,7 +47,12 @@ def test_values_and_intervals_stand_side_by_side_and_the_unsure_is_hatched(
 ) -> None:
     monkeypatch.setattr(heatmap, "_hatched", lambda x, y: (x, y))
     table = Table(
-        np.array([[0.5, 0.01], [0.29, 0.2]]), np.full((2, 2), 0.01), (("a", "b"), ("c", "d"))
+        attributes=("one", "two"),
+        labels=(("a", "b"), ("c", "d")),
+        table=np.array([[0.5, 0.01], [0.29, 0.2]]),
+        stderr=np.full((2, 2), 0.01),
+        flags=(),
+        reports=100,
     )
     panes = [Pane(), Pane()]
     heatmap.draw(table, ("one", "two"), panes)

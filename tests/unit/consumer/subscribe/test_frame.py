@@ -1,0 +1,190 @@
+"""Snapshots, tables, answers and changes as rows, Arrow, pandas, Polars and HTML."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from calmstream import Answer, History, Snapshot, Table, changes, subscribe
+from calmstream.consumer.read.ranges import Windows
+from calmstream.consumer.sink.arrow_rows import results_table
+from calmstream.consumer.sink.stored import stored_set
+from calmstream.consumer.subscribe.frame import SHOWN_ROWS, Frame, free_names
+from tests.support.publisher import Bench, published_plan, work
+
+ANSWER = Answer(
+    attributes=("value", "theme"),
+    labels=(("low", "<b>high</b>"), ("dark", "light")),
+    table=np.array([[0.5, 0.1], [0.25, 0.15]]),
+    stderr=np.full((2, 2), 0.01),
+    flags=("covered",),
+    reports=1234,
+    windows=(Windows(2, 2),),
+    revision=(7,),
+)
+
+
+@pytest.fixture(scope="module")
+def bench() -> Bench:
+    bench = Bench(published_plan(windows=3, groups=1))
+    bench.close_all(3)
+    bench.put_all()
+    work(bench.publication())
+    return bench
+
+
+@pytest.fixture(scope="module")
+def snapshots(bench: Bench) -> list[Snapshot]:
+    namespace = bench.names.namespace
+    return list(
+        subscribe(bench.plan, bench.broker, kinds=["final"], follow=False, namespace=namespace)
+    )
+
+
+@pytest.fixture(params=["table", "snapshot", "answer", "changes"])
+def frame(request: pytest.FixtureRequest, bench: Bench, snapshots: list[Snapshot]) -> Frame:
+    if request.param == "table":
+        return snapshots[-1].marginal("a0", "a1")
+    if request.param == "snapshot":
+        return snapshots[-1]
+    with History(bench.plan, bench.broker, namespace=bench.names.namespace) as history:
+        return history.ask(["a2"]) if request.param == "answer" else changes(history)
+
+
+def test_all_forms_hold_the_same_rows(frame: Frame) -> None:
+    rows = frame.rows()
+    assert rows
+    assert frame.to_arrow().to_pylist() == rows
+    assert frame.to_polars().rows(named=True) == rows
+    shown = frame.to_pandas()
+    assert list(shown) == list(rows[0])
+    values = [np.nan if row["value"] is None else row["value"] for row in rows]
+    np.testing.assert_array_equal(shown["value"], values)
+    assert isinstance(shown, pd.DataFrame)
+    assert isinstance(frame.to_polars(), pl.DataFrame)
+
+
+def test_a_snapshot_has_the_columns_and_values_that_sinks_store(snapshots: list[Snapshot]) -> None:
+    for snapshot in snapshots:
+        stored = results_table([stored_set("x", snapshot)])
+        assert (
+            stored.drop_columns("output_namespace").to_pylist() == snapshot.to_arrow().to_pylist()
+        )
+
+
+def test_an_empty_snapshot_has_typed_columns_and_says_why(snapshots: list[Snapshot]) -> None:
+    full = snapshots[0]
+    empty = replace(full, marginals={}, manifest=replace(full.manifest, marginals=(), reports=0))
+    assert empty.rows() == []
+    assert empty.to_arrow().schema == full.to_arrow().schema
+    assert len(empty.to_pandas()) == 0
+    assert "it received no reports" in empty._repr_html_()
+
+
+def test_a_table_has_its_axes_in_the_order_asked_for(snapshots: list[Snapshot]) -> None:
+    table = snapshots[0].marginal("a1", "a0")
+    rows = {(row["a1"], row["a0"]): row["value"] for row in table.rows()}
+    record = snapshots[0].record("a0", "a1")
+    assert rows[("1", "0")] == record.table[1]
+    assert isinstance(table, Table)
+
+
+def test_labels_are_categories_in_the_order_of_the_plan() -> None:
+    assert list(ANSWER.to_pandas()["theme"].cat.categories) == ["dark", "light"]
+
+
+def test_an_attribute_called_like_a_column_loses_nothing() -> None:
+    assert ANSWER.rows()[2] == {
+        "value_": "<b>high</b>",
+        "theme": "dark",
+        "value": 0.25,
+        "stderr": 0.01,
+        "flags": ["covered"],
+    }
+    assert free_names(["v", "v_", "w"], ["v"]) == ["v__", "v_", "w"]
+    # Names of columns that other results have are names like any other.
+    named = replace(ANSWER, attributes=("cell", "labels"))
+    assert named.to_arrow().to_pylist() == named.rows()
+
+
+class Cells(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.lines: list[list[str]] = []
+        self.caption = ""
+        self._in = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
+        self._in = tag
+        if tag == "tr":
+            self.lines.append([])
+
+    def handle_data(self, data: str) -> None:
+        if self._in in ("td", "th"):
+            self.lines[-1].append(data)
+        elif self._in == "span":
+            self.caption += data
+
+
+def test_html_shows_percent_and_intervals_and_executes_no_label() -> None:
+    text = ANSWER._repr_html_()
+    assert "<b>" not in text
+    assert Cells(text).caption == "window 2 · 1,234 reports · covered"
+    assert Cells(text).lines[0] == ["value_", "theme", "%", "± 95 %"]
+    assert Cells(text).lines[3] == ["<b>high</b>", "dark", "25.00", "1.96"]
+
+
+def test_html_of_a_difference_has_points_with_signs() -> None:
+    windows = (Windows(2, 2), Windows(0, 1))
+    change = replace(ANSWER, flags=("difference",), windows=windows, table=-ANSWER.table)
+    shown = Cells(change._repr_html_())
+    assert shown.caption.startswith("window 2 minus windows 0 to 1")
+    assert shown.lines[0][2] == "points"
+    assert shown.lines[1][2] == "-50.00"
+
+
+def test_html_of_many_rows_says_how_many_there_are() -> None:
+    labels = tuple(map(str, range(1000)))
+    many = replace(
+        ANSWER, attributes=("a",), labels=(labels,), table=np.zeros(1000), stderr=np.zeros(1000)
+    )
+    shown = Cells(many._repr_html_())
+    assert len(shown.lines) == 1 + SHOWN_ROWS
+    assert "30 of 1,000 rows" in shown.caption
+
+
+def test_changes_begin_with_the_most_evident_table(bench: Bench) -> None:
+    with History(bench.plan, bench.broker, namespace=bench.names.namespace) as history:
+        found = changes(history)
+    tested = [row["p_adjusted"] for row in found.rows() if row["p_adjusted"] is not None]
+    assert tested == sorted(tested)
+    untested = replace(
+        found,
+        comparison=replace(
+            found.comparison,
+            tables=tuple(
+                replace(t, p=None, adjusted=None, difference=None, reason="too few reports")
+                for t in found.comparison.tables
+            ),
+        ),
+    )
+    rows = untested.rows()
+    assert len(rows) == len(bench.plan.marginals)
+    assert (rows[0]["value"], rows[0]["reason"]) == (None, "too few reports")
+    assert untested.to_arrow().to_pylist() == rows
+    assert "–" in untested._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["pyarrow", "pandas", "polars"])
+def test_a_missing_package_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ModuleNotFoundError, match=f"needs the package {name}: pip install {name}"):
+        getattr(ANSWER, {"pyarrow": "to_arrow"}.get(name, f"to_{name}"))()
+    assert len(ANSWER.rows()) == 4
