@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 WITHOUT_TEST = (
     "no test of independence: the snapshot contains none (make a plan with --summaries "
-    "association and a method with unbiased tables); noise increases these numbers"
+    "association); noise increases these numbers"
 )
 """Note for snapshots without tests."""
 

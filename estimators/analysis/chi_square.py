@@ -21,7 +21,7 @@ from calmstream.estimators.analysis.distribution import critical_value, tail
 Floats = NDArray[np.float64]
 
 LEVEL = 0.05
-"""Default probability of rejecting independence although it holds, the usual choice."""
+"""Probability of rejecting independence although it holds, the usual choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +30,13 @@ class Independence:
 
     Attributes:
         critical: value that the statistic of independent attributes exceeds with probability
-            `level`, with the noise.
+            `LEVEL`, with the noise.
         p_value: probability that independent attributes give at least this statistic.
     """
 
     statistic: float
     critical: float
     p_value: float
-    uncorrected: float
-    level: float = LEVEL
 
     @property
     def dependent(self) -> bool:
@@ -47,7 +45,7 @@ class Independence:
 
 
 def independence(
-    table: Floats, covariance: Floats, margins: tuple[Floats, Floats], n: int, level: float = LEVEL
+    table: Floats, covariance: Floats, margins: tuple[Floats, Floats], n: int
 ) -> Independence:
     """Test independence of the two attributes of a table.
 
@@ -63,22 +61,17 @@ def independence(
     expected = np.outer(rows, columns)
     slope = _slope(rows, columns) / np.sqrt(expected).reshape(-1, 1)
     chi = float(n * np.square(slope @ table.ravel()).sum())
-    plain = critical_value(level, (len(rows) - 1) * (len(columns) - 1))
     scaled = _scaled_chi_square(n * (slope @ covariance @ slope.T))
-    if scaled is None:
-        return Independence(chi, plain, tail(chi, 1), plain, level)
-    scale, freedom = scaled
-    return Independence(
-        chi, scale * critical_value(level, freedom), tail(chi / scale, freedom), plain, level
-    )
+    scale, freedom = scaled or (1.0, float((len(rows) - 1) * (len(columns) - 1)))
+    return Independence(chi, scale * critical_value(LEVEL, freedom), tail(chi / scale, freedom))
 
 
 def even_independence(
     table: Floats, covariance: Floats, margins: tuple[Floats, Floats]
-) -> tuple[float, float]:
-    """Test independence with all cells weighted alike; return statistic and p-value.
+) -> Independence:
+    """Test independence with all cells weighted alike.
 
-    The statistic is the sum of the squared interaction. Pearson's weights make the errors of cells
+    The statistic is the sum of the squared interaction, in a unit that makes it a chi-square. Pearson's weights make the errors of cells
     that hardly occur dominate where the errors of all cells are alike, as under local privacy. With
     the mean and the covariance of a posterior that shrinks towards independence, p-values are too
     large rather than too small.
@@ -91,9 +84,10 @@ def even_independence(
     found = float(np.square(slope @ table.ravel()).sum())
     scaled = _scaled_chi_square(slope @ covariance @ slope.T)
     if scaled is None:
-        return found, 1.0
+        return Independence(0.0, critical_value(LEVEL, 1.0), 1.0)
     scale, freedom = scaled
-    return found, tail(found / scale, freedom)
+    statistic = found / scale
+    return Independence(statistic, critical_value(LEVEL, freedom), tail(statistic, freedom))
 
 
 def _scaled_chi_square(covariance: Floats) -> tuple[float, float] | None:

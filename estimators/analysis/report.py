@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from math import comb
 from typing import Any
 
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.analysis.association import chow_liu, mutual_information
-from calmstream.estimators.analysis.chi_square import Independence, independence
+from calmstream.estimators.analysis.chi_square import (
+    Independence,
+    even_independence,
+    independence,
+)
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Floats
-from calmstream.estimators.methods.base import LinearAnswers, Model
-from calmstream.estimators.numerics.dependence import cramers_v
+from calmstream.estimators.methods.base import GroupedAnswers, LinearAnswers, Model
+from calmstream.estimators.numerics.dependence import cramers_v, cramers_v_error
+from calmstream.estimators.plan import Plan
+
+MAX_PAIRS = 2016
+"""All pairs are looked at of at most 64 attributes; of more, the published pairs."""
+
+MAX_TESTED_CELLS = 512
+"""Largest table that is tested for independence: the cost grows with the cube of its cells."""
 
 
 def analyse(
@@ -24,15 +38,21 @@ def analyse(
 
     Returns:
         A JSON-ready object. ``pairs`` is a list with ``attributes`` (names), ``mutual_information``
-        (nats), ``cramers_v`` and, if the method has unbiased tables with a known covariance,
-        ``chi_square`` (the fields of `Independence`). ``tree`` is the list of edges of the Chow-Liu
+        (nats), ``cramers_v`` and, if the covariance of the cells is known, ``chi_square`` (the fields of `Independence`). ``tree`` is the list of edges of the Chow-Liu
         tree, strongest first, with the names of the attributes and the mutual information in nats.
     """
     pairs, information = [], {}
     for attributes in marginals:
         if len(attributes) == 2:
-            pair = _pair(model, domain, attributes, n)
-            information[attributes[0], attributes[1]] = pair["mutual_information"]
+            found = associate(model, domain, attributes, n)
+            information[attributes[0], attributes[1]] = found.information
+            pair: dict[str, Any] = {
+                "attributes": [domain.names[i] for i in attributes],
+                "mutual_information": found.information,
+                "cramers_v": found.strength,
+            }
+            if found.test is not None:
+                pair["chi_square"] = asdict(found.test) | {"dependent": found.test.dependent}
             pairs.append(pair)
     tree = [
         {
@@ -44,29 +64,84 @@ def analyse(
     return {"pairs": pairs, "tree": tree}
 
 
-def _pair(model: Model, domain: Domain, attributes: Attributes, n: int) -> dict[str, Any]:
-    """Return the association of one pair, JSON-ready."""
-    shape = domain.shape(attributes)
-    published = model.marginal(attributes)
+@dataclass(frozen=True, slots=True)
+class PairAssociation:
+    """How strongly two attributes depend on each other.
+
+    Attributes:
+        information: mutual information of the published table in nats; noise increases it.
+        strength: Cramér's V with the noise's share removed.
+        stderr: of the strength, by the delta method; None for pairs that may be independent,
+            because near 0 the errors of V are far from normal.
+        test: None where the covariance of the cells is not known.
+    """
+
+    information: float
+    strength: float
+    stderr: float | None
+    test: Independence | None
+
+
+def associate(model: Model, domain: Domain, pair: Attributes, n: int) -> PairAssociation:
+    """Return the association of an ascending pair from n reports.
+
+    Raises:
+        InvalidInput: the plan does not collect what the pair needs.
+    """
+    published = model.marginal(pair)
+    shape = domain.shape(pair)
     table = np.maximum(published.table, 0.0).reshape(shape)
-    test = check_pair(model, domain, attributes, n)
-    raw = table
-    if isinstance(model, LinearAnswers) and test is not None:
-        raw = model.unclipped(attributes).reshape(shape)
-    pair: dict[str, Any] = {
-        "attributes": [domain.names[i] for i in attributes],
-        "mutual_information": mutual_information(table),
-        "cramers_v": cramers_v(raw, np.square(published.stderr).reshape(shape)),
-    }
-    if test is not None:
-        pair["chi_square"] = asdict(test) | {"dependent": test.dependent}
-    return pair
+    # Tables of a posterior are shrunk already: the noise's share is removed from others only.
+    shrunk = isinstance(model, GroupedAnswers)
+    used = table if shrunk else _unclipped(model, pair, table)
+    variance = None if shrunk else np.square(published.stderr).reshape(shape)
+    strength = cramers_v(used, variance)
+    covariance, test = _tested(model, domain, pair, n)
+    error = None
+    if covariance is not None and test is not None and test.dependent and strength > 0.0:
+        error = cramers_v_error(used, covariance, variance)
+    return PairAssociation(mutual_information(table), strength, error, test)
 
 
 def check_pair(model: Model, domain: Domain, attributes: Attributes, n: int) -> Independence | None:
-    """Test one pair for independence; None if the method has no unbiased table of it."""
-    found = unbiased_pair(model, domain, attributes, n)
-    return None if found is None else independence(*found, n)
+    """Test one pair for independence; None if the covariance of its cells is not known."""
+    return _tested(model, domain, attributes, n)[1]
+
+
+def pairs_of(plan: Plan, max_cells: int) -> list[Attributes]:
+    """Return all pairs of attributes whose tables are small enough; of many, the published ones."""
+    d = len(plan.domain)
+    pairs: Iterable[Attributes] = combinations(range(d), 2)
+    if comb(d, 2) > MAX_PAIRS:
+        pairs = [pair for pair in plan.marginals if len(pair) == 2][:MAX_PAIRS]
+    return [pair for pair in pairs if plan.domain.size(pair) <= max_cells]
+
+
+def _unclipped(model: Model, pair: Attributes, table: Floats) -> Floats:
+    """Return the unbiased table of a pair; the given one where there is none."""
+    if isinstance(model, LinearAnswers):
+        with suppress(InvalidInput):  # no view covers the pair
+            return model.unclipped(pair).reshape(table.shape)
+    return table
+
+
+def _tested(
+    model: Model, domain: Domain, pair: Attributes, n: int
+) -> tuple[Floats | None, Independence | None]:
+    """Return the covariance of a pair's cells, row-major, and its test."""
+    if domain.size(pair) > MAX_TESTED_CELLS:
+        return None, None
+    if not isinstance(model, GroupedAnswers):
+        known = unbiased_pair(model, domain, pair, n)
+        return (None, None) if known is None else (known[1], independence(*known, n))
+    shape = domain.shape(pair)
+    found, spread = model.grouped(pair, [np.eye(labels) for labels in shape])
+    cells = np.maximum(found, 0.0).reshape(shape)
+    if cells.sum() <= 0.0:
+        return None, None
+    cells = cells / cells.sum()
+    margins = cells.sum(axis=1), cells.sum(axis=0)
+    return spread, even_independence(found.reshape(shape), spread, margins)
 
 
 def unbiased_pair(

@@ -91,7 +91,7 @@ def test_a_method_from_records_to_snapshots(method: str) -> None:
         assert np.abs(expected.table - truth).max() < 6 * expected.stderr.max() + 1e-9
 
 
-@pytest.mark.parametrize("method", ["calm", "inp-ht", "fc"])
+@pytest.mark.parametrize("method", ["calm", "inp-ht", "fc", "noise-aware"])
 def test_a_plan_that_asks_for_analysis_gets_it_in_every_snapshot(method: str) -> None:
     domain = mixed_domain(2, 3, 2)
     plan = plan_of(method, domain, analysis=True)

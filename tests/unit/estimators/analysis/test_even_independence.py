@@ -19,9 +19,10 @@ def test_two_binary_attributes_give_the_normal_test() -> None:
     # of (1 - p) or -p, and (1 - q) or -q.
     slope = np.outer([1 - margins[0][0], -margins[0][0]], [1 - margins[1][0], -margins[1][0]])
     z = gap / math.sqrt(slope.ravel() @ spread @ slope.ravel())
-    statistic, p = even_independence(table, spread, margins)
-    assert statistic == pytest.approx(4 * gap**2)
-    assert p == pytest.approx(math.erfc(z / math.sqrt(2)), rel=1e-9)
+    test = even_independence(table, spread, margins)
+    assert test.statistic == pytest.approx(z**2)
+    assert test.critical == pytest.approx(1.959963984540054**2)
+    assert test.p_value == pytest.approx(math.erfc(z / math.sqrt(2)), rel=1e-9)
 
 
 def test_independent_attributes_are_rejected_as_often_as_stated() -> None:
@@ -30,11 +31,12 @@ def test_independent_attributes_are_rejected_as_often_as_stated() -> None:
     noise = dice.normal(scale=0.01, size=(12, 12)) / 3
     spread = noise @ noise.T + np.diag(np.full(12, 1e-4))
     errors = dice.multivariate_normal(np.zeros(12), spread, size=4000).reshape(-1, 3, 4)
-    p = [even_independence(np.outer(*margins) + e, spread, margins)[1] for e in errors]
+    p = [even_independence(np.outer(*margins) + e, spread, margins) for e in errors]
     # Satterthwaite's approximation; 4 standard deviations of the count are about 55.
-    assert 4000 * 0.05 - 80 < sum(one < 0.05 for one in p) < 4000 * 0.05 + 80
+    assert 4000 * 0.05 - 80 < sum(one.dependent for one in p) < 4000 * 0.05 + 80
 
 
 def test_exact_tables_and_tables_of_one_row_never_reject() -> None:
     margins = np.array([1.0, 0.0]), np.array([0.5, 0.5])
-    assert even_independence(np.outer(*margins), np.zeros((4, 4)), margins) == (0.0, 1.0)
+    test = even_independence(np.outer(*margins), np.zeros((4, 4)), margins)
+    assert (test.statistic, test.p_value, test.dependent) == (0.0, 1.0, False)
