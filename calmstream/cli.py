@@ -57,6 +57,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "changes": "test which tables changed between windows or plans",
         "analyse": "association of attributes from the newest snapshot",
         "export": "write snapshots as CSV, JSON lines, Parquet or Arrow",
+        "synthesize": "write made-up records that have the published tables",
     },
     "operate": {
         "status": "show one line for each plan",

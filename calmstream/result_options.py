@@ -55,6 +55,17 @@ def add_results(parser: argparse.ArgumentParser) -> None:
     add_output_namespace(parser)
 
 
+def add_windows(parser: argparse.ArgumentParser) -> None:
+    """Add ``--windows`` of questions."""
+    parser.add_argument(
+        "--windows",
+        default="total",
+        metavar="WINDOWS",
+        help="total (all windows, the default), latest, I, I..J, DATE, DATE..DATE, 'last 7 days'; "
+        "with a zone: '2026-01-31 Europe/Berlin'",
+    )
+
+
 def add_marginal(parser: argparse.ArgumentParser) -> None:
     """Add ``--marginal``; see `published`."""
     parser.add_argument(

@@ -41,13 +41,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help='attributes of the table; may be repeated, or a JSON list ["A", "B"]',
     )
-    parser.add_argument(
-        "--windows",
-        default="total",
-        metavar="WINDOWS",
-        help="total (all windows, the default), latest, I, I..J, DATE, DATE..DATE, 'last 7 days'; "
-        "with a zone: '2026-01-31 Europe/Berlin'",
-    )
+    result_options.add_windows(parser)
     parser.add_argument(
         "--minus",
         metavar="WINDOWS",

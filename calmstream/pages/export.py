@@ -69,7 +69,7 @@ class _Csv:
     def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
         self._out = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
         self._writer = csv.writer(self._out, lineterminator="\n")
-        self._writer.writerow(schema.names)
+        self._writer.writerow(map(harmless, schema.names))
 
     def __enter__(self) -> Self:
         return self

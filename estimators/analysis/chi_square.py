@@ -71,10 +71,10 @@ def even_independence(
 ) -> Independence:
     """Test independence with all cells weighted alike.
 
-    The statistic is the sum of the squared interaction, in a unit that makes it a chi-square. Pearson's weights make the errors of cells
-    that hardly occur dominate where the errors of all cells are alike, as under local privacy. With
-    the mean and the covariance of a posterior that shrinks towards independence, p-values are too
-    large rather than too small.
+    The statistic is the sum of the squared interaction, in a unit that makes it a chi-square.
+    Pearson's weights make the errors of cells that hardly occur dominate where the errors of all
+    cells are alike, as under local privacy. With the mean and the covariance of a posterior that
+    shrinks towards independence, p-values are too large rather than too small.
 
     Args:
         table: shape (r, s).

@@ -38,8 +38,9 @@ def analyse(
 
     Returns:
         A JSON-ready object. ``pairs`` is a list with ``attributes`` (names), ``mutual_information``
-        (nats), ``cramers_v`` and, if the covariance of the cells is known, ``chi_square`` (the fields of `Independence`). ``tree`` is the list of edges of the Chow-Liu
-        tree, strongest first, with the names of the attributes and the mutual information in nats.
+        (nats), ``cramers_v`` and, if the covariance of the cells is known, ``chi_square`` (the
+        fields of `Independence`). ``tree`` is the list of edges of the Chow-Liu tree, strongest
+        first, with the names of the attributes and the mutual information in nats.
     """
     pairs, information = [], {}
     for attributes in marginals:

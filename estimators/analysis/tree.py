@@ -91,7 +91,8 @@ def tree_distribution(
 
     Args:
         singles: per attribute the table, non-negative.
-        pairs: tables of ascending pairs, shape (r, s), non-negative; missing pairs are never joined.
+        pairs: tables of ascending pairs, shape (r, s), non-negative; missing pairs are never
+            joined.
 
     Returns:
         Its tables of single attributes and of the tree's edges are those given, as far as these

@@ -35,6 +35,7 @@ OVER_KAFKA = {
     "inspect": "inspect --plan {plan} --bootstrap x:1 --namespace test",
     "inspect as JSON": "inspect --plan {plan} --bootstrap x:1 --namespace test --json",
     "export": "export --plan {plan} --bootstrap x:1 --namespace test",
+    "synthesize": "synthesize --plan {plan} --bootstrap x:1 --namespace test --records 9",
 }
 HELP = {f"{name} --help": f"{name} --help" for name in COMMANDS}
 EVERY = LOCAL | OVER_KAFKA | HELP
@@ -51,7 +52,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     stage, _ = collected(plan, population(plan.domain))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(stage.broker, "close", lambda: None)
-        for command in ("watch", "analyse", "inspect", "export"):
+        for command in ("watch", "analyse", "inspect", "export", "synthesize"):
             patched.setattr(f"calmstream.commands.{command}.kafka", lambda _: stage.broker)
         yield {
             "csv": str(folder / "t.csv"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def test_a_distribution_of_a_tree_is_found_again() -> None:
     """A chain of five: its tree has the whole joint distribution."""
     random = np.random.default_rng(5)
     joint = random.dirichlet(np.ones(SHAPE[0]))
-    for before, labels in zip(SHAPE, SHAPE[1:], strict=False):
+    for before, labels in pairwise(SHAPE):
         joint = joint[..., None] * random.dirichlet(np.full(labels, 0.3), before)
     np.testing.assert_allclose(fitted(joint).table((0, 1, 2, 3, 4)), joint, atol=1e-12)
 
