@@ -20,7 +20,8 @@ from calmstream.estimators.noise_aware.sampler import Effort, Sampler
 from calmstream.estimators.noise_aware.statistics import Statistics, Targets
 from tests.support.noise_aware import domain_of
 
-BITS, CAUSES, KNOWN, REPEATS = 4, 2, 200.0, 60
+BITS, CAUSES, REPEATS = 4, 2, 500
+KNOWN, LITTLE = 200.0, 6.0  # precisions
 
 
 def _pick(random: np.random.Generator, grid: np.ndarray, log_weight: np.ndarray) -> float:
@@ -28,8 +29,8 @@ def _pick(random: np.random.Generator, grid: np.ndarray, log_weight: np.ndarray)
     return float(random.choice(grid, p=weight / weight.sum()))
 
 
-def _drawn_from_the_prior(random: np.random.Generator) -> tuple[Statistics, float, float]:
-    """Return noisy statistics of drawn causes and residuals, with a mean and a second moment."""
+def _moments_of_the_prior(random: np.random.Generator) -> tuple[np.ndarray, ...]:
+    """Return means and second moments of drawn causes, and the deviations of residuals."""
     sizes = np.exp(np.linspace(np.log(LEAST_SIZE), np.log(MOST_SIZE), SIZES))
     scales = np.exp(np.linspace(np.log(0.02), np.log(2.5), 40))
     scale = _pick(random, scales, -0.5 * np.square(np.log(scales / 0.5)))
@@ -50,18 +51,26 @@ def _drawn_from_the_prior(random: np.random.Generator) -> tuple[Statistics, floa
     x = 3.08 * (RATIOS / 3.08) ** (1.0 / random.choice(SHAPES))
     kappa = random.choice(RATIOS, p=x / (1 + x * x) / (x / (1 + x * x)).sum(), size=(BITS, BITS))
     spread = 1.0 - np.square(first)
-    residual = tau * kappa * np.outer(spread, spread) * random.normal(size=(BITS, BITS))
-    products = np.triu(second + residual + random.normal(size=(BITS, BITS)) / np.sqrt(KNOWN), 1)
-    apart = KNOWN * (1.0 - np.eye(BITS))
-    means = first + random.normal(size=BITS) / np.sqrt(KNOWN)
-    found = Statistics(means, np.full(BITS, KNOWN), products + products.T, apart, {})
+    return first, second, tau * kappa * np.outer(spread, spread)
+
+
+def _drawn_from_the_prior(
+    random: np.random.Generator, known: float = KNOWN
+) -> tuple[Statistics, float, float]:
+    """Return noisy statistics of drawn causes and residuals, with a mean and a second moment."""
+    first, second, deviation = _moments_of_the_prior(random)
+    residual = deviation * random.normal(size=(BITS, BITS))
+    products = np.triu(second + residual + random.normal(size=(BITS, BITS)) / np.sqrt(known), 1)
+    apart = known * (1.0 - np.eye(BITS))
+    means = first + random.normal(size=BITS) / np.sqrt(known)
+    found = Statistics(means, np.full(BITS, known), products + products.T, apart, {})
     return found, float(first[0]), float(second[0, 1])
 
 
-def _sample(statistics: Statistics, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _sample(statistics: Statistics, seed: int, length: int = 1) -> tuple[np.ndarray, np.ndarray]:
     layout = Layout((2,) * BITS)
     targets = Targets(layout, statistics, {})
-    effort = Effort(chains=3, causes=CAUSES, warm=60, keep=80, draws=24, seed=seed)
+    effort = Effort(3, CAUSES, 60 * length, 80 * length, 24 * length, seed)
     draws = Sampler(layout, domain_of(*(2,) * BITS), targets, effort).run()
     signs = np.stack([share[:, :, 0] - share[:, :, 1] for share in draws.share], axis=2)
     first = np.einsum("dn,dn->d", draws.weights, signs[:, :, 0])
@@ -81,6 +90,31 @@ def test_ranks_of_the_truth_among_draws_are_uniform() -> None:
         count = np.histogram(column, bins=5, range=(0.0, 1.0 + 1e-9))[0]
         excess = (np.square(count - REPEATS / 5) / (REPEATS / 5)).sum()
         assert excess < 33.4, count  # chi square of 4 degrees of freedom at alpha = 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_posteriors_are_those_of_weighted_draws_of_the_prior(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    statistics, _, _ = _drawn_from_the_prior(random, LITTLE)
+    above = np.triu_indices(BITS, 1)
+    moments, scores = [], []
+    for _ in range(40_000):
+        first, second, deviation = _moments_of_the_prior(random)
+        total = 1.0 / LITTLE + np.square(deviation[above])
+        gap = np.square(statistics.products - second)[above] / total
+        own = LITTLE * np.square(statistics.means - first).sum()
+        scores.append(-0.5 * (own + gap.sum() + np.log(total).sum()))
+        moments.append((first[0], second[0, 1]))
+    weight = np.exp(np.array(scores) - max(scores))
+    weight /= weight.sum()
+    assert 1.0 / np.square(weight).sum() > 300.0  # so many draws would say as much
+    drawn = _sample(statistics, seed, 16)
+    for found, wanted in zip(drawn, np.array(moments).T, strict=True):
+        mean = weight @ wanted
+        deviation = np.sqrt(weight @ np.square(wanted - mean))
+        assert abs(found.mean() - mean) < 0.3 * deviation
+        assert found.std() == pytest.approx(deviation, rel=0.25)
 
 
 def test_without_information_draws_are_those_of_the_prior() -> None:
