@@ -45,6 +45,9 @@ STRONG = 0.6
 """Correlation of pairs where one attribute nearly decides the next, as in logs; considered where
 nobody states the scale of pairs."""
 
+MEANS = (0.3, 0.8)
+"""Mean signs of bits, from nearly even to lopsided ones, whose larger moments hold the smaller."""
+
 THIRDS = (0.4, 2.0)
 """What pairs do not predict of an interaction of three, in its prior deviation: usually, and where
 answers depend as strongly as those of one person in several years."""
@@ -98,15 +101,28 @@ Class = tuple[int, ...]
 """Numbers of labels of the attributes of a set, ascending."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Scenario:
+    """What a design assumes of interactions.
+
+    Bits with a mean m have moments that hold those of fewer bits: one of all attributes of a set
+    and j more says as much about that set as m^2j such reports. A view's moments together thus say
+    (1 + m^2)^j times as much, with j its attributes beyond the set.
+    """
+
+    variances: Floats  # (sets,): prior variances of an interaction's direction of each class
+    precision: Floats  # (sets, views): precisions by all users on a class of views
+
+
 class _Problem:
     """The expected errors as functions of the classes' shares."""
 
     def __init__(self, cards: Class, users: int, epsilon: str, prior: PriorScales) -> None:
         self.cards, self.d, self.users, self.prior = cards, len(cards), users, prior
-        self.count, bits = Counter(cards), set(cards) == {2}
-        top = min(LARGEST[bits] if not bits or self.d <= SMALL else 3, self.d)
+        self.count, self.bits = Counter(cards), set(cards) == {2}
+        top = min(LARGEST[self.bits] if not self.bits or self.d <= SMALL else 3, self.d)
         self.sets = [own for size in range(1, top + 1) for own in self._classes(size)]
-        self.views = [own for own in self.sets if bits or self._few(own)]
+        self.views = [own for own in self.sets if self.bits or self._few(own)]
         known = [users * oracle(epsilon, prod(view))[1] for view in self.views]
         held = [[self._held(own, view) for view in self.views] for own in self.sets]
         self.precision = np.array(held) * np.array(known)  # (sets, views): by all users on a view
@@ -136,15 +152,20 @@ class _Problem:
             ways *= comb(c - a, b - a) / comb(c, b) if n == b else 0.0
         return ways
 
-    def scenarios(self) -> list[Floats]:
-        """Return prior variances of an interaction's direction of each class: (sets,) each."""
-        found = []
+    def scenarios(self) -> list[Scenario]:
+        """Return the scenarios; those of the usual scales of pairs come first."""
         first, _, *rest = (*self.prior.scales, 0.0, 0.0)
         unknown = self.prior.pairs == PriorScales().pairs
+        size = np.array([len(view) for view in self.views])
+        more = np.maximum(size - self.order[:, None], 0)  # attributes of a view beyond a set
+        found = []
         for pair in (*self.prior.pairs, *([STRONG] if unknown else [])):
-            for ratio in THIRDS:
-                scale = np.array([0.0, first, pair, ratio * rest[0], ratio * rest[1]])
-                found.append(np.square(scale[self.order]))
+            for mean in MEANS if self.bits else (0.0,):
+                precision = self.precision * (1.0 + mean**2) ** more
+                for ratio in THIRDS:
+                    scale = np.array([0.0, first, pair, ratio * rest[0], ratio * rest[1]])
+                    spread = (1.0 - mean**2) ** self.order
+                    found.append(Scenario(np.square(scale[self.order]) * spread, precision))
         return found
 
     def weights(self, k: int) -> Floats:
@@ -152,29 +173,29 @@ class _Problem:
         part = np.array([comb(k, o) / comb(self.d, o) for o in self.order.tolist()])
         return np.asarray(part * self.mean_cells ** (self.order - k) * self.energy)
 
-    def error(self, shares: Floats, variances: Floats, k: int) -> tuple[float, Floats]:
+    def error(self, shares: Floats, scenario: Scenario, k: int) -> tuple[float, Floats]:
         """Return the expected error of k-way tables, and minus its slopes by the shares.
 
         Half of the energy of pairs is common to d / 2 of them.
         """
-        weight, known = self.weights(k), self.precision @ shares
+        weight, known = self.weights(k), scenario.precision @ shares
         total, slope = 0.0, np.zeros(len(self.views))
         pair = self.order == 2
         for part, pooled in ((np.where(pair, 0.5, 1.0), 1.0), (0.5 * pair, max(self.d / 2, 1.0))):
-            prior = part * variances
+            prior = part * scenario.variances
             shrink = prior / (1.0 + prior * pooled * known)
             total += float(weight @ shrink)
-            slope += (weight * np.square(shrink) * pooled) @ self.precision
+            slope += (weight * np.square(shrink) * pooled) @ scenario.precision
         return total, slope
 
-    def best(self, start: Floats, scenarios: Sequence[Floats], by: Floats, k: int) -> Floats:
+    def best(self, start: Floats, scenarios: Sequence[Scenario], by: Floats, k: int) -> Floats:
         """Return the shares of least mean log error, with weights ``by`` of the scenarios."""
         shares = start
         for _ in range(STEPS):
             slope = np.zeros(len(shares))
-            for variances, weight in zip(scenarios, by.tolist(), strict=True):
+            for own, weight in zip(scenarios, by.tolist(), strict=True):
                 if weight > 0.0:
-                    total, down = self.error(shares, variances, k)
+                    total, down = self.error(shares, own, k)
                     slope += weight / total * down
             shares = shares * np.sqrt(slope)
             shares = shares / shares.sum()
@@ -200,7 +221,8 @@ class _Problem:
             pairs = np.array([self._number(view) * (len(view) == 2) for view in self.views])
             shares = (1.0 - FLOOR) * shares / shares.sum() + FLOOR * pairs / pairs.sum()
         shares = shares / shares.sum()
-        usual = scenarios[: len(self.prior.pairs) * len(THIRDS) : len(THIRDS)]
+        means = len(MEANS) if self.bits else 1
+        usual = scenarios[: len(self.prior.pairs) * means * len(THIRDS) : means * len(THIRDS)]
         sizes = sorted({*range(1, min(self.d, 3) + 1), k})
         expected = {
             t: float(np.mean([self.error(shares, own, t)[0] for own in usual])) for t in sizes

@@ -37,22 +37,22 @@ def test_precisions_are_sums_over_all_views(cards: tuple[int, ...]) -> None:
 def test_slopes_are_those_of_the_error(k: int) -> None:
     problem = _problem()
     shares = np.random.default_rng(0).dirichlet(np.ones(len(problem.views)))
-    for variances in problem.scenarios():
-        _, slope = problem.error(shares, variances, k)
+    for scenario in problem.scenarios():
+        _, slope = problem.error(shares, scenario, k)
         for number, step in enumerate(1e-6 * np.eye(len(shares))):
-            up, down = (problem.error(shares + s * step, variances, k)[0] for s in (1, -1))
+            up, down = (problem.error(shares + s * step, scenario, k)[0] for s in (1, -1))
             assert slope[number] == pytest.approx((down - up) / 2e-6, rel=1e-3)
 
 
 def test_given_one_scenario_no_other_shares_have_a_smaller_error() -> None:
     problem, random = _problem(), np.random.default_rng(1)
     even = np.full(len(problem.views), 1.0 / len(problem.views))
-    for variances in problem.scenarios():
-        best = problem.best(even, [variances], np.ones(1), 3)
-        least = problem.error(best, variances, 3)[0]
+    for scenario in problem.scenarios():
+        best = problem.best(even, [scenario], np.ones(1), 3)
+        least = problem.error(best, scenario, 3)[0]
         for _ in range(30):
             other = random.dirichlet(np.full(len(best), 0.3))
-            assert problem.error(other, variances, 3)[0] > 0.99 * least
+            assert problem.error(other, scenario, 3)[0] > 0.99 * least
 
 
 def test_the_worst_regret_is_smaller_than_that_of_the_best_mean() -> None:
