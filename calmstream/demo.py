@@ -190,7 +190,6 @@ class Demo:
             self._service.names,
             self.codes,
             rate=rate,
-            linger=0.5,
             progress=self._note,
             stop=stop,
         )

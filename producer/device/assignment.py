@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import hmac
 import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from calmstream.estimators.plan import Plan
@@ -42,14 +44,18 @@ def new_secret() -> bytes:
     return os.urandom(SECRET_BYTES)
 
 
-def message(lineage: str, purpose: bytes) -> bytes:
-    """Return what the hash of a device's word is over."""
-    return b"calmstream/1/" + purpose + b"/" + bytes.fromhex(lineage)
-
-
 def keyed_word(secret: bytes, lineage: str, purpose: bytes) -> int:
     """Return the device's word for a purpose, ``GROUP`` or ``SLOT``: an integer in [0, 2^64)."""
-    return int.from_bytes(hmac.digest(secret, message(lineage, purpose), "sha256")[:8], "big")
+    return parts((secret,), lineage, purpose, 1 << WORD_BITS)[0]
+
+
+def parts(secrets: Iterable[bytes], lineage: str, purpose: bytes, total: int) -> list[int]:
+    """Return the word of each device, mapped to [0, total)."""
+    message = b"calmstream/1/" + purpose + b"/" + bytes.fromhex(lineage)
+    return [
+        int.from_bytes(hmac.digest(secret, message, "sha256")[:8], "big") * total >> WORD_BITS
+        for secret in secrets
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +73,18 @@ class Place:
 
 def place(plan: Plan, secret: bytes) -> Place:
     """Return the place of one device, a fixed function of its secret and the plan."""
-    word = keyed_word(secret, plan.lineage, GROUP)
-    cumulative = plan.cumulative_shares
-    flat = int(np.searchsorted(cumulative, word * int(cumulative[-1]) >> WORD_BITS, side="right"))
+    (flat,), (slot,) = (each.tolist() for each in places(plan, (secret,)))
     group = group_of(plan, flat)
-    w = plan.guarantee.windows
-    slot = keyed_word(secret, plan.lineage, SLOT) * w >> WORD_BITS
     return Place(group, flat - int(plan.first_view[group]), slot)
+
+
+def places(plan: Plan, secrets: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the views, counted over all groups, and the slots of n devices, both (n,) int64."""
+    cumulative, w = plan.cumulative_shares, plan.guarantee.windows
+    words = parts(secrets, plan.lineage, GROUP, int(cumulative[-1]))
+    flat = np.searchsorted(cumulative, np.array(words, np.int64), side="right")
+    slots = parts(secrets, plan.lineage, SLOT, w) if w > 1 else [0] * len(secrets)
+    return flat.astype(np.int64), np.array(slots, np.int64)
 
 
 def group_of(plan: Plan, flat: Any) -> Any:

@@ -10,9 +10,8 @@ their window closes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Generic, TypeVar
 
 from calmstream.common.errors import InvalidInput
@@ -47,13 +46,6 @@ class ReadyReports(Generic[T]):
     period: int
     rows: list[T]
     small: bool
-
-
-class Selection(Enum):
-    """Which open batches leave."""
-
-    DUE = "those whose time has come"
-    ALL = "all"
 
 
 @dataclass(slots=True)
@@ -111,40 +103,25 @@ class OpenBatches(Generic[T]):
         return any(batch.period == period for batch in self._open.values())
 
     def add(
-        self, group: int, period: int, row: T, clock: Callable[[], Moment], *, key: int = 0
+        self, group: int, period: int, row: T, now: Moment, *, key: int = 0
     ) -> ReadyReports[T] | None:
-        """Add a report; returns what leaves because its batch is full.
-
-        ``clock`` is called only where a batch opens or leaves.
-        """
+        """Add a report; returns what leaves because its batch is full."""
         batch = self._open.get((key, group, period))
         if batch is None:
-            batch = self._open[key, group, period] = _OpenBatch(key, group, period, clock())
+            batch = self._open[key, group, period] = _OpenBatch(key, group, period, now)
         batch.rows.append(row)
         if len(batch.rows) < self._most[group] + self._kept:
             return None
-        now = clock()
-        return self._leave(batch, self._without_kept(batch, now), now)
+        return self._leave(batch, now)
 
-    def take(self, selection: Selection, now: Moment) -> list[ReadyReports[T]]:
+    def take(self, now: Moment) -> list[ReadyReports[T]]:
         """Remove and return what leaves now. O(open batches), O(n log n) for those that leave."""
-        found = list(self._leaving(selection, now))
-        return [self._leave(batch, reports, now) for batch, reports in found]
+        due = [batch for batch in self._open.values() if self._seconds(batch, now) <= 0]
+        return [self._leave(batch, now) for batch in due]
 
     def next_due(self, now: Moment) -> float | None:
         """Seconds until something is due; None where nothing is open. O(open batches)."""
         return min((self._seconds(batch, now) for batch in self._open.values()), default=None)
-
-    def _leaving(self, selection: Selection, now: Moment) -> Iterator[tuple[_OpenBatch[T], int]]:
-        for batch in self._open.values():
-            if selection is Selection.ALL:
-                yield batch, len(batch.rows)
-            elif self._seconds(batch, now) <= 0:
-                yield batch, self._without_kept(batch, now)
-
-    def _without_kept(self, batch: _OpenBatch[T], now: Moment) -> int:
-        """How many reports leave: where no more are expected, nothing is kept for them."""
-        return len(batch.rows) - (self._kept if self._is_open(batch, now) else 0)
 
     def _seconds(self, batch: _OpenBatch[T], now: Moment) -> float:
         """Until the batch, or all of it but what it keeps, is due; not above 0 if it is due now."""
@@ -161,7 +138,9 @@ class OpenBatches(Generic[T]):
         first = self._plan.window_start(batch.period) - 1000 * self._plan.skew
         return first <= now.wall < waits_until(self._plan, batch.period)
 
-    def _leave(self, batch: _OpenBatch[T], reports: int, now: Moment) -> ReadyReports[T]:
+    def _leave(self, batch: _OpenBatch[T], now: Moment) -> ReadyReports[T]:
+        # Where no more reports are expected, nothing is kept for them.
+        reports = len(batch.rows) - (self._kept if self._is_open(batch, now) else 0)
         order = permutation(len(batch.rows), self._randomness).tolist()
         rows = [batch.rows[i] for i in order[:reports]]
         batch.rows = [batch.rows[i] for i in order[reports:]]

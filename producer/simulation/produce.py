@@ -6,7 +6,7 @@ import contextlib
 import math
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -78,7 +78,6 @@ def produce(
     *,
     rate: float | None = None,
     batch_size: int = DEFAULT_SIZE,
-    linger: float = 1.0,
     windows: int | None = None,
     devices: str | Path | None = None,
     retry_limits: Budget | None = None,
@@ -94,7 +93,7 @@ def produce(
     after ``windows`` windows or with ``stop``. After a batch has been given up, no other device
     makes a report: the broker may be down, and the only report of that device would be lost, too.
     """
-    _check_pace(rate, batch_size, linger, windows)
+    _check_pace(rate, batch_size, windows)
     stop = stop or threading.Event()
     clock = clock or SystemClock(stop)
     _refuse_when_over(plan, clock.now_ms())
@@ -105,31 +104,20 @@ def produce(
             found = verify_topics(plan, names, topics, names.all_reports)
             watch = TopicWatch(plan_judge(plan, names, found), topics, found, clock)
             sender = BatchSender(names, lambda: sink, retry_limits, totals=totals, clock=clock)
-            run = _Run(
-                population,
-                sender,
-                watch,
-                clock=clock,
-                stop=stop,
-                rate=rate,
-                batch_size=batch_size,
-                linger=linger,
-                progress=progress,
-            )
-            run.summary = replace(run.summary, devices_kept=devices is not None)
+            run = _Run(population, sender, watch, clock, stop, rate, batch_size, progress)
             run.let_report(windows)
-            return run.finish()
+            return replace(run.finish(), devices_kept=devices is not None)
         finally:
             # After a normal end this does not wait, because every delivery has ended before.
             sink.close(CLOSE_SECONDS)
             topics.close()
 
 
-def _check_pace(rate: float | None, batch_size: int, linger: float, windows: int | None) -> None:
+def _check_pace(rate: float | None, batch_size: int, windows: int | None) -> None:
     if rate is not None and not rate > 0:
         raise InvalidInput(f"rate: expected a positive number of reports a second, got {rate}")
-    if linger <= 0 or batch_size < 1 or (windows is not None and windows < 1):
-        raise InvalidInput("linger, batch size and windows must be positive")
+    if batch_size < 1 or (windows is not None and windows < 1):
+        raise InvalidInput("batch size and windows must be positive")
 
 
 def _refuse_when_over(plan: Plan, now: int) -> None:
@@ -149,52 +137,53 @@ def _fleet(plan: Plan, n: int, path: str | Path | None) -> Iterator[Fleet | None
             yield fleet
 
 
+@dataclass(slots=True, eq=False)
 class _Run:
     """The state and the loop of one call of :func:`produce`."""
 
-    def __init__(
-        self,
-        population: Population,
-        sender: BatchSender,
-        watch: TopicWatch,
-        *,
-        clock: Clock,
-        stop: threading.Event,
-        rate: float | None,
-        batch_size: int,
-        linger: float,
-        progress: Progress | None,
-    ) -> None:
-        self._population = population
-        self._plan = population.plan
-        self._sender = sender
-        self._watch = watch
-        self._uncounted = ""
-        self._clock = clock
-        self._stop = stop
-        self._rate = rate
-        self._batch_size = batch_size
-        # The number of devices that report together. Without a rate, they fill a batch of every
-        # group, and they are at least a twentieth of all, so that the devices file is rarely
-        # written: it is written each time that devices report together.
-        unpaced = max(batch_size * len(self._plan.groups), len(population) // 20)
-        self._chunk = unpaced if rate is None else max(1, round(rate * linger))
-        self._progress = progress
-        self._next_time = clock.monotonic()
-        self._windows_used: set[int] = set()
-        self._shown_at = -math.inf
-        self._stopped_at = math.inf
-        self._missing = 0
-        self.summary = ProduceSummary(len(population))
+    population: Population
+    sender: BatchSender
+    watch: TopicWatch
+    clock: Clock
+    stop: threading.Event
+    rate: float | None
+    batch_size: int
+    progress: Progress | None
+    windows_used: set[int] = field(default_factory=set)
+    reported: int = 0
+    missing: int = 0
+    expired: bool = False
+    uncounted: str = ""
+    next_time: float = 0.0
+    shown_at: float = -math.inf
+    stopped_at: float = math.inf
+
+    def __post_init__(self) -> None:
+        self.next_time = self.clock.monotonic()
+
+    @property
+    def plan(self) -> Plan:
+        return self.population.plan
+
+    @property
+    def chunk(self) -> int:
+        """The number of devices that report together: with a rate, those of a second.
+
+        Without, they fill a batch of every group, and they are at least a twentieth of all, as the
+        devices file is written each time that devices report together.
+        """
+        if self.rate is None:
+            return max(self.batch_size * len(self.plan.groups), len(self.population) // 20)
+        return max(1, round(self.rate))
 
     def let_report(self, windows: int | None) -> None:
         """Let devices report, window after window."""
         first = max(self._window(), 0)
-        last = self._plan.windows if windows is None else min(first + windows, self._plan.windows)
+        last = self.plan.windows if windows is None else min(first + windows, self.plan.windows)
         due_next = first
         while self._going() and (window := self._window()) < last:
             if window >= 0:
-                if self._population.finished(window):
+                if self.population.finished(window):
                     return
                 self._count_missed(range(due_next, window))
                 self._let_window_report(window)
@@ -204,120 +193,112 @@ class _Run:
                 self._sleep_until_end_of(window)
         if self._going():
             self._count_missed(range(due_next, last))
-        over = self._going() and self._window() >= self._plan.windows
-        self.summary = replace(self.summary, expired=over)
+        self.expired = self._going() and self._window() >= self.plan.windows
 
     def finish(self) -> ProduceSummary:
         """Wait for the batches in flight and return the summary."""
-        while self._sender.in_flight:
-            self._sender.step(POLL_SECONDS)
+        while self.sender.in_flight:
+            self.sender.step(POLL_SECONDS)
             self._give_up_after_stop()
             self._show_progress()
-        self._shown_at = -math.inf
+        self.shown_at = -math.inf
         self._show_progress()
-        self.summary = replace(
-            self.summary,
-            error=self._sender.trouble or self._stopped_by(),
-            missing=self._missing_reports(),
-        )
-        return self.summary
-
-    def _missing_reports(self) -> int:
-        if self._plan.guarantee.kind == "once":
-            return len(self._population.due(self._plan.windows - 1))
-        return self._missing
+        if self.plan.guarantee.kind == "once":
+            self.missing = len(self.population.due(self.plan.windows - 1))
+        stopped_by = FatalError(self.uncounted) if self.uncounted else None
+        return replace(self._summary(), error=self.sender.trouble or stopped_by)
 
     def _submit(self, batch: EncodedBatch) -> None:
         """Send a batch; first wait until the sender has room, for at most 20 s after a stop."""
-        while self._sender.full:
-            self._sender.step(POLL_SECONDS)
+        while self.sender.full:
+            self.sender.step(POLL_SECONDS)
             self._give_up_after_stop()
             self._show_progress()
-        self._sender.submit(batch)
+        self.sender.submit(batch)
         self._show_progress()
 
     def _give_up_after_stop(self) -> None:
         """Give up all deliveries if the run was asked to stop more than 20 s ago."""
-        now = self._clock.monotonic()
-        if self._stop.is_set():
-            self._stopped_at = min(self._stopped_at, now)
-        if now - self._stopped_at > STOP_SECONDS:
-            self._sender.drain(0.0)  # without time to wait, this gives up what is in flight
+        now = self.clock.monotonic()
+        if self.stop.is_set():
+            self.stopped_at = min(self.stopped_at, now)
+        if now - self.stopped_at > STOP_SECONDS:
+            self.sender.drain(0.0)  # without time to wait, this gives up what is in flight
 
     def _let_window_report(self, window: int) -> None:
         """Let the devices of a window report in random order, until the window ends."""
-        due = self._population.due(window)
-        due = due[permutation(len(due), self._population.randomness)]
-        for low in range(0, len(due), self._chunk):
+        due = self.population.due(window)
+        due = due[permutation(len(due), self.population.randomness)]
+        for low in range(0, len(due), self.chunk):
             if not self._going() or self._window() != window:
-                self._missing += len(due) - low
+                self.missing += len(due) - low
                 return
-            self._let_devices_report(window, due[low : low + self._chunk])
+            self._let_devices_report(window, due[low : low + self.chunk])
 
     def _count_missed(self, windows: range) -> None:
         """Count the reports of windows that passed while the run did something else."""
-        if self._plan.guarantee.kind != "once":
-            self._missing += sum(len(self._population.due(window)) for window in windows)
+        if self.plan.guarantee.kind != "once":
+            self.missing += sum(len(self.population.due(window)) for window in windows)
 
     def _let_devices_report(self, window: int, devices: Indices) -> None:
-        self._windows_used.add(window)
-        self.summary = replace(self.summary, windows=len(self._windows_used))
-        for batch in self._population.reports(window, np.asarray(devices), self._batch_size):
-            self.summary = replace(self.summary, reported=self.summary.reported + batch.n)
+        self.windows_used.add(window)
+        for batch in self.population.reports(window, np.asarray(devices), self.batch_size):
+            self.reported += batch.n
             self._submit(batch)
-        if self._rate is not None:
+        if self.rate is not None:
             # After an interruption, at most one second of reports is made up for, so that there is
             # no long burst.
-            earliest = self._clock.monotonic() - 1.0
-            self._next_time = max(self._next_time, earliest) + len(devices) / self._rate
-            self._sleep(lambda: self._next_time - self._clock.monotonic())
+            earliest = self.clock.monotonic() - 1.0
+            self.next_time = max(self.next_time, earliest) + len(devices) / self.rate
+            self._sleep(lambda: self.next_time - self.clock.monotonic())
 
     def _sleep_until_end_of(self, window: int) -> None:
-        if self._population.finished(max(window, 0)):
+        if self.population.finished(max(window, 0)):
             return
-        end = self._plan.window_end(window)
-        self._sleep(lambda: (end - self._clock.now_ms()) / 1000)
+        end = self.plan.window_end(window)
+        self._sleep(lambda: (end - self.clock.now_ms()) / 1000)
 
     def _sleep(self, remaining: Callable[[], float]) -> None:
         """Handle deliveries until ``remaining()`` seconds are 0 or the run stops."""
         while self._going() and (seconds := remaining()) > 0:
-            self._sender.step()
+            self.sender.step()
             self._show_progress()
-            self._clock.sleep(min(seconds, NAP_SECONDS))
-
-    def _stopped_by(self) -> FatalError | None:
-        return FatalError(self._uncounted) if self._uncounted else None
+            self.clock.sleep(min(seconds, NAP_SECONDS))
 
     def _going(self) -> bool:
-        if not self._uncounted:
-            self._uncounted = self._found_wrong()
-        return not (self._stop.is_set() or self._sender.trouble or self._uncounted)
+        if not self.uncounted:
+            self.uncounted = self._found_wrong()
+        return not (self.stop.is_set() or self.sender.trouble or self.uncounted)
 
     def _found_wrong(self) -> str:
         """Return why further reports would not be counted; empty while they would be."""
         try:
-            self._watch.turn()
+            self.watch.turn()
         except FatalError as error:
             return str(error)
-        return self._watch.fault
+        return self.watch.fault
 
     def _window(self) -> int:
-        return self._plan.window_at(self._clock.now_ms())
+        return self.plan.window_at(self.clock.now_ms())
 
     def _show_progress(self) -> None:
-        """Update the summary and call the progress function, unless it was called just before."""
-        now = self._clock.monotonic()
-        if now - self._shown_at < SHOW_SECONDS:
-            return
-        self._shown_at = now
-        totals = self._sender.totals
-        self.summary = replace(
-            self.summary,
+        """Call the progress function, unless it was called just before."""
+        now = self.clock.monotonic()
+        if self.progress is not None and now - self.shown_at >= SHOW_SECONDS:
+            self.shown_at = now
+            self.progress(self._summary())
+
+    def _summary(self) -> ProduceSummary:
+        totals = self.sender.totals
+        return ProduceSummary(
+            devices=len(self.population),
+            reported=self.reported,
+            windows=len(self.windows_used),
             sent=totals.reports_sent,
             failed=totals.reports_failed,
             batches=totals.batches_sent,
             retries=totals.retries,
-            in_flight=self._sender.in_flight,
+            in_flight=self.sender.in_flight,
+            missing=self.missing,
+            expired=self.expired,
         )
-        if self._progress is not None:
-            self._progress(self.summary)

@@ -17,7 +17,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Codes
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness, SystemRandomness
-from calmstream.producer.device.assignment import group_of
+from calmstream.producer.device.assignment import group_of, places
 from calmstream.producer.gateway.encoding import (
     DEFAULT_SIZE,
     EncodedBatch,
@@ -26,7 +26,6 @@ from calmstream.producer.gateway.encoding import (
     permutation,
 )
 from calmstream.producer.simulation.fleet import Fleet
-from calmstream.producer.simulation.places import places
 
 Indices = NDArray[np.int64]
 
@@ -60,8 +59,7 @@ class Population:
         if len(self.fleet) != len(codes):
             raise InvalidInput(f"{len(codes):,} records for {len(self.fleet):,} devices")
         self._codes = codes
-        where = places(plan, self.fleet.secrets)
-        self.flat, self.slot = where.flat, where.slot
+        self.flat, self.slot = places(plan, [each.tobytes() for each in self.fleet.secrets])
 
     def __len__(self) -> int:
         return len(self._codes)

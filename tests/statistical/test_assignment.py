@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 from calmstream.estimators.plan import Guarantee
-from calmstream.producer.device.assignment import GROUP, SLOT
-from calmstream.producer.simulation.places import keyed_words, places
+from calmstream.producer.device.assignment import GROUP, SLOT, WORD_BITS, parts, places
 from tests.support.producer import LINEAGE, make_plan
 
 ALPHA = 1e-6
@@ -21,25 +19,26 @@ W = 5
 PLAN = make_plan(guarantee=Guarantee("w-event", W), windows=10)
 
 
-def devices(seed: int) -> NDArray[np.uint8]:
-    return np.random.default_rng(seed).integers(0, 256, (N, 16), np.uint8)
+def devices(seed: int) -> list[bytes]:
+    raw = np.random.default_rng(seed).bytes(16 * N)
+    return [raw[at : at + 16] for at in range(0, len(raw), 16)]
 
 
 def test_views_get_their_shares() -> None:
-    counts = np.bincount(places(PLAN, devices(1)).flat, minlength=4)
+    counts = np.bincount(places(PLAN, devices(1))[0], minlength=4)
     expected = N * np.array([5, 3, 1, 2]) / 11
     assert stats.chisquare(counts, expected).pvalue > ALPHA
 
 
 def test_slots_are_uniform() -> None:
-    counts = np.bincount(places(PLAN, devices(2)).slot, minlength=W)
+    counts = np.bincount(places(PLAN, devices(2))[1], minlength=W)
     assert stats.chisquare(counts).pvalue > ALPHA
 
 
 def test_slots_are_independent_of_views() -> None:
     where = places(PLAN, devices(3))
     table = np.zeros((4, W), np.int64)
-    np.add.at(table, (where.flat, where.slot), 1)
+    np.add.at(table, where, 1)
     assert stats.chi2_contingency(table).pvalue > ALPHA
 
 
@@ -48,23 +47,22 @@ def test_lineages_are_independent_of_each_other() -> None:
     secrets = devices(4)
     other = make_plan(lineage="f" * 32)
     table = np.zeros((4, 4), np.int64)
-    np.add.at(table, (places(PLAN, secrets).flat, places(other, secrets).flat), 1)
+    np.add.at(table, (places(PLAN, secrets)[0], places(other, secrets)[0]), 1)
     assert stats.chi2_contingency(table).pvalue > ALPHA
 
 
 @pytest.mark.slow
 def test_secrets_that_differ_in_one_bit_have_unrelated_words() -> None:
     secrets = devices(5)
-    twins = secrets.copy()
-    twins[:, 15] ^= 1
+    twins = [secret[:15] + bytes([secret[15] ^ 1]) for secret in secrets]
     table = np.zeros((4, 4), np.int64)
-    np.add.at(table, (places(PLAN, secrets).flat, places(PLAN, twins).flat), 1)
+    np.add.at(table, (places(PLAN, secrets)[0], places(PLAN, twins)[0]), 1)
     assert stats.chi2_contingency(table).pvalue > ALPHA
 
 
 def test_every_bit_of_a_word_is_fair() -> None:
     for purpose in (GROUP, SLOT):
-        words = keyed_words(devices(6), LINEAGE, purpose)
+        words = np.array(parts(devices(6), LINEAGE, purpose, 1 << WORD_BITS), np.uint64)
         ones = np.array([np.count_nonzero(words >> np.uint64(b) & np.uint64(1)) for b in range(64)])
         worst = np.abs(ones - N / 2).max() / np.sqrt(N / 4)
         # 64 bits share alpha.

@@ -21,7 +21,6 @@ from calmstream.producer.gateway.open_batches import (
     Moment,
     OpenBatches,
     ReadyReports,
-    Selection,
     check_least,
     waits_until,
 )
@@ -56,14 +55,6 @@ class Batching:
     min_batch: int = 50
 
 
-def closes_at(plan: Plan, period: int) -> int:
-    """When the gateway takes no more reports of a window, milliseconds since the epoch.
-
-    It is the moment at which the last reports of the window leave: a later one would stand alone.
-    """
-    return waits_until(plan, period)
-
-
 def over_at(plan: Plan, period: int) -> int:
     """When a batch of the window is given up, milliseconds since the epoch.
 
@@ -73,7 +64,10 @@ def over_at(plan: Plan, period: int) -> int:
 
 
 class PlanSpool:
-    """All that a gateway holds of one plan. Not safe for use from several threads."""
+    """All that a gateway holds of one plan: its windows' ``logs``, and the reports that wait.
+
+    Not safe for use from several threads.
+    """
 
     def __init__(
         self,
@@ -95,7 +89,7 @@ class PlanSpool:
         self._sizes = [
             min(self._batching.size, most_reports(plan, g)) for g in range(len(plan.groups))
         ]
-        self._logs: dict[int, PeriodLog] = {}
+        self.logs: dict[int, PeriodLog] = {}
         self._open: OpenBatches[Numbered] = OpenBatches(
             plan,
             self._sizes,
@@ -106,20 +100,10 @@ class PlanSpool:
         self._ready: deque[ReadyReports[Numbered]] = deque()
 
     @property
-    def size(self) -> int:
-        """Length of all files."""
-        return sum(log.size for log in self._logs.values())
-
-    @property
     def waiting(self) -> int:
         """Reports that were accepted and are not settled. O(batches that are not settled)."""
         waiting = self._open.waiting + sum(len(ready.rows) for ready in self._ready)
-        return waiting + sum(b.n for log in self._logs.values() for b in log.unsettled.values())
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing of the plan is kept."""
-        return not self._logs
+        return waiting + sum(b.n for log in self.logs.values() for b in log.unsettled.values())
 
     def recover(self, now: Moment) -> list[SealedBatch]:
         """Read what an earlier process left; return the batches that are not settled."""
@@ -127,7 +111,7 @@ class PlanSpool:
         for name in self._files.names(self._directory):
             if (match := _NAME.fullmatch(name)) is not None:
                 self._recover(int(match[1]), now)
-        return [batch for log in self._logs.values() for batch in log.unsettled.values()]
+        return [batch for log in self.logs.values() for batch in log.unsettled.values()]
 
     def accept(
         self, entries: Sequence[SpoolEntry], now: Moment, quotas: Sequence[int | None]
@@ -156,9 +140,9 @@ class PlanSpool:
                         results[i] = self._without(entry)
         return results
 
-    def leaving(self, now: Moment, selection: Selection = Selection.DUE) -> Iterator[SealedBatch]:
+    def leaving(self, now: Moment) -> Iterator[SealedBatch]:
         """Seal what leaves; every batch is durable when it is yielded."""
-        self._ready.extend(self._open.take(selection, now))
+        self._ready.extend(self._open.take(now))
         while self._ready:
             found = self._seal(self._ready[0])
             self._ready.popleft()
@@ -168,22 +152,11 @@ class PlanSpool:
         """Seconds until something leaves; None where nothing waits."""
         return 0.0 if self._ready else self._open.next_due(now)
 
-    def settle(self, batch: SealedBatch | EncodedBatch, *, acknowledged: bool) -> None:
-        """Note what became of a batch."""
-        log = self._logs.get(batch.period)
-        if log is not None:
-            log.settle(batch.batch_id, acknowledged=acknowledged)
-
-    def write_outcomes(self) -> None:
-        """Make what was noted durable."""
-        for log in self._logs.values():
-            log.write_outcomes()
-
     def over(self, now: Moment) -> list[int]:
         """Return the windows that can be forgotten: over, and every batch settled."""
         return [
             period
-            for period, log in self._logs.items()
+            for period, log in self.logs.items()
             if now.wall >= over_at(self.plan, period)
             and not log.unsettled
             and not self._open.waits(period)
@@ -191,8 +164,8 @@ class PlanSpool:
 
     def forget(self, period: int) -> None:
         """Delete a window; the clock's mark must be durable beyond its end."""
-        self._logs[period].remove()
-        del self._logs[period]
+        self.logs[period].remove()
+        del self.logs[period]
         for ready in self._ready:
             if ready.period == period:  # the disk refused them until now
                 self._totals.failed(len(ready.rows), Failure.EXPIRED)
@@ -200,44 +173,40 @@ class PlanSpool:
 
     def body(self, batch: SealedBatch) -> EncodedBatch:
         """Return a batch with its bytes; safe from any thread."""
-        log = self._logs.get(batch.period)
+        log = self.logs.get(batch.period)
         if log is None:
             raise RecoverableError("the window is over")
         body = log.body(batch)
         return EncodedBatch(batch.group, batch.period, batch.n, batch.batch_id, body)
 
-    def close(self) -> None:
-        """Close all files."""
-        for log in self._logs.values():
-            log.close()
-
     def _recover(self, period: int, now: Moment) -> None:
         if period >= self.plan.windows:
             raise FatalError(f"{self._path(period)}: the plan has {self.plan.windows} windows")
-        log = self._logs[period] = self._log(period)
+        log = self.logs[period] = self._log(period)
         for number, entry in log.recover():
             self._wait(number, entry, now)
 
     def _check(self, entry: SpoolEntry, now: Moment, new: dict[bytes, int]) -> Result:
-        log = self._logs.get(entry.period)
+        log = self.logs.get(entry.period)
         if entry.report_id in new or (log is not None and log.knows(entry.report_id)):
             return SpoolOutcome.DUPLICATE
-        if now.wall >= closes_at(self.plan, entry.period):
+        # The last reports of a window leave then: a later one would stand alone.
+        if now.wall >= waits_until(self.plan, entry.period):
             return Reason.LATE
         if now.wall < self.plan.window_start(entry.period) - 1000 * self.plan.skew:
             return Reason.EARLY
         return SpoolOutcome.ACCEPTED
 
     def _used(self, entry: SpoolEntry) -> int:
-        log = self._logs.get(entry.period)
+        log = self.logs.get(entry.period)
         return 0 if log is None else log.accepted(entry.key)
 
     def _add(self, period: int, accepted: Sequence[SpoolEntry], now: Moment) -> bool:
         """Write reports of one window; False where the disk refuses."""
-        if period not in self._logs:
-            self._logs[period] = self._log(period)
+        if period not in self.logs:
+            self.logs[period] = self._log(period)
         try:
-            first = self._logs[period].add(accepted)
+            first = self.logs[period].add(accepted)
         except RecoverableError:
             return False
         for number, entry in enumerate(accepted, first):
@@ -246,13 +215,13 @@ class PlanSpool:
 
     def _wait(self, number: int, entry: SpoolEntry, now: Moment) -> None:
         row = number, entry.row
-        full = self._open.add(entry.group, entry.period, row, lambda: now, key=entry.key)
+        full = self._open.add(entry.group, entry.period, row, now, key=entry.key)
         if full is not None:
             self._ready.append(full)
 
     def _without(self, entry: SpoolEntry) -> Result:
         """Return the result of a report whose frame could not be written."""
-        log = self._logs.get(entry.period)
+        log = self.logs.get(entry.period)
         known = log is not None and log.knows(entry.report_id)
         return SpoolOutcome.DUPLICATE if known else SpoolOutcome.UNAVAILABLE
 
@@ -261,7 +230,7 @@ class PlanSpool:
             batch_of_rows(self.plan, ready.group, ready.period, part)
             for part in in_parts([row for _, row in ready.rows], self._sizes[ready.group])
         ]
-        found = self._logs[ready.period].seal([number for number, _ in ready.rows], batches)
+        found = self.logs[ready.period].seal([number for number, _ in ready.rows], batches)
         if ready.small:
             self._totals.small(len(ready.rows))
         return found

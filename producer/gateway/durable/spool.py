@@ -22,6 +22,7 @@ from calmstream.estimators.randomness import Randomness
 from calmstream.producer.gateway.durable.entries import SealedBatch, SpoolEntry
 from calmstream.producer.gateway.durable.files import Files
 from calmstream.producer.gateway.durable.mark import ClockMark
+from calmstream.producer.gateway.durable.period_log import PeriodLog
 from calmstream.producer.gateway.durable.plan_spool import (
     Batching,
     PlanSpool,
@@ -30,7 +31,7 @@ from calmstream.producer.gateway.durable.plan_spool import (
     over_at,
 )
 from calmstream.producer.gateway.encoding import EncodedBatch
-from calmstream.producer.gateway.open_batches import Moment, Selection
+from calmstream.producer.gateway.open_batches import Moment
 from calmstream.producer.gateway.totals import GatewayTotals
 
 RESERVE_BYTES = 16 << 20
@@ -94,7 +95,7 @@ class Spool:
     @property
     def size(self) -> int:
         """Length of all files of reports."""
-        return sum(spool.size for spool in self._plans.values())
+        return sum(log.size for log in self._logs())
 
     @property
     def has_room(self) -> bool:
@@ -164,18 +165,18 @@ class Spool:
         self._refused = SpoolOutcome.UNAVAILABLE in results
         return results
 
-    def leaving(self, selection: Selection = Selection.DUE) -> Iterator[tuple[str, SealedBatch]]:
+    def leaving(self) -> Iterator[tuple[str, SealedBatch]]:
         """Seal what leaves; every batch is durable when it is yielded. Never raises.
 
         Where the disk refuses, the reserve is freed; reports that cannot be sealed even then wait.
         """
         for digest, spool in self._plans.items():
             try:
-                yield from self._leaving(digest, spool, selection)
+                yield from ((digest, batch) for batch in spool.leaving(self.now()))
             except RecoverableError:
                 if self._free_reserve():
                     with contextlib.suppress(RecoverableError):
-                        yield from self._leaving(digest, spool, selection)
+                        yield from ((digest, batch) for batch in spool.leaving(self.now()))
 
     def next_due(self) -> float | None:
         """Seconds until something leaves; None where nothing waits."""
@@ -184,8 +185,8 @@ class Spool:
 
     def settle(self, digest: str, batch: SealedBatch | EncodedBatch, *, acknowledged: bool) -> None:
         """Note what became of a batch."""
-        if digest in self._plans:
-            self._plans[digest].settle(batch, acknowledged=acknowledged)
+        if digest in self._plans and batch.period in (logs := self._plans[digest].logs):
+            logs[batch.period].settle(batch.batch_id, acknowledged=acknowledged)
 
     def tidy(self) -> None:
         """Write what was noted, and forget windows that are over. Never raises.
@@ -193,8 +194,8 @@ class Spool:
         What the disk refuses is done by a later call.
         """
         with contextlib.suppress(RecoverableError, OSError):
-            for spool in self._plans.values():
-                spool.write_outcomes()
+            for log in self._logs():
+                log.write_outcomes()
             now = self.now()
             over = [(s, period) for s in self._plans.values() for period in s.over(now)]
             if over or now.monotonic - self._kept >= MARK_SECONDS:
@@ -209,19 +210,16 @@ class Spool:
         """Make the time durable and close all files. Never raises."""
         with contextlib.suppress(RecoverableError):
             self.mark.keep()
-        for spool in self._plans.values():
-            spool.close()
+        for log in self._logs():
+            log.close()
 
-    def _leaving(
-        self, digest: str, spool: PlanSpool, selection: Selection
-    ) -> Iterator[tuple[str, SealedBatch]]:
-        for batch in spool.leaving(self.now(), selection):
-            yield digest, batch
+    def _logs(self) -> Iterator[PeriodLog]:
+        return (log for spool in self._plans.values() for log in spool.logs.values())
 
     def _forget_plans(self, now: Moment) -> None:
         """Delete what is kept of plans whose last window is over."""
         for digest, spool in list(self._plans.items()):
-            if spool.is_empty and now.wall >= over_at(spool.plan, spool.plan.windows - 1):
+            if not spool.logs and now.wall >= over_at(spool.plan, spool.plan.windows - 1):
                 self._files.remove(self._directory / digest / _PLAN)
                 del self._plans[digest]
 

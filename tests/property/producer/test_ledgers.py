@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.randomness import SeededRandomness
-from calmstream.producer.device.assignment import place
+from calmstream.producer.device.assignment import place, places
 from calmstream.producer.device.ledger import DeviceState, status
 from calmstream.producer.device.policy import Status
 from calmstream.producer.device.store import from_bytes, to_bytes
 from calmstream.producer.simulation.fleet import Fleet, _from_bytes
-from calmstream.producer.simulation.places import places
 from tests.support.producer import LINEAGE, make_plan
 
 DEVICES = 4
@@ -91,7 +90,7 @@ def test_a_population_obeys_the_rules_of_one_device(turns: list[Turn]) -> None:
         now = (plan.start + turn.second) * 1000
         window = plan.window_at(now)
         alone = [status(plan, place(plan, s.secret).slot, s.under(LINEAGE), now) for s in states]
-        may = fleet.may_report(plan, window, places(plan, fleet.secrets).slot)
+        may = fleet.may_report(plan, window, places(plan, [s.tobytes() for s in fleet.secrets])[1])
         assert may.tolist() == [s is Status.READY for s in alone]
         reporting = np.flatnonzero(may & np.array(turn.answers))
         fleet.claim(plan, window, reporting)

@@ -18,7 +18,6 @@ from calmstream.producer.gateway.open_batches import (
     Moment,
     OpenBatches,
     ReadyReports,
-    Selection,
     waits_until,
 )
 from tests.support.producer import START, make_plan
@@ -58,7 +57,7 @@ def run(plan: Plan, batches: OpenBatches, arrivals: list[Arrival]) -> list[Left]
             if due is None or now + due > second:
                 break
             now = max(now, now + due)
-            taken = batches.take(Selection.DUE, at(now))
+            taken = batches.take(at(now))
             left.extend(Left(at(now).wall, one) for one in taken)
             if not taken:
                 now += 0.001  # a millisecond, the smallest step of the wall clock
@@ -68,7 +67,7 @@ def run(plan: Plan, batches: OpenBatches, arrivals: list[Arrival]) -> list[Left]
 
     for i, (second, group, period) in enumerate(arrivals):
         until(second)
-        full = batches.add(group, period, (0, (i,)), lambda: at(now))
+        full = batches.add(group, period, (0, (i,)), at(now))
         left.extend([Left(at(now).wall, full)] if full is not None else [])
     until(10_000.0)
     return left

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +21,6 @@ from calmstream.producer.device.assignment import place
 from calmstream.producer.device.ledger import DeviceState, Spent
 from calmstream.producer.device.store import from_bytes, to_bytes
 from calmstream.producer.gateway.encoding import permutation
-from calmstream.producer.simulation.places import places
 from tests.support.producer import START, WINDOW, make_plan, unsigned_reporter
 
 PLAN = make_plan()
@@ -144,16 +142,6 @@ def test_any_w_windows_hold_one_report_at_most(secret: bytes, times: list[int]) 
             periods.append(report.period)
     assert all(b - a >= 4 for a, b in pairwise(periods))
     assert {p % 4 for p in periods} <= {place(W_EVENT, secret).slot}
-
-
-@given(secrets=st.lists(secrets, min_size=1, max_size=20))
-@settings(max_examples=100, deadline=None)
-def test_scalar_and_vectorised_assignment_agree(secrets: list[bytes]) -> None:
-    many = places(W_EVENT, np.frombuffer(b"".join(secrets), np.uint8).reshape(-1, 16))
-    for i, secret in enumerate(secrets):
-        one = place(W_EVENT, secret)
-        assert int(many.flat[i]) == int(W_EVENT.first_view[one.group]) + one.view
-        assert int(many.slot[i]) == one.slot
 
 
 spends = st.builds(

@@ -17,9 +17,10 @@ from calmstream.producer.device.assignment import (
     group_of,
     keyed_word,
     new_secret,
+    parts,
     place,
+    places,
 )
-from calmstream.producer.simulation.places import keyed_words, places, thresholds
 from tests.support.producer import LINEAGE, make_plan
 
 SECRET = bytes(range(16))
@@ -37,41 +38,23 @@ def test_the_word_never_changes_between_releases() -> None:
     assert keyed_word(SECRET, LINEAGE, SLOT) == 0xA09FC6FBD907C6F0
 
 
-def test_vectorised_words_are_the_scalar_ones() -> None:
-    secrets = np.frombuffer(b"".join(new_secret() for _ in range(50)), np.uint8).reshape(50, 16)
-    words = keyed_words(secrets, LINEAGE, SLOT)
-    assert words.dtype == np.uint64
-    assert words.tolist() == [keyed_word(bytes(s), LINEAGE, SLOT) for s in secrets]
-    assert keyed_words(secrets[:0], LINEAGE, SLOT).tolist() == []
+def test_a_word_is_mapped_to_its_share_exactly() -> None:
+    for total in (1, 3, 11, 2**32 + 15, 2**62):
+        word = keyed_word(SECRET, LINEAGE, GROUP)
+        assert parts([SECRET], LINEAGE, GROUP, total) == [int(Fraction(word * total, 2**64))]
 
 
-def test_every_share_holds_its_words_to_within_one() -> None:
-    for shares in ([1], [1, 1, 1], [1, 2**32, 7, 7], list(range(1, 300))):
-        cumulative = np.cumsum(shares)
-        bounds = [0, *map(int, thresholds(cumulative)), 2**64]
-        for share, low, high in zip(shares, bounds, bounds[1:], strict=False):
-            assert abs((high - low) - Fraction(share << 64, int(cumulative[-1]))) < 1
-
-
-def test_the_threshold_is_where_the_multiplication_steps() -> None:
-    cumulative = [3, 10, 11]
-    for part, word in enumerate(map(int, thresholds(cumulative))):
-        assert word * 11 >> 64 == cumulative[part]
-        assert (word - 1) * 11 >> 64 == cumulative[part] - 1
-
-
-def test_scalar_and_vectorised_places_agree() -> None:
+def test_places_of_many_devices_are_those_of_each() -> None:
     plan = make_plan(guarantee=Guarantee("w-event", 7), windows=14)
-    secrets = np.random.default_rng(5).integers(0, 256, (3000, 16), np.uint8)
-    where = places(plan, secrets)
-    places_seen = set()
-    for i, secret in enumerate(secrets):
-        expected = place(plan, secret.tobytes())
-        group = group_of(plan, int(where.flat[i]))
-        view = int(where.flat[i] - plan.first_view[group])
-        assert Place(group, view, int(where.slot[i])) == expected
-        places_seen.add(expected)
-    assert len(places_seen) == 4 * 7
+    secrets = [new_secret() for _ in range(1000)]
+    flat, slot = places(plan, secrets)
+    seen = {place(plan, secret) for secret in secrets}
+    assert seen == {
+        Place(group_of(plan, f), f - int(plan.first_view[group_of(plan, f)]), s)
+        for f, s in zip(flat.tolist(), slot.tolist(), strict=True)
+    }
+    assert len(seen) == 4 * 7
+    assert [each.shape for each in places(plan, [])] == [(0,), (0,)]
 
 
 def test_a_place_depends_on_secret_and_lineage_only() -> None:

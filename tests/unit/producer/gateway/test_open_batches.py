@@ -13,7 +13,6 @@ from calmstream.producer.gateway.open_batches import (
     Moment,
     OpenBatches,
     ReadyReports,
-    Selection,
     waits_until,
 )
 from calmstream.producer.gateway.rows import Row
@@ -52,7 +51,7 @@ def batches(
 
 def fill(made: OpenBatches, reports: int, second: float, period: int = 0) -> list[ReadyReports]:
     """Add reports at one time; return the batches that leave at once."""
-    batches = [made.add(0, period, row(i), lambda: at(second)) for i in range(reports)]
+    batches = [made.add(0, period, row(i), at(second)) for i in range(reports)]
     return [leaving for leaving in batches if leaving is not None]
 
 
@@ -85,10 +84,10 @@ def test_when_a_window_is_out_of_time(window: int, grace: int, seconds: float) -
 def test_fewer_than_min_batch_wait_for_the_end_of_their_window() -> None:
     made = batches()
     fill(made, 4, 0)
-    assert made.take(Selection.DUE, at(50)) == []
+    assert made.take(at(50)) == []
     assert made.next_due(at(50)) == pytest.approx(60.0)
-    assert made.take(Selection.DUE, at(109.999)) == []
-    assert sizes(made.take(Selection.DUE, at(110))) == [(4, True)]
+    assert made.take(at(109.999)) == []
+    assert sizes(made.take(at(110))) == [(4, True)]
     assert made.waiting == 0
     assert made.next_due(at(110)) is None
 
@@ -96,16 +95,16 @@ def test_fewer_than_min_batch_wait_for_the_end_of_their_window() -> None:
 def test_min_batch_reports_stay_when_others_leave_after_the_linger_time() -> None:
     made = batches()
     fill(made, 9, 0)
-    assert made.take(Selection.DUE, at(50)) == []
+    assert made.take(at(50)) == []
     fill(made, 1, 50)
     assert made.next_due(at(50)) == 0 or made.next_due(at(50)) < 0  # type: ignore[operator]
-    assert sizes(made.take(Selection.DUE, at(50))) == [(5, False)]
+    assert sizes(made.take(at(50))) == [(5, False)]
     fill(made, 6, 50)
-    assert made.take(Selection.DUE, at(50.9)) == []
+    assert made.take(at(50.9)) == []
     assert made.next_due(at(50.9)) == pytest.approx(0.1)
-    assert sizes(made.take(Selection.DUE, at(51.01))) == [(6, False)]
+    assert sizes(made.take(at(51.01))) == [(6, False)]
     assert made.waiting == 5
-    assert sizes(made.take(Selection.DUE, at(110))) == [(5, False)]
+    assert sizes(made.take(at(110))) == [(5, False)]
 
 
 def test_a_full_batch_leaves_at_once_and_min_batch_reports_stay() -> None:
@@ -123,7 +122,7 @@ def test_without_min_batch_all_reports_leave_after_the_linger_time() -> None:
     made = batches(max_rows=3, min_batch=1)
     assert sizes(fill(made, 4, 0)) == [(3, False)]
     assert made.next_due(at(0)) == pytest.approx(1.0)
-    assert sizes(made.take(Selection.DUE, at(1))) == [(1, False)]
+    assert sizes(made.take(at(1))) == [(1, False)]
 
 
 def test_outside_its_window_a_batch_does_not_wait_for_more_reports() -> None:
@@ -131,29 +130,22 @@ def test_outside_its_window_a_batch_does_not_wait_for_more_reports() -> None:
         made = batches()
         fill(made, 3, second, period)
         assert made.next_due(at(second)) == pytest.approx(1.0)
-        assert made.take(Selection.DUE, at(second + 0.9)) == []
-        assert sizes(made.take(Selection.DUE, at(second + 1.1))) == [(3, True)]
+        assert made.take(at(second + 0.9)) == []
+        assert sizes(made.take(at(second + 1.1))) == [(3, True)]
 
 
 def test_a_window_is_open_from_its_start_less_the_skew() -> None:
     made = batches()
     fill(made, 3, 90, period=1)
-    assert made.take(Selection.DUE, at(150)) == []
+    assert made.take(at(150)) == []
     assert made.next_due(at(150)) == pytest.approx(60.0)
-
-
-def test_all_may_leave() -> None:
-    made = batches()
-    fill(made, 6, 0)
-    fill(made, 2, 0, period=1)
-    assert sizes(made.take(Selection.ALL, at(0))) == [(6, False), (2, True)]
 
 
 def test_groups_and_windows_do_not_mix() -> None:
     made = batches(min_batch=2)
     for i in range(12):
-        made.add(i % 2, i % 3, row(i), lambda: at(0))
-    left = made.take(Selection.ALL, at(0))
+        made.add(i % 2, i % 3, row(i), at(0))
+    left = made.take(at(500))
     for one in left:
         assert {(i % 2, i % 3) for _, (i,) in one.rows} == {(one.group, one.period)}  # type: ignore[operator]
     assert sizes(left) == [(2, False)] * 6
@@ -165,7 +157,7 @@ def test_the_reports_that_stay_are_drawn_uniformly() -> None:
     made = batches(max_rows=4, min_batch=2)
     for _ in range(600):
         fill(made, 6, 0)
-        (rest,) = made.take(Selection.ALL, at(0))
+        (rest,) = made.take(at(500))
         stayed.update(value for _, (value,) in rest.rows)
     assert stayed.total() == 1200
     # Chi-square with 5 degrees of freedom, alpha 1e-6.
@@ -174,6 +166,6 @@ def test_the_reports_that_stay_are_drawn_uniformly() -> None:
 
 def test_a_clock_that_goes_back_keeps_a_batch_waiting() -> None:
     made = batches()
-    made.add(0, 0, row(0), lambda: Moment(0.0, END - 1))
-    assert made.take(Selection.DUE, Moment(1.0, END - 60_000)) == []
-    assert sizes(made.take(Selection.DUE, Moment(2.0, END))) == [(1, True)]
+    made.add(0, 0, row(0), Moment(0.0, END - 1))
+    assert made.take(Moment(1.0, END - 60_000)) == []
+    assert sizes(made.take(Moment(2.0, END))) == [(1, True)]

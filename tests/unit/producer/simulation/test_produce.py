@@ -73,7 +73,7 @@ def test_everybody_reports_once() -> None:
 def test_the_rate_is_kept_and_spreads_the_devices_over_the_windows() -> None:
     plan, clock = make_plan(), FakeClock()
     broker = broker_for(plan)
-    summary = run(plan, broker, 600, clock, rate=20.0, linger=0.5)
+    summary = run(plan, broker, 600, clock, rate=20.0)
     # 600 devices at 20 a second are 30 seconds, three windows.
     assert clock.seconds - START == pytest.approx(30, abs=1.5)
     spread = per_window(plan, broker)
@@ -110,7 +110,7 @@ def test_a_run_that_outlasts_the_plan_ends_with_it() -> None:
 def test_the_plan_s_end_is_not_blamed_where_everybody_has_reported() -> None:
     plan, clock = make_plan(windows=1), FakeClock()
     clock.on_sleep = lambda: setattr(clock, "seconds", max(clock.seconds, plan.expires))
-    summary = run(plan, broker_for(plan), 30, clock, rate=30.0, linger=1.0)
+    summary = run(plan, broker_for(plan), 30, clock, rate=30.0)
     assert clock.seconds >= plan.expires
     assert (summary.sent, summary.missing) == (30, 0)
 
@@ -119,7 +119,7 @@ def test_reports_whose_window_went_by_are_counted() -> None:
     plan = make_plan(guarantee=Guarantee("w-event", 3), windows=6)
     broker = broker_for(plan)
     # 200 are due in a window of ten seconds, 10 a second are asked.
-    summary = run(plan, broker, 600, FakeClock(), rate=10.0, linger=0.5)
+    summary = run(plan, broker, 600, FakeClock(), rate=10.0)
     assert summary.sent + summary.missing == 1200
     assert 500 <= summary.missing <= 700
     assert summary.expired
@@ -180,7 +180,6 @@ def test_a_plan_that_is_over_is_refused() -> None:
         {"rate": 0.0},
         {"rate": -1.0},
         {"rate": float("nan")},
-        {"linger": 0.0},
         {"batch_size": 0},
         {"windows": 0},
     ],
