@@ -58,14 +58,11 @@ FILES: dict[str, tuple[str, tuple[str, ...] | None]] = {
     "adult3": ("adult.csv.gz", ADULT),
     "census3": ("ipums1980_us.csv.gz", CENSUS_SMALL),
 }
-TAXI_SOURCES = (2, 4, 6, 7)
-"""The source files of the taxi trips that cover a whole period."""
+TAXI_SOURCES = (2, 4, 6, 7)  # the source files of the taxi trips that cover a whole period
 
-CATEGORIES = 3
-"""Labels per attribute of the data sets whose names end in 3."""
+CATEGORIES = 3  # labels per attribute of the data sets whose names end in 3
 
-MANY_VALUES = 16
-"""Most values of a census column that stay as they are."""
+MANY_VALUES = 16  # most values of a census column that stay as they are
 
 
 @cache

@@ -18,8 +18,7 @@ from typing import IO, Any
 
 import orjson
 
-Result = dict[str, Any]
-"""The result of a cell, as it is written in JSON."""
+Result = dict[str, Any]  # the result of a cell, as it is written in JSON
 
 
 class Study:

@@ -47,16 +47,11 @@ TREE_EPSILONS = ("0.2", "0.4", "0.6", "0.8", "1.0", "1.4")
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One experiment.
+    """One experiment."""
 
-    Attributes:
-        figure: name of the figure, which is also the name of the file of results.
-        key: name of the experiment in that file.
-        run: takes the number of a repeat, runs it and returns its numbers by name.
-    """
-
-    figure: str
+    figure: str  # name of the figure, which is also the name of the file of results
     key: str
+    # takes the number of a repeat, runs it and returns its numbers by name
     run: Callable[[int], dict[str, Any]]
 
 

@@ -31,8 +31,7 @@ ROWS = (
 """The rows of Table 3: log2 of the number of devices, d, k, epsilon, and failed marginals of all
 marginals as the paper prints them."""
 
-SAME = 1e-5
-"""Largest difference from the uniform table in a cell of a failed marginal."""
+SAME = 1e-5  # largest difference from the uniform table in a cell of a failed marginal
 
 
 def widened(codes: np.ndarray, d: int) -> np.ndarray:

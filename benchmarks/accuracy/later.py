@@ -40,8 +40,7 @@ from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect, draw
 from calmstream.evaluation.rounds import local_plan
 
-LEAST_MASS = 0.01
-"""Combinations of fewer devices are not judged."""
+LEAST_MASS = 0.01  # combinations of fewer devices are not judged
 
 
 @dataclass

@@ -61,11 +61,9 @@ NUMBERS: dict[str, dict[str, list[float]]] = {
 CATEGORIES = {"adult": ("sex", "income"), "diamonds": ("cut", "color")}
 EPSILONS = ("0.2", "0.5", "1", "2")
 USERS = (1 << 16, 1 << 18)
-QUESTIONS = 200
-"""Random ranges of each number, and of each pair of attributes."""
+QUESTIONS = 200  # random ranges of each number, and of each pair of attributes
 
-SHARES = (0.25, 0.5, 0.9)
-"""Quantiles whose intervals are checked."""
+SHARES = (0.25, 0.5, 0.9)  # quantiles whose intervals are checked
 
 
 def load(dataset: str, *, shuffled: bool) -> tuple[Domain, Codes]:

@@ -10,11 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-LN3 = "1.0986122886681098"
-"""The usual epsilon of Cormode et al., ln 3."""
+LN3 = "1.0986122886681098"  # the usual epsilon of Cormode et al., ln 3
 
-N18 = 1 << 18
-"""The usual number of devices."""
+N18 = 1 << 18  # the usual number of devices
 
 STOPS = (
     ("discrepancy", "inp-em"),
@@ -23,8 +21,7 @@ STOPS = (
 )
 """Stop rules of the method inp-em, and the name of the curve of each."""
 
-CALM_EPSILONS = ("0.2", "0.5", "1", "2")
-"""Values of epsilon in the figures of CALM."""
+CALM_EPSILONS = ("0.2", "0.5", "1", "2")  # values of epsilon in the figures of CALM
 
 CORMODE = ("inp-ht", "marg-ps", "marg-ht", "marg-rr", "inp-ps", "inp-rr", "uniform")
 """The methods in most figures of Cormode et al."""
@@ -32,33 +29,19 @@ CORMODE = ("inp-ht", "marg-ps", "marg-ht", "marg-rr", "inp-ps", "inp-rr", "unifo
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One method at one point of one figure.
+    """One method at one point of one figure."""
 
-    Attributes:
-        figure: name of the figure and of its file of results.
-        panel: title of the panel of the figure.
-        dataset: name of the data set in :mod:`benchmarks.accuracy.populations`.
-        d: number of attributes of a record.
-        k: number of attributes of a marginal.
-        epsilon: privacy parameter of a report, as a decimal.
-        users: number of devices.
-        method: name of the method in the registry.
-        parameters: parameters of the method.
-        targets: number of k-way marginals that are measured; if there are fewer, all are.
-        label: name of the curve if it differs from the name of the method, otherwise empty.
-    """
-
-    figure: str
-    panel: str
+    figure: str  # name of the figure and of its file of results
+    panel: str  # title of the panel of the figure
     dataset: str
-    d: int
-    k: int
-    epsilon: str
-    users: int
-    method: str
+    d: int  # number of attributes of a record
+    k: int  # number of attributes of a marginal
+    epsilon: str  # privacy parameter of a report, as a decimal
+    users: int  # number of devices
+    method: str  # name of the method in the registry
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    targets: int = 50
-    label: str = ""
+    targets: int = 50  # number of k-way marginals that are measured; if there are fewer, all are
+    label: str = ""  # name of the curve if it differs from the name of the method, otherwise empty
 
     @property
     def key(self) -> str:

@@ -70,8 +70,7 @@ TARGETS_OF_ONE_SIZE = 12
 MakeCases = Callable[[], Iterator[tuple[str, str]]]
 """A function that yields the name and the digest of cases."""
 
-MECHANISM_CELLS = (2, 3, 8, 64)
-"""Numbers of values for which mechanisms are checked."""
+MECHANISM_CELLS = (2, 3, 8, 64)  # numbers of values for which mechanisms are checked
 
 
 def domain_of(cards: tuple[int, ...]) -> Domain:

@@ -43,23 +43,14 @@ COLOURS = {
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a figure is drawn.
-
-    Attributes:
-        title: title of the figure.
-        measure: the error that is shown: "sse" (squared error) or "tv" (total variation).
-        axis: name of the horizontal axis.
-        across: returns the place of a piece on the horizontal axis.
-        columns: number of panels side by side.
-        log_x: whether the horizontal axis is logarithmic.
-    """
+    """How a figure is drawn."""
 
     title: str
-    measure: str
+    measure: str  # the error that is shown: "sse" (squared error) or "tv" (total variation)
     axis: str
-    across: Callable[[Piece], float]
-    columns: int
-    log_x: bool = False
+    across: Callable[[Piece], float]  # returns the place of a piece on the horizontal axis
+    columns: int  # number of panels side by side
+    log_x: bool = False  # whether the horizontal axis is logarithmic
 
 
 STYLES = {

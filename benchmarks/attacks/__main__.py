@@ -25,8 +25,7 @@ SECONDS = 400.0
 MODULES = ("workers", "central", "edge", "readers", "http")
 """Modules with attacks; each has a table ``ATTACKS`` of attacks by name."""
 
-MARK = "verdict:"
-"""Prefix of the line by which the process of an attack returns its verdict."""
+MARK = "verdict:"  # prefix of the line by which the process of an attack returns its verdict
 
 
 def names() -> list[tuple[str, str]]:

@@ -20,8 +20,7 @@ from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import Batch, decode_batch, encode_batch
 from tests.support.faulty_broker import FaultyBroker
 
-BINARY = Domain.binary(4)
-"""Four binary attributes."""
+BINARY = Domain.binary(4)  # four binary attributes
 
 COLOUR = Domain((Attribute("colour", tuple("0123456789"), other=0),))
 """One attribute with ten labels; an unknown label counts as the first one."""
@@ -29,15 +28,10 @@ COLOUR = Domain((Attribute("colour", tuple("0123456789"), other=0),))
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of an attack.
+    """The result of an attack."""
 
-    Attributes:
-        held: True if the product resists the attack, False if the attack succeeds.
-        what: one line about what happened.
-    """
-
-    held: bool
-    what: str
+    held: bool  # True if the product resists the attack, False if the attack succeeds
+    what: str  # one line about what happened
 
 
 Attack = Callable[[], Verdict]

@@ -25,17 +25,14 @@ from calmstream.estimators.central.plan import CentralPlan
 from calmstream.producer.central.submit import submit
 from tests.support.central import CentralBench
 
-START = 1_700_000_000
-"""Start of the plan in Unix seconds; the clock is manual, so any time will do."""
+START = 1_700_000_000  # start of the plan in Unix seconds; the clock is manual, so any time will do
 
-USERS = 16_384
-"""Users of the one batch in which a single record is bad."""
+USERS = 16_384  # users of the one batch in which a single record is bad
 
 MADE_UP, COLUMNS, VALUES = 60_000, 20, 450
 """The attack on memory: number of invented users, of columns of a record, of values of a column."""
 
-MAX_MEMORY = 8 << 30
-"""Bytes of address space that the attack on memory may use."""
+MAX_MEMORY = 8 << 30  # bytes of address space that the attack on memory may use
 
 MEMORY_OF_A_BATCH = 64 << 20
 """Bytes by which the aggregator's memory may grow for one batch of less than a megabyte."""

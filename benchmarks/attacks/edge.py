@@ -37,17 +37,13 @@ from tests.support.gateway.running import line, running, until
 from tests.support.producer import unsigned_reporter
 from tests.support.service.processes import run
 
-HONEST = 50
-"""Honest reports that share a gateway with one malformed report."""
+HONEST = 50  # honest reports that share a gateway with one malformed report
 
-PLANS = 200
-"""Plans that one author offers to one device."""
+PLANS = 200  # plans that one author offers to one device
 
-MAX_LOSS = 8
-"""Largest epsilon that a careful device spends in a year, over all plans."""
+MAX_LOSS = 8  # largest epsilon that a careful device spends in a year, over all plans
 
-ADDRESS_SPACE = 4 << 30
-"""Bytes of address space of the process that reads a costly plan."""
+ADDRESS_SPACE = 4 << 30  # bytes of address space of the process that reads a costly plan
 
 READ_SECONDS, READ_BYTES = 1.0, 400 << 20
 """Largest time and additional memory that reading and answering a costly plan may take."""

@@ -32,8 +32,7 @@ from calmstream.estimators.wire.snapshot import Kind
 from calmstream.estimators.wire.state import WindowCount
 from tests.support.tally import fold_one
 
-IDLE_SECONDS = 14.0
-"""Longer than the time after which the health server closes an idle connection."""
+IDLE_SECONDS = 14.0  # longer than the time after which the health server closes an idle connection
 
 PASSWORD = "hunter2"  # noqa: S105 - an invented password
 

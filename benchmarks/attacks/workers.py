@@ -33,20 +33,16 @@ from tests.support.batches import (
 )
 from tests.support.service.processes import Process, run
 
-DEADLINE_SECONDS = 20.0
-"""Time within which the worker must count an honest report."""
+DEADLINE_SECONDS = 20.0  # time within which the worker must count an honest report
 
-BOMB_BYTES = 1536 << 20
-"""Size of the record that the compressed batch becomes."""
+BOMB_BYTES = 1536 << 20  # size of the record that the compressed batch becomes
 
 BAD_RECORDS, BAD_BYTES = 65_536, 1600
 """Number and size of the records that the worker rejects; compressed they are 100 kB."""
 
-SPARE_MEMORY = 512 << 20
-"""Bytes of address space that the worker has left when the bomb arrives."""
+SPARE_MEMORY = 512 << 20  # bytes of address space that the worker has left when the bomb arrives
 
-TINY = 40_000
-"""Batches of one report in the flood; more than the plan's limit of batches."""
+TINY = 40_000  # batches of one report in the flood; more than the plan's limit of batches
 
 
 class Stage:

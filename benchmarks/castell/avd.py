@@ -58,11 +58,9 @@ SUBSETS = 150
 """Largest number of attribute sets per point, evenly spaced. Data of 8 or 9 attributes has fewer
 sets of one size, so all are used; the paper draws 20 to 50."""
 
-RR_JOINT_W = 3
-"""Largest w for the method RR-Joint, as in the paper."""
+RR_JOINT_W = 3  # largest w for the method RR-Joint, as in the paper
 
-LOPUB_W = 3
-"""Largest w for the method LoPub, whose time grows fast with w."""
+LOPUB_W = 3  # largest w for the method LoPub, whose time grows fast with w
 
 EXPECTED_EPSILON = 1.0
 """Epsilon per attribute of the estimate from expected counts; see `Point.source`."""
@@ -73,8 +71,7 @@ SIZES = (100, 300, 1000, 3000, 10_000)
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Values of epsilon per attribute in Fig. 7."""
 
-USUAL_EPSILON = 4.0
-"""Epsilon per attribute of the other figures."""
+USUAL_EPSILON = 4.0  # epsilon per attribute of the other figures
 
 TABLE_VI = {
     "rr-ind-joint": (0.0004, 0.0023, 0.0129, 0.0635, 0.3384),
@@ -89,37 +86,24 @@ TABLE_VI = {
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The error of one method at one setting of a figure.
+    """The error of one method at one setting of a figure."""
 
-    Attributes:
-        figure: number of the figure in the paper.
-        source: "measured" here; "printed" in the paper's Table VI; or "rounded": the estimate from
-            the *expected* randomised counts, without noise, rounded to whole records. The last one
-            agrees with the first row of Table VI and so explains it.
-        dataset: name of the data set in `table_of`.
-        method: name of the method.
-        w: number of attributes of a marginal.
-        n: number of records.
-        epsilon: privacy parameter per attribute, as in the paper.
-        avd: mean error over attribute sets and runs.
-        deviation: standard deviation, over attribute sets, of the mean error of a set (the error
-            bars of the paper).
-        stderr: standard error of ``avd`` over runs; 0 for one run.
-        sets: number of attribute sets.
-        runs: number of runs.
-    """
-
-    figure: str
+    figure: str  # number of the figure in the paper
+    # "measured" here; "printed" in the paper's Table VI; or "rounded": the estimate from the
+    # *expected* randomised counts, without noise, rounded to whole records. The last one
+    # agrees with the first row of Table VI and so explains it
     source: str
-    dataset: str
-    method: str
-    w: int
+    dataset: str  # name of the data set in `table_of`
+    method: str  # name of the method
+    w: int  # number of attributes of a marginal
     n: int
-    epsilon: float
-    avd: float
+    epsilon: float  # privacy parameter per attribute, as in the paper
+    avd: float  # mean error over attribute sets and runs
+    # standard deviation, over attribute sets, of the mean error of a set (the error bars of
+    # the paper)
     deviation: float = 0.0
-    stderr: float = 0.0
-    sets: int = 0
+    stderr: float = 0.0  # standard error of ``avd`` over runs; 0 for one run
+    sets: int = 0  # number of attribute sets
     runs: int = 0
 
 

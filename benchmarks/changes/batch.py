@@ -33,19 +33,12 @@ Axes = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
-    """Windows of one side.
+    """Windows of one side."""
 
-    Attributes:
-        domain: attributes of a record.
-        views: mechanism and view of every view.
-        reports: shape (windows, views).
-        counts: per view, shape (windows, width).
-    """
-
-    domain: Domain
-    views: tuple[tuple[Mechanism, View], ...]
-    reports: Counts
-    counts: tuple[Counts, ...]
+    domain: Domain  # attributes of a record
+    views: tuple[tuple[Mechanism, View], ...]  # mechanism and view of every view
+    reports: Counts  # shape (windows, views)
+    counts: tuple[Counts, ...]  # per view, shape (windows, width)
 
     def __len__(self) -> int:
         return len(self.reports)
@@ -80,19 +73,13 @@ def p_values(first: Windows, second: Windows, targets: Sequence[Attributes]) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """What a view says about some of its attributes, in all windows.
+    """What a view says about some of its attributes, in all windows."""
 
-    Attributes:
-        z: coefficients of both sides: shape (2, windows, m).
-        precision: inverse of their covariance for one report: shape (windows, m, m).
-        least: least expected count of an event on the side with fewer reports: shape (windows,).
-        regular: whether the precision holds: shape (windows,).
-    """
-
-    z: Floats
-    precision: Floats
+    z: Floats  # coefficients of both sides: shape (2, windows, m)
+    precision: Floats  # inverse of their covariance for one report: shape (windows, m, m)
+    # least expected count of an event on the side with fewer reports: shape (windows,)
     least: Floats
-    regular: Flags
+    regular: Flags  # whether the precision holds: shape (windows,)
 
 
 class _Batch:
@@ -157,21 +144,13 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Model:
-    """Estimate and covariance of a part of a view.
+    """Estimate and covariance of a part of a view."""
 
-    Attributes:
-        slope: the table of each counter if every report counts there: shape (width, cells).
-        offset: the table without a count: shape (cells,).
-        basis: contrasts of the cells: shape (cells, m).
-        constant: covariance of one report for the table 0: shape (m, m).
-        moments: what each cell adds to it, apart from minus ``z z^T``: shape (cells, m, m).
-    """
-
-    slope: Floats
-    offset: Floats
-    basis: Floats
-    constant: Floats
-    moments: Floats
+    slope: Floats  # the table of each counter if every report counts there: shape (width, cells)
+    offset: Floats  # the table without a count: shape (cells,)
+    basis: Floats  # contrasts of the cells: shape (cells, m)
+    constant: Floats  # covariance of one report for the table 0: shape (m, m)
+    moments: Floats  # what each cell adds to it, apart from minus ``z z^T``: shape (cells, m, m)
 
     def table(self, counts: Counts, reports: Counts) -> Floats:
         """Return estimated tables: shape (..., cells)."""

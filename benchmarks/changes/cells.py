@@ -32,8 +32,7 @@ OTHERS = ("characters", "rr-ind-joint")
 BY_REPORT = ("lopub",)
 """Plans whose mechanism (`bloom-rr`) is drawn report by report; no side has 2^20 or more."""
 EPSILON = "1"
-EARLIER = 100
-"""Reports of all earlier windows, in windows."""
+EARLIER = 100  # reports of all earlier windows, in windows
 
 
 def size_of_mechanism(dataset: str, name: str, n: str, against: str) -> dict[str, Any]:

@@ -26,8 +26,7 @@ SHIFTS = ("cell", "margin", "dependence")
 KINDS = ("margin", "dependence")
 REPORTS = 1 << 18
 WINDOWS = 400
-MARGIN_WINDOWS = 4000
-"""Windows whose margins shift: the share of those called dependence is small."""
+MARGIN_WINDOWS = 4000  # windows whose margins shift: the share of those called dependence is small
 BATCH = 200
 LEVEL = 0.05
 EPSILON = "1"

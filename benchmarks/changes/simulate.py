@@ -17,8 +17,7 @@ from calmstream.estimators.plan.request import Request
 from calmstream.estimators.view import View
 from calmstream.evaluation.rounds import local_plan
 
-ATTRIBUTES = 8
-"""Attributes of each data set that are used."""
+ATTRIBUTES = 8  # attributes of each data set that are used
 
 
 def records(dataset: str) -> tuple[Domain, np.ndarray]:

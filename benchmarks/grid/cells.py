@@ -44,23 +44,18 @@ from calmstream.evaluation.rounds import local_plan
 
 Floats = NDArray[np.float64]
 
-OURS = "noise-aware"
-"""The method that is compared with all others."""
+OURS = "noise-aware"  # the method that is compared with all others
 
-ALWAYS = (OURS, "calm", "uniform")
-"""The methods that no cell leaves out."""
+ALWAYS = (OURS, "calm", "uniform")  # the methods that no cell leaves out
 
 MOST_ERROR = 5.0
 """Largest stated error of a method that is measured: the uniform table has at most 1."""
 
-MAX_CELLS = 1 << 16
-"""Number of cells of the largest table that is measured."""
+MAX_CELLS = 1 << 16  # number of cells of the largest table that is measured
 
-NORMAL_95 = 1.959964
-"""Half the width of a 95 % interval, in standard errors."""
+NORMAL_95 = 1.959964  # half the width of a 95 % interval, in standard errors
 
-NOT_ASKED = "not asked for"
-"""Why a method is left out that would be measured if all methods were."""
+NOT_ASKED = "not asked for"  # why a method is left out that would be measured if all methods were
 
 _TARGETS, _DEVICES, _NOISE = range(3)
 """Labels of seeds, so that targets, devices and noise are drawn independently."""
@@ -68,21 +63,13 @@ _TARGETS, _DEVICES, _NOISE = range(3)
 
 @dataclass(frozen=True)
 class Cell:
-    """One point of the grid.
+    """One point of the grid."""
 
-    Attributes:
-        dataset: name of the data set in `benchmarks.populations`.
-        d: number of its first attributes that are used.
-        k: number of attributes of a target.
-        epsilon: privacy parameter of a report, as a decimal.
-        log_users: base-2 logarithm of the number of devices.
-    """
-
-    dataset: str
-    d: int
-    k: int
-    epsilon: str
-    log_users: int
+    dataset: str  # name of the data set in `benchmarks.populations`
+    d: int  # number of its first attributes that are used
+    k: int  # number of attributes of a target
+    epsilon: str  # privacy parameter of a report, as a decimal
+    log_users: int  # base-2 logarithm of the number of devices
 
     @property
     def name(self) -> str:

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from benchmarks.pgm.problem import Measurement
     from calmstream.estimators.domain import Attributes
 
-Array = Any
-"""A jax array."""
+Array = Any  # A jax array
 
 Floats = NDArray[np.float64]
 EXACT = jax.lax.Precision.HIGHEST
@@ -43,14 +42,10 @@ class Stacked:
     """Potentials or tables of all maximal views in one array.
 
     It replaces the package's CliqueVector, so it has the operations that the solvers use.
-
-    Attributes:
-        domain: the package's domain.
-        values: shape (cells of all maximal views,), one view after another.
     """
 
-    domain: mbi.Domain
-    values: Array
+    domain: mbi.Domain  # the package's domain
+    values: Array  # shape (cells of all maximal views,), one view after another
 
     def __add__(self, other: Stacked) -> Stacked:
         return Stacked(self.domain, self.values + other.values)
@@ -79,13 +74,9 @@ class Stacked:
 
 @dataclass(frozen=True)
 class Warm:
-    """The starting point of a solver, in the form that the package expects.
+    """The starting point of a solver, in the form that the package expects."""
 
-    Attributes:
-        potentials: the potentials at the start.
-    """
-
-    potentials: Stacked
+    potentials: Stacked  # the potentials at the start
 
 
 class Cliques:

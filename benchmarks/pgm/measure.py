@@ -20,8 +20,7 @@ from benchmarks.pgm.problem import Point, Problem, draw, ours
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "pgm"
 SOLVERS = ("mirror descent", "L-BFGS")
-MAX_JOINT = 1 << 23
-"""Largest joint table for which the fast inference is used."""
+MAX_JOINT = 1 << 23  # largest joint table for which the fast inference is used
 
 
 def digest(problem: Problem, *more: object) -> str:

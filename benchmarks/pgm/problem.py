@@ -39,11 +39,9 @@ from calmstream.evaluation.rounds import local_plan
 
 Floats = NDArray[np.float64]
 
-TARGET_SIZES = (2, 3, 6)
-"""Numbers of attributes of a target."""
+TARGET_SIZES = (2, 3, 6)  # numbers of attributes of a target
 
-TARGETS = 50
-"""Targets of each size."""
+TARGETS = 50  # targets of each size
 
 PLANNED_K = 3
 """Size of the marginals that the plan is made for. One fit then serves targets of all sizes."""
@@ -54,21 +52,14 @@ _NOISE = 2
 
 @dataclass(frozen=True)
 class Point:
-    """One line of the results: a data set, its size, epsilon and the views.
+    """One line of the results: a data set, its size, epsilon and the views."""
 
-    Attributes:
-        dataset: name of the data set in `benchmarks.populations`.
-        d: number of its first attributes that are used.
-        epsilon: privacy parameter of a report, as a decimal.
-        log_users: base-2 logarithm of the number of devices.
-        views: ``planned`` for the views that the noise-aware method plans, or ``four-way`` for 50
-            sets of four attributes in which every attribute occurs about equally often.
-    """
-
-    dataset: str
-    d: int
-    epsilon: str
-    log_users: int
+    dataset: str  # name of the data set in `benchmarks.populations`
+    d: int  # number of its first attributes that are used
+    epsilon: str  # privacy parameter of a report, as a decimal
+    log_users: int  # base-2 logarithm of the number of devices
+    # ``planned`` for the views that the noise-aware method plans, or ``four-way`` for 50 sets
+    # of four attributes in which every attribute occurs about equally often
     views: str = "planned"
 
     @property
@@ -104,34 +95,21 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """The estimate of the table of one view.
+    """The estimate of the table of one view."""
 
-    Attributes:
-        attributes: indices of the view's attributes, ascending.
-        table: unbiased estimate of the share of devices in each cell, row-major.
-        deviation: standard deviation of a cell of ``table``.
-    """
-
-    attributes: Attributes
-    table: Floats
-    deviation: float
+    attributes: Attributes  # indices of the view's attributes, ascending
+    table: Floats  # unbiased estimate of the share of devices in each cell, row-major
+    deviation: float  # standard deviation of a cell of ``table``
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """One random repeat of a point; see the top of this module.
-
-    Attributes:
-        point: the point.
-        plan: the plan of the collection.
-        tallies: the counted reports, one for each group of the plan.
-        repeat: number of the repeat, from 0; it sets the seeds.
-    """
+    """One random repeat of a point; see the top of this module."""
 
     point: Point
     plan: Plan
-    tallies: tuple[Tally, ...]
-    repeat: int
+    tallies: tuple[Tally, ...]  # the counted reports, one for each group of the plan
+    repeat: int  # number of the repeat, from 0; it sets the seeds
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:

@@ -13,8 +13,7 @@ from typing import Any
 
 SOLVERS = ("mirror descent", "L-BFGS")
 SIZES = ("2", "3", "6")
-WORSE = 1.05
-"""Points above this ratio by more than two standard errors are listed."""
+WORSE = 1.05  # points above this ratio by more than two standard errors are listed
 Result = dict[str, Any]
 """One point of the results: the part, the point, and rows of errors and seconds by solver."""
 

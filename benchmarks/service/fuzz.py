@@ -29,8 +29,7 @@ from tests.support.attacks.fuzzing import messages, plan_of
 from tests.support.attacks.typed_mutants import cases, paths, random_mutant, verdict
 from tests.support.tally import fold_one
 
-CHUNK = 200
-"""Number of messages that are folded at once."""
+CHUNK = 200  # number of messages that are folded at once
 
 Folded = tuple[Record, RecordOutcome]
 

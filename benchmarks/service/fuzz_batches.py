@@ -44,14 +44,11 @@ from tests.support.batches import (
 
 TOPIC = "fuzz"
 PARTITIONS = 4
-POOL = 2000
-"""Well-formed batches from which all malformed ones are made."""
+POOL = 2000  # well-formed batches from which all malformed ones are made
 
-BOMBS = 40
-"""Batches, over all partitions, of which a few kilobytes decompress to 64 MiB."""
+BOMBS = 40  # batches, over all partitions, of which a few kilobytes decompress to 64 MiB
 
-STALL_SECONDS = 60.0
-"""Longest time without a record before the reading counts as stuck."""
+STALL_SECONDS = 60.0  # longest time without a record before the reading counts as stuck
 
 NUMBER = re.compile(r"(?<![a-z])-?\d+")
 """A number in the text of a verdict; verdicts that differ only by it count as one."""

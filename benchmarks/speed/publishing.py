@@ -42,13 +42,11 @@ from calmstream.estimators.wire.state import WindowCount
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
 
-USERS = 1 << 17
-"""Number of devices; it decides the noise, not the cost."""
+USERS = 1 << 17  # number of devices; it decides the noise, not the cost
 
 ATTRIBUTES, TABLES = 128, 8000
 
-SEND_SECONDS = 60.0
-"""Maximum time for the acknowledgements of a set."""
+SEND_SECONDS = 60.0  # maximum time for the acknowledgements of a set
 
 
 def plan_of() -> Plan:

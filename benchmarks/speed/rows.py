@@ -11,23 +11,14 @@ TITLES = ("work", "unit", "aim", "measured", "limit", "measured / limit", "the l
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table.
+    """One line of the table."""
 
-    Attributes:
-        work: what was done.
-        unit: unit of ``aim``, ``value`` and ``limit``.
-        aim: what was to be reached, such as ``at least 30``; empty if there is no aim.
-        value: the measurement.
-        limit: the measurement of what stands beside it.
-        beside: what that is.
-    """
-
-    work: str
-    unit: str
-    aim: str
+    work: str  # what was done
+    unit: str  # unit of ``aim``, ``value`` and ``limit``
+    aim: str  # what was to be reached, such as ``at least 30``; empty if there is no aim
     value: float
-    limit: float
-    beside: str
+    limit: float  # the measurement of what stands beside it
+    beside: str  # what that is
 
     def shown(self) -> str:
         """Return the line of a Markdown table."""

@@ -46,23 +46,14 @@ IDS = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """A topic that is full of records, and what is needed to count it.
-
-    Attributes:
-        broker: the connection.
-        bootstrap: the broker's address.
-        plan: the plan of the records.
-        namespace: namespace of the topics.
-        records: number of records.
-        reports: number of reports of each.
-    """
+    """A topic that is full of records, and what is needed to count it."""
 
     broker: KafkaBroker
     bootstrap: str
     plan: Plan
     namespace: str
     records: int
-    reports: int
+    reports: int  # number of reports of each
 
     def names(self, output: str = "") -> TopicNames:
         """Return the names of the topics, with results in a namespace of their own."""

@@ -13,8 +13,7 @@ from calmstream.estimators.randomness import SystemRandomness
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import Batch, encode_batch
 
-START = 1_700_000_000
-"""Start of the plan in Unix seconds; the records have times just after it."""
+START = 1_700_000_000  # start of the plan in Unix seconds; the records have times just after it
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,7 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.tables.records import RecordTable
 
 MANY_NUMBERS = 16
-GROUPS = 8
-"""Most groups of neighbouring values into which a longer column is cut."""
+GROUPS = 8  # most groups of neighbouring values into which a longer column is cut
 
 MANY_TEXTS = 21
 MISSING = "(missing)"
@@ -77,26 +76,18 @@ PACKAGES = {
 
 @dataclass(frozen=True)
 class Stranger:
-    """One data set.
+    """One data set."""
 
-    Attributes:
-        package: R package that holds it.
-        table: its name there.
-        kind: what kind of data it is, in a few words.
-        columns: the attributes, in their order.
-        complete: keep only records without a missing value.
-        basket: column of items; a record is then a value of ``columns[0]``, and its attributes
-            state for each of the 32 most frequent items whether it holds it.
-        bits: cut every column into two labels, and keep only complete records; a column of texts
-            must have two values.
-    """
-
-    package: str
-    table: str
-    kind: str
-    columns: tuple[str, ...]
-    complete: bool = False
+    package: str  # R package that holds it
+    table: str  # its name there
+    kind: str  # what kind of data it is, in a few words
+    columns: tuple[str, ...]  # the attributes, in their order
+    complete: bool = False  # keep only records without a missing value
+    # column of items; a record is then a value of ``columns[0]``, and its attributes state
+    # for each of the 32 most frequent items whether it holds it
     basket: str = ""
+    # cut every column into two labels, and keep only complete records; a column of texts must
+    # have two values
     bits: bool = False
 
 

@@ -15,8 +15,7 @@ import numpy as np
 from benchmarks.grid.cells import NOT_ASKED, OURS
 from benchmarks.grid.table import COVERAGE, MAX_RATIO, Result, geometric, title
 
-WORST = MAX_RATIO["calm"]
-"""Bound of the ratio to any other method."""
+WORST = MAX_RATIO["calm"]  # bound of the ratio to any other method
 
 
 def ratio(result: Result, other: str = "calm") -> tuple[float, float]:
