@@ -8,7 +8,6 @@ about what a plan asks, not about who wrote it.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import resource
 import secrets
@@ -27,10 +26,9 @@ from benchmarks.attacks.attack import (
     Verdict,
     make_plan,
 )
-from calmstream import PlanRefused, Policy
+from calmstream import PlanRefused, Policy, read_device_plan
 from calmstream.common.errors import CalmstreamError
 from calmstream.estimators.plan import Group
-from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.view import View
 from calmstream.producer.device.store import FileStore, MemoryStore
 from tests.support.gateway.running import line, running, until
@@ -188,13 +186,11 @@ def costly_plan(make: Callable[[], bytes]) -> Attack:
 
     def attack() -> Verdict:
         raw = make()
-        # Versions without the reader for devices read a plan by the general reader.
-        read = getattr(importlib.import_module("calmstream"), "read_device_plan", read_plan)
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
         before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
         store = MemoryStore()
         try:
-            plan = read(raw)
+            plan = read_device_plan(raw)
             report = unsigned_reporter(plan, store).report({})
             what = "read, and answered" if report else "read, and not answered"
             bad = report is None and bool(store.read().lineages)

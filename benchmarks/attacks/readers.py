@@ -104,16 +104,9 @@ def large_batch() -> Verdict:
     return Verdict(False, f"{outcome.reports:,} reports are counted")
 
 
-def suspicion() -> Verdict:
-    """Check that a plan has the field that states what to do with counts that look forged."""
-    policy = getattr(make_plan(), "on_suspicion", None)
-    return Verdict(policy is not None, f"on_suspicion: {policy or 'there is no such field'}")
-
-
 ATTACKS: dict[str, Attack] = {
     "A9 a set of another plan": foreign_manifest,
     "A9 settings in a log": shown_password,
     "A9 idle connections": idle_connections,
     "A10 a batch beyond all expectation": large_batch,
-    "A10 a set that looks forged": suspicion,
 }

@@ -175,7 +175,7 @@ def dead_letters() -> Verdict:
 def tiny_batches() -> Verdict:
     """Send a flood of valid batches of one report; the worker must remember the id of each.
 
-    The product resists if the plan limits the number of batches and the worker keeps to it.
+    The product resists if the worker keeps to the plan's limit of batches.
     """
     with stage() as on:
         for _ in range(TINY // 1000):
@@ -186,10 +186,10 @@ def tiny_batches() -> Verdict:
                 return Verdict(False, "the worker does not read the flood")
             time.sleep(0.2)
         kept = on.accepted()
-        limits = getattr(on.plan, "limits", None)
-        stated = "no limit" if limits is None else f"the plan's limit is {limits.batches:,}"
-        held = limits is not None and kept <= limits.batches
-        return Verdict(held, f"{kept:,.0f} of {TINY:,} ids are kept; {stated}")
+        limit = on.plan.limits.batches
+        return Verdict(
+            kept <= limit, f"{kept:,.0f} of {TINY:,} ids are kept; the limit is {limit:,}"
+        )
 
 
 ATTACKS: dict[str, Attack] = {

@@ -34,7 +34,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -64,12 +64,11 @@ def cells(args: argparse.Namespace) -> Iterator[Cell]:
                         yield Cell(dataset, d, k, epsilon, log_users)
 
 
-def run(args: argparse.Namespace) -> None:
+def run(study: Study, wanted: Iterable[Cell], args: argparse.Namespace) -> None:
     """Measure the cells that have no result yet."""
-    study = Study(args.results)
     started = time.monotonic()
     results = study.read()
-    todo = [cell for cell in cells(args) if cell.name not in results]
+    todo = [cell for cell in wanted if cell.name not in results]
     for number, cell in enumerate(todo, 1):
         if not study.claim(cell.name):
             continue
@@ -135,7 +134,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS, help="file (%(default)s)")
     args = parser.parse_args()
     if args.what == "run":
-        run(args)
+        run(Study(args.results), cells(args), args)
     elif args.what == "again":
         again(args)
     else:

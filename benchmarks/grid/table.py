@@ -12,7 +12,6 @@ are paired).
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from math import exp, log
 from typing import Any
@@ -55,7 +54,6 @@ def show(results: Sequence[Result]) -> None:
     _bounds(ordered)
     _coverage(ordered)
     _left_out(ordered)
-    _seconds(ordered)
 
 
 def _place(result: Result) -> tuple[Any, ...]:
@@ -230,24 +228,3 @@ def _left_out(results: Sequence[Result]) -> None:
         )
     for (dataset, d, k), fit in sorted(restricted.items()):
         print(f"- {dataset} d={d} k={k}: the targets are drawn from the other {fit} attribute sets")
-
-
-def _seconds(results: Sequence[Result]) -> None:
-    _head(
-        "Seconds of one core",
-        "d", "k", "cells", "a cell, all methods and repeats",
-        f"{OURS} fit and answers", "calm fit and answers",
-    )  # fmt: skip
-    kinds: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
-    for result in results:
-        cell = result["cell"]
-        kinds[cell["d"], cell["k"]].append(result)
-    for kind, own in sorted(kinds.items()):
-        each = [f"{_estimate(own, m):.2f}" for m in (OURS, "calm")]
-        _row(*kind, len(own), f"{np.mean([r['seconds']['all'] for r in own]):.1f}", *each)
-    print(f"\n{sum(r['seconds']['all'] for r in results):,.0f} s in all.")
-
-
-def _estimate(results: Sequence[Result], method: str) -> float:
-    spent = [r["seconds"]["methods"][method] for r in results if method in r["errors"]]
-    return float(np.mean([s["fit"] + s["answer"] for s in spent])) if spent else float("nan")

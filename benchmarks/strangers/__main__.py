@@ -22,14 +22,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.grid.__main__ import EPSILONS, LOG_USERS, share
-from benchmarks.grid.cells import OURS, Cell, measure
+from benchmarks.grid.__main__ import EPSILONS, LOG_USERS, run, share
+from benchmarks.grid.cells import OURS, Cell
 from benchmarks.strangers.sets import DEVELOPMENT, FRESH, LATEST, LOCKED, SETS, sizes
-from benchmarks.strangers.table import ratio, show
+from benchmarks.strangers.table import show
 from benchmarks.study import Study
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -46,29 +45,6 @@ def cells(names: tuple[str, ...]) -> Iterator[Cell]:
                 for k in TARGET_SIZES:
                     for epsilon in EPSILONS:
                         yield Cell(name, d, k, epsilon, log_users)
-
-
-def run(study: Study, args: argparse.Namespace) -> None:
-    """Measure the cells that have no result yet."""
-    part, parts = args.share
-    names = tuple(name for name in PARTS[args.part] if not args.only or name in args.only)
-    results, only = study.read(), METHODS[args.methods]
-    mine = list(cells(names))[part - 1 :: parts]  # whichever process starts first
-    todo = [cell for cell in mine if cell.name not in results]
-    for number, cell in enumerate(todo, 1):
-        if not study.claim(cell.name):
-            continue
-        try:
-            result = measure(cell, repeats=args.repeats, count=args.targets, only=only)
-            study.put(cell.name, result)
-        finally:
-            study.release(cell.name)
-        print(
-            f"{number}/{len(todo)} {cell.name}: {ratio(result)[0]:.3f} of CALM's error, "
-            f"{result['seconds']['all']:.1f} s of CPU",
-            file=sys.stderr,
-            flush=True,
-        )
 
 
 def main() -> None:
@@ -99,7 +75,10 @@ def main() -> None:
         parser.error(f"no such set: {', '.join(sorted(unknown))}; there are {', '.join(SETS)}")
     study = Study(args.results or RESULTS / f"strangers-{args.part}.jsonl")
     if args.what == "run":
-        run(study, args)
+        part, parts = args.share
+        names = tuple(name for name in PARTS[args.part] if not args.only or name in args.only)
+        args.methods = METHODS[args.methods]
+        run(study, list(cells(names))[part - 1 :: parts], args)  # whichever process starts first
     else:
         show(list(study.read().values()))
 

@@ -307,8 +307,3 @@ class Soak:
 
         until("the file is free", read, 30)
         return found[0]
-
-
-def most_seconds(outcome: Outcome) -> float:
-    """Return the most seconds that any final of a healthy plan was late."""
-    return max(outcome.slowest.values(), default=0.0)

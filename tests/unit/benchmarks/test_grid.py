@@ -110,9 +110,9 @@ def test_a_run_computes_what_is_missing(
     )  # fmt: skip
     study = Study(args.results)
     study.put("taxi-d8-k2-eps1-n16", {})
-    grid.run(args)
+    grid.run(Study(args.results), grid.cells(args), args)
     assert [cell.epsilon for cell in computed] == ["0.2", "0.5", "2"], "taxi has 8 attributes only"
-    grid.run(args)
+    grid.run(Study(args.results), grid.cells(args), args)
     assert len(computed) == 3
     assert list(study.read()) == [f"taxi-d8-k2-eps{e}-n16" for e in ("0.2", "0.5", "1", "2")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from argparse import Namespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from benchmarks.strangers.sets import (
     _halved,
 )
 from benchmarks.strangers.table import ratio, show
+from benchmarks.study import Study
 
 
 def test_the_halves_are_those_that_were_drawn() -> None:
@@ -49,12 +51,16 @@ def test_each_part_has_its_own_results(
     options: list[str], file: str, sets: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = []
-    monkeypatch.setattr(command, "run", lambda study, args: runs.append((study.path.name, args)))
+
+    def run(study: Study, names: list[str], args: Namespace) -> None:
+        runs.append((study.path.name, tuple(names), args.methods))
+
+    monkeypatch.setattr(command, "cells", lambda names: names)  # the sets need not be there
+    monkeypatch.setattr(command, "run", run)
     for more in ([], ["--methods", "all"]):
         monkeypatch.setattr("sys.argv", ["strangers", "run", *options, *more])
         command.main()
-    assert [(name, command.PARTS[args.part]) for name, args in runs] == [(file, sets)] * 2
-    assert [command.METHODS[args.methods] for _, args in runs] == [["noise-aware", "calm"], None]
+    assert runs == [(file, sets, ["noise-aware", "calm"]), (file, sets, None)]
 
 
 def test_numbers_are_cut_into_groups_of_about_equal_size() -> None:
