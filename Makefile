@@ -146,8 +146,10 @@ lock: $(VENV)/.dev ## pin what the image installs and what builds it (requiremen
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 		--output-file requirements-build.lock pyproject.toml
 
-site: $(VENV)/.dev ## all pages with search and a reference made from code, in build/site: seconds
+site: $(VENV)/.dev ## all pages with search and a reference made from code, in build/site: seconds (TypeScript's with Node 20)
 	@$(BIN)/python -m mkdocs --quiet build
+	@if command -v npm >/dev/null; then cd edge/typescript && npm ci --silent \
+	 && npm run --silent reference -- --out ../../build/site/typescript; fi
 
 audit: $(VENV)/.dev ## known vulnerabilities of what the image installs (asks a public database)
 	@$(BIN)/python -m pip install --quiet pip-audit
