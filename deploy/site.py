@@ -75,7 +75,8 @@ def on_config(config: Any) -> None:
     nav: list[Any] = [{"calmstream": "README.md"}]
     for part in (ROOT / "docs" / "README.md").read_text().split("\n## ")[1:]:
         title, _, body = part.partition("\n")
-        links = [{text: os.path.normpath(f"docs/{to}")} for text, to in LINK.findall(body)]
+        found = [(text, to) for text, to in LINK.findall(body) if to.endswith(".md")]
+        links = [{text: os.path.normpath(f"docs/{to}")} for text, to in found]
         nav.append({title: links})
         if any("docs/reference.md" in link.values() for link in links):
             links += [{Path(path).stem.capitalize(): path} for path in MADE]
