@@ -1,10 +1,9 @@
 """Numbers of 64 levels against plain categories, Square Wave and hybrid-dimensional grids.
 
-    python -m benchmarks.accuracy.numbers again [--shuffled] [--only adult]
+    python -m benchmarks.accuracy.numbers again [--only adult]
     python -m benchmarks.accuracy.numbers table
 
-Adult has four numbers and two categories, diamonds the same. All methods got the same devices;
-``--shuffled`` puts the levels of all numbers into a random order, which then means nothing. What
+Adult has four numbers and two categories, diamonds the same. All methods got the same devices. What
 the others do does not change: their results are in ``benchmarks/results/numbers.jsonl``. ``again``
 replaces those of ``noise-aware`` on numbers (*smooth*) by those of today's code, and ``table``
 writes ``numbers.md``.
@@ -66,7 +65,7 @@ QUESTIONS = 200  # random ranges of each number, and of each pair of attributes
 SHARES = (0.25, 0.5, 0.9)  # quantiles whose intervals are checked
 
 
-def load(dataset: str, *, shuffled: bool) -> tuple[Domain, Codes]:
+def load(dataset: str) -> tuple[Domain, Codes]:
     """Return the domain with its numbers, and the records."""
     numbers, categories = NUMBERS[dataset], CATEGORIES[dataset]
     texts = read_texts(DATA / f"{dataset}.csv.gz", (*numbers, *categories))
@@ -75,12 +74,7 @@ def load(dataset: str, *, shuffled: bool) -> tuple[Domain, Codes]:
     ]
     document += [{"name": n, "labels": sorted(set(texts[n]))} for n in categories]
     domain = Domain.from_dictionary(document)
-    codes = domain.encode(texts)
-    if shuffled:
-        random = np.random.default_rng(20261123)
-        for j in range(len(numbers)):
-            codes[:, j] = random.permutation(domain.cardinalities[j])[codes[:, j]]
-    return domain, codes
+    return domain, domain.encode(texts)
 
 
 class Margins:
@@ -171,22 +165,21 @@ def _holds(found: Value, truth: Value) -> bool:
     return found.low - 1e-9 <= truth.value <= found.high + 1e-9
 
 
-def cases(*, shuffled: bool) -> Iterator[tuple[str, str, str, int]]:
+def cases() -> Iterator[tuple[str, str, str, int]]:
     """Yield key, data set, epsilon and users of all cases."""
     for dataset in NUMBERS:
         for epsilon in EPSILONS:
             for users in USERS:
-                order = ", shuffled" if shuffled else ""
-                yield f"{dataset}{order}, epsilon {epsilon}, n {users}", dataset, epsilon, users
+                yield f"{dataset}, epsilon {epsilon}, n {users}", dataset, epsilon, users
 
 
-def again(*, shuffled: bool, only: str) -> None:
+def again(only: str) -> None:
     """Measure only ``smooth`` again in all repeats that have results, from the same draws."""
     ledger = Ledger("numbers")
-    for key, dataset, epsilon, users in cases(shuffled=shuffled):
+    for key, dataset, epsilon, users in cases():
         if only not in ("", dataset):
             continue
-        domain, records = load(dataset, shuffled=shuffled)
+        domain, records = load(dataset)
         for repeat, before in enumerate(ledger.results(key)):
             codes = draw(records, users, np.random.default_rng([repeat, 1]))
             found = _own(domain, codes, epsilon, repeat)
@@ -205,14 +198,6 @@ RATIOS = {
     "cells": ("smooth cells", "plain cells"),
     "ranges of pairs": ("smooth pair_range_mse", "plain pair_range_mse"),
     "cells of pairs": ("smooth pair_cells", "plain pair_cells"),
-}
-SAME = {
-    "ranges": ("smooth range_mse", "same range_mse"),
-    "cells": ("smooth cells", "same cells"),
-    "ranges of pairs": ("smooth pair_range_mse", "same pair_range_mse"),
-    "cells of pairs": ("smooth pair_cells", "same pair_cells"),
-    "cells, own plan": ("smooth cells", "plain cells"),
-    "cells of pairs, own plan": ("smooth pair_cells", "plain pair_cells"),
 }
 PUBLISHED = {
     "ranges, HDG": ("smooth range_mse", "hdg range_mse"),
@@ -245,32 +230,25 @@ def table() -> str:
         "plain categories with the plan of categories, or over those of Square Wave with EMS",
         "(*wave*) and hybrid-dimensional grids (*grids*); geometric means over numbers or pairs,",
         "and over repeats. Ranges: mean squared error of 200 random ranges. Distance:",
-        "Wasserstein-1. Where levels are shuffled, errors are over those of plain categories from",
-        "the same tallies, or with the plan of categories (*own plan*).",
+        "Wasserstein-1.",
+        "",
     ]
-    for title, shuffled in (("In their order", False), ("Levels shuffled", True)):
-        ratios = SAME if shuffled else RATIOS
-        keys = [key for key, *_ in cases(shuffled=shuffled) if ledger.results(key)]
-        if not keys:
-            continue
-        lines += ["", f"## {title}", "", *_compared(ledger, keys, ratios)]
-        lines += [
-            "",
-            "Share of 95 % intervals that hold the truth, smooth (plain), in percent:",
-            "",
-        ]
-        lines += ["| case | " + " | ".join(HELD) + " |", "|---|" + "---|" * len(HELD)]
-        every = {name: [r for key in keys for r in ledger.results(key) if name in key]
-                 for name in (f"epsilon {e}," for e in EPSILONS)}  # fmt: skip
-        for name, found in (*every.items(), ("", [r for v in every.values() for r in v])):
-            if not found:
-                continue
+    keys = [key for key, *_ in cases() if ledger.results(key)]
+    lines += _compared(ledger, keys, RATIOS)
+    lines += ["", "Share of 95 % intervals that hold the truth, smooth (plain), in percent:", ""]
+    lines += ["| case | " + " | ".join(HELD) + " |", "|---|" + "---|" * len(HELD)]
+    every = {
+        f"epsilon {e}": [r for key in keys if f"epsilon {e}," in key for r in ledger.results(key)]
+        for e in EPSILONS
+    }
+    for name, found in (*every.items(), ("all", [r for v in every.values() for r in v])):
+        if found:
             cells = [
                 f"{_percent(found, f'smooth {held}')} ({_percent(found, f'plain {held}')})"
                 for held in HELD.values()
             ]
-            lines.append(f"| {name.rstrip(',') or 'all'} | " + " | ".join(cells) + " |")
-    keys = [k for k, *_ in cases(shuffled=False) if _published(ledger, k)]
+            lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    keys = [k for k, *_ in cases() if _published(ledger, k)]
     if keys:
         lines += [
             "",
@@ -301,7 +279,7 @@ def _compared(ledger: Ledger, keys: Sequence[str], ratios: dict[str, tuple[str, 
         results = ledger.results(key)
         rows = [[np.log(r[a] / r[b]) for a, b in ratios.values()] for r in results]
         logs.append(np.mean(rows, axis=0))
-        lines.append(_row(key.replace(", shuffled", ""), len(results), np.exp(logs[-1])))
+        lines.append(_row(key, len(results), np.exp(logs[-1])))
     lines.append(_row("geometric mean", "", np.exp(np.mean(logs, axis=0))))
     return lines
 
@@ -321,11 +299,10 @@ def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("again", "table"))
-    parser.add_argument("--shuffled", action="store_true")
     parser.add_argument("--only", default="", choices=("", *NUMBERS))
     args = parser.parse_args()
     if args.what == "again":
-        again(shuffled=args.shuffled, only=args.only)
+        again(args.only)
     page = table()
     (RESULTS / "numbers.md").write_text(page)
     print(page)
