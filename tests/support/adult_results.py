@@ -54,17 +54,11 @@ MAX_SECONDS = 300.0
 
 @dataclass
 class Results:
-    """Windows of a plan on a broker of their own; further ones can follow.
+    """Windows of a plan on a broker of their own; further ones can follow."""
 
-    Attributes:
-        plan: over the attributes of the demo.
-        broker: with the plan's topics.
-        windows: number of windows that were published.
-    """
-
-    plan: Plan
-    broker: FaultyBroker
-    windows: int
+    plan: Plan  # over the attributes of the demo
+    broker: FaultyBroker  # with the plan's topics
+    windows: int  # number of windows that were published
 
     def __init__(self, windows: int, method: str) -> None:
         self._domain, self._records = adult()

@@ -14,12 +14,9 @@ KEY_BYTES = 16
 
 
 class Read(NamedTuple):
-    """What a batch says.
+    """What a batch says."""
 
-    Attributes:
-        problem: why it is rejected, empty if it is not; the cells are those of a valid batch only.
-    """
-
+    # why it is rejected, empty if it is not; the cells are those of a valid batch only
     problem: str
     period: int = 0
     cells: tuple[int, ...] = ()

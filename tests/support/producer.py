@@ -177,17 +177,12 @@ class FakeClock:
 
 @dataclass
 class ScriptedDelivery:
-    """A delivery (the broker's answer to a send) whose outcome the test decides.
+    """A delivery (the broker's answer to a send) whose outcome the test decides."""
 
-    Attributes:
-        outcome: the offset of a successful send, the error of a failed one, or None while open.
-        on_wait: called when somebody waits for the delivery.
-        seen: whether a wait has returned a success.
-    """
-
+    # the offset of a successful send, the error of a failed one, or None while open
     outcome: int | CalmstreamError | None
-    on_wait: Callable[[], None]
-    seen: bool = False
+    on_wait: Callable[[], None]  # called when somebody waits for the delivery
+    seen: bool = False  # whether a wait has returned a success
 
     def wait(self, timeout: float) -> int:
         self.on_wait()

@@ -129,17 +129,12 @@ class SlotLog:
     """One input partition (a *slot*) as a list of events, and the state that a worker writes.
 
     The index of an event is the offset of its record. All answers are computed from the list.
-
-    Attributes:
-        plan: the plan.
-        group: index of the group whose reports the partition has.
-        partition: number of the partition in the group's reports topic.
-        events: a pair (window, cell) is a report; a number w is a record that closes window w.
     """
 
     plan: Plan
-    group: int = 0
-    partition: int = 0
+    group: int = 0  # index of the group whose reports the partition has
+    partition: int = 0  # number of the partition in the group's reports topic
+    # a pair (window, cell) is a report; a number w is a record that closes window w
     events: list[tuple[int, int] | int] = field(default_factory=list)
 
     @property

@@ -42,15 +42,7 @@ def filled(plan: Plan | None = None, windows: int = 3, **changes: Any) -> Bench:
 
 @dataclass
 class Serving:
-    """A running server.
-
-    Attributes:
-        address: of the interface.
-        service: the plan's.
-        server: the role.
-        client: a client of it.
-        registry: its metrics.
-    """
+    """A running server."""
 
     address: str
     service: PlanService

@@ -92,13 +92,10 @@ class Stage:
     """A broker with the plan's topics, and all roles on one manual clock.
 
     The clock starts half a second after the plan.
-
-    Attributes:
-        plan: the plan.
-        settings: settings of all workers that differ from those in `worker`.
     """
 
     plan: Plan
+    # settings of all workers that differ from those in `worker`
     settings: dict[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

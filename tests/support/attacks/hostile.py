@@ -33,25 +33,15 @@ from tests.support.forged import forged
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of hostile batch.
+    """One kind of hostile batch."""
 
-    Attributes:
-        payload: the records of the batch, compressed or not.
-        count: number of records that the header states.
-        rejected: number of rejections that the batch causes.
-        accepted: number of reports of the batch that must be counted.
-        codec: compression codec in the header.
-        attributes: further bits of the header's attributes.
-        last_delta: last offset in the header, relative to the first.
-    """
-
-    payload: bytes
-    count: int = 1
-    rejected: int = 1
-    accepted: int = 0
-    codec: int = 0
-    attributes: int = 0
-    last_delta: int | None = None
+    payload: bytes  # the records of the batch, compressed or not
+    count: int = 1  # number of records that the header states
+    rejected: int = 1  # number of rejections that the batch causes
+    accepted: int = 0  # number of reports of the batch that must be counted
+    codec: int = 0  # compression codec in the header
+    attributes: int = 0  # further bits of the header's attributes
+    last_delta: int | None = None  # last offset in the header, relative to the first
 
     def stated(self) -> dict[str, object]:
         given: dict[str, object] = {"codec": self.codec, "attributes": self.attributes}

@@ -67,22 +67,18 @@ class _Expired(GatewayTotals):
 
 @dataclass
 class World:
-    """See the module.
-
-    Attributes:
-        acknowledged: values whose device has its answer.
-        lost: values in batches whose window ended before they were sent.
-        unsealed: reports shown as lost because the disk refused them until their window ended.
-    """
+    """See the module."""
 
     dice: Random
     plan: Plan = field(default_factory=counting_plan)
-    acknowledged: set[int] = field(default_factory=set)
+    acknowledged: set[int] = field(default_factory=set)  # values whose device has its answer
     appended: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
     late: set[int] = field(default_factory=set)
+    # values in batches whose window ended before they were sent
     lost: set[int] = field(default_factory=set)
     sent: dict[bytes, bytes] = field(default_factory=dict)
     away: bool = False
+    # reports shown as lost because the disk refused them until their window ended
     unsealed: int = 0
 
     def __post_init__(self) -> None:

@@ -27,15 +27,10 @@ class RefusedError(Exception):
 
 @dataclass
 class Share:
-    """The reports and rejects of one window in one partition.
+    """The reports and rejects of one window in one partition."""
 
-    Attributes:
-        cells: reports per cell.
-        rejects: records per reason.
-    """
-
-    cells: Counter[int] = field(default_factory=Counter)
-    rejects: Counter[str] = field(default_factory=Counter)
+    cells: Counter[int] = field(default_factory=Counter)  # reports per cell
+    rejects: Counter[str] = field(default_factory=Counter)  # records per reason
 
     def __add__(self, other: Share) -> Share:
         return Share(self.cells + other.cells, self.rejects + other.rejects)
@@ -43,22 +38,19 @@ class Share:
 
 @dataclass
 class Recount:
-    """The recount of one input partition, record by record.
-
-    Attributes:
-        windows: reports and rejects by window; a reject counts in the window of the log's clock.
-        closed_at: window -> offset of the record that closed it.
-        dead_letters: (offset, reason) of each reject that has a dead letter.
-        keys: batch id -> reports, of all batches that are counted or late.
-        late: ids of batches of which every copy arrived after its window had closed.
-    """
+    """The recount of one input partition, record by record."""
 
     plan: Plan
     group: int
+    # reports and rejects by window; a reject counts in the window of the log's clock
     windows: dict[int, Share] = field(default_factory=lambda: defaultdict(Share))
+    # window -> offset of the record that closed it
     closed_at: dict[int, int] = field(default_factory=dict)
+    # (offset, reason) of each reject that has a dead letter
     dead_letters: list[tuple[int, str]] = field(default_factory=list)
+    # batch id -> reports, of all batches that are counted or late
     keys: dict[bytes, int] = field(default_factory=dict)
+    # ids of batches of which every copy arrived after its window had closed
     late: set[bytes] = field(default_factory=set)
     _clock: int = 0
     _next: int = 0

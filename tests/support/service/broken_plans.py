@@ -66,20 +66,15 @@ job.build_set = build_set
 
 @dataclass
 class Outcome:
-    """What a soak has found.
+    """What a soak has found."""
 
-    Attributes:
-        reports: number of reports of the healthy plans, each of them counted exactly.
-        slowest: by fault, the most seconds that a final of a healthy plan came after the end of its
-            window and grace.
-        reasons: by fault, the reason that the service stated.
-        rows: rows that the sink stored of the healthy plans.
-    """
-
-    reports: int = 0
+    reports: int = 0  # number of reports of the healthy plans, each of them counted exactly
+    # by fault, the most seconds that a final of a healthy plan came after the end of its
+    # window and grace
     slowest: dict[str, float] = field(default_factory=dict)
+    # by fault, the reason that the service stated
     reasons: dict[str, str] = field(default_factory=dict)
-    rows: int = 0
+    rows: int = 0  # rows that the sink stored of the healthy plans
 
     def lines(self) -> list[str]:
         """Return what is printed."""

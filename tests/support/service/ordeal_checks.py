@@ -32,17 +32,11 @@ Input = tuple[int, int]
 
 @dataclass
 class Findings:
-    """The topics of an ordeal, read from the broker's files.
-
-    Attributes:
-        plan: the plan of the ordeal.
-        names: the names of its topics.
-        data: the broker's directory.
-    """
+    """The topics of an ordeal, read from the broker's files."""
 
     plan: Plan
     names: TopicNames
-    data: Path
+    data: Path  # the broker's directory
 
     def inputs(self) -> list[Input]:
         """Return all input partitions."""

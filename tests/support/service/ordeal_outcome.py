@@ -10,38 +10,26 @@ import numpy as np
 
 @dataclass
 class Outcome:
-    """The outcome of one run; all times are in seconds.
+    """The outcome of one run; all times are in seconds."""
 
-    Attributes:
-        reports: number of reports that the producer sent.
-        late: number of them that arrived after their window had closed.
-        resent: number of batches that were sent again.
-        faults: number of injected faults.
-        during: number of faults that began while the producer was still sending.
-        left: number of processes that ended by themselves after a freeze, as documented.
-        longest_gap: longest time in which no worker read a record.
-        seconds: duration of the run.
-        recovery: for each kind of fault, the times from its beginning (of a freeze: from the signal
-            that stops the process) until every partition has an owner that answers and has nearly
-            read its log, and one publisher is active.
-        finals: for each window, the time from its end plus grace until its final set was complete.
-        hostile: number of acknowledged hostile records by kind.
-        unacknowledged: number of hostile records without an acknowledgement.
-        rejections: number of rejected records by reason.
-    """
-
-    reports: int = 0
-    late: int = 0
-    resent: int = 0
-    faults: int = 0
-    during: int = 0
-    left: int = 0
-    longest_gap: float = 0.0
+    reports: int = 0  # number of reports that the producer sent
+    late: int = 0  # number of them that arrived after their window had closed
+    resent: int = 0  # number of batches that were sent again
+    faults: int = 0  # number of injected faults
+    during: int = 0  # number of faults that began while the producer was still sending
+    left: int = 0  # number of processes that ended by themselves after a freeze, as documented
+    longest_gap: float = 0.0  # longest time in which no worker read a record
     seconds: float = 0.0
+    # for each kind of fault, the times from its beginning (of a freeze: from the signal that
+    # stops the process) until every partition has an owner that answers and has nearly read
+    # its log, and one publisher is active
     recovery: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    # for each window, the time from its end plus grace until its final set was complete
     finals: dict[int, float] = field(default_factory=dict)
+    # number of acknowledged hostile records by kind
     hostile: Counter[str] = field(default_factory=Counter)
-    unacknowledged: int = 0
+    unacknowledged: int = 0  # number of hostile records without an acknowledgement
+    # number of rejected records by reason
     rejections: Counter[str] = field(default_factory=Counter)
 
     def lines(self) -> list[str]:

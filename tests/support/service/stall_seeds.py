@@ -51,26 +51,19 @@ Input = tuple[int, int]
 
 @dataclass
 class SeedResult:
-    """The result of one seed; times in seconds.
+    """The result of one seed; times in seconds."""
 
-    Attributes:
-        seed: number that determines the scenario.
-        traffic: whether reports were sent; otherwise the logs hold ticks only.
-        window: length of the plan's windows.
-        faults: number of faults by kind.
-        recovery: time from the end of the faults until the last partition had closed its next
-            window.
-        standstill: the longest time in which a partition did not close a window that was due,
-            although the same running worker owned it.
-        stuck: partitions that had not closed their next window at the deadline.
-    """
-
-    seed: int
-    traffic: bool
-    window: int
+    seed: int  # number that determines the scenario
+    traffic: bool  # whether reports were sent; otherwise the logs hold ticks only
+    window: int  # length of the plan's windows
+    # number of faults by kind
     faults: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FAULTS, 0))
+    # time from the end of the faults until the last partition had closed its next window
     recovery: float = 0.0
+    # the longest time in which a partition did not close a window that was due, although the
+    # same running worker owned it
     standstill: float = 0.0
+    # partitions that had not closed their next window at the deadline
     stuck: list[Input] = field(default_factory=list)
 
     @property

@@ -34,18 +34,12 @@ Row = tuple[Any, ...]
 
 @dataclass
 class Place:
-    """Somewhere to store sets.
+    """Somewhere to store sets."""
 
-    Attributes:
-        kind: one of :data:`KINDS`.
-        address: the address for ``--to``.
-        settings: environment variables that a process needs to use it.
-        read: returns all rows of a table with these columns: results or sets.
-    """
-
-    kind: str
-    address: str
-    settings: dict[str, str]
+    kind: str  # one of :data:`KINDS`
+    address: str  # the address for ``--to``
+    settings: dict[str, str]  # environment variables that a process needs to use it
+    # returns all rows of a table with these columns: results or sets
     read: Callable[[str, tuple[str, ...]], list[Row]]
 
     def target(self) -> Target:

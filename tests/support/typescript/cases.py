@@ -148,17 +148,11 @@ def _views(domain: Domain, asked: tuple[int, ...], cells: int) -> tuple[View, ..
 
 @dataclass
 class Stream:
-    """Random bytes with rare words made common; keeps what was read.
-
-    Attributes:
-        generator: of the bytes.
-        words: digits of 32 bits near the ends of intervals.
-        digits: digits of 16 bits that leave several values of a byte of coins.
-    """
+    """Random bytes with rare words made common; keeps what was read."""
 
     generator: np.random.Generator
-    words: Sequence[int]
-    digits: Sequence[int]
+    words: Sequence[int]  # digits of 32 bits near the ends of intervals
+    digits: Sequence[int]  # digits of 16 bits that leave several values of a byte of coins
     read: bytearray
 
     def bytes(self, count: int) -> bytes:

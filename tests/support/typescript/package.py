@@ -37,15 +37,10 @@ def lacking(why: str) -> None:
 
 @dataclass(frozen=True)
 class Project:
-    """A folder with ``package-lock.json`` and ``build.mjs``, which writes tests into ``build``.
+    """A folder with ``package-lock.json`` and ``build.mjs``, which writes tests into ``build``."""
 
-    Attributes:
-        folder: of the project.
-        build_options: of ``build.mjs``.
-    """
-
-    folder: Path
-    build_options: tuple[str, ...] = ("--tests",)
+    folder: Path  # of the project
+    build_options: tuple[str, ...] = ("--tests",)  # of ``build.mjs``
 
     def built(self) -> Path:
         """Build project and tests where the sources changed; return the directory."""

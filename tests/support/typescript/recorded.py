@@ -76,14 +76,11 @@ class Clock:
 
 @dataclass
 class Life:
-    """A plan, and what happens.
-
-    Attributes:
-        steps: each with ``kind``, ``now`` and ``real`` in milliseconds, and arguments.
-    """
+    """A plan, and what happens."""
 
     plan: Plan
     secret: bytes
+    # each with ``kind``, ``now`` and ``real`` in milliseconds, and arguments
     steps: list[Json] = field(default_factory=list)
 
 
