@@ -33,8 +33,6 @@ from calmstream.consumer.runtime.service import Role
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, plan_names
 from calmstream.estimators.plan import Plan
-from calmstream.producer.device.read_plan import read_any_plan
-from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 from calmstream.topics import ensure_topics
 
 if TYPE_CHECKING:
@@ -82,6 +80,9 @@ def plans_in(
     folder: Path, *, roots: Sequence[str], allow_unsigned: bool, publishes: bool
 ) -> WatchedFolder[Plan]:
     """Return a folder of plans, not read yet."""
+    # Signatures are checked only where plans come from a folder.
+    from calmstream.producer.device.read_plan import read_any_plan
+    from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 
     def read(document: bytes) -> Plan:
         plan = read_any_plan(document, roots, allow_unsigned=allow_unsigned).plan

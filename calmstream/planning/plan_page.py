@@ -96,7 +96,7 @@ def _unreadable(plan: Plan) -> list[str]:
 def show(console: Console, plan: Plan, promised: Grid) -> None:
     """Print the plan in a few lines: how many reports, how long, how precise, what it costs."""
     console.print(
-        f"plan {plan.name}-{plan.digest[:8]}: {plan.method}, epsilon {plan.epsilon}, "
+        f"{plan.name}-{plan.digest[:8]}: {plan.method}, epsilon {plan.epsilon}, "
         f"{plan.guarantee.kind}; {plan.users:,} reports a window",
         style="bold",
     )

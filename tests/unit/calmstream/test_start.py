@@ -32,7 +32,7 @@ def test_the_public_names_are_loaded_when_they_are_used() -> None:
 
 
 def test_a_worker_that_only_counts_loads_no_method() -> None:
-    modules = loaded("import calmstream.commands.consume")
+    modules = loaded("import calmstream.commands.consume, calmstream.consumer.tally.worker")
     assert "calmstream.consumer.tally.worker" in modules
     assert not modules & {
         "calmstream.estimators.methods",

@@ -11,7 +11,6 @@ from calmstream.common.settings import variables
 from calmstream.consumer.runtime.config import HttpConfig
 from calmstream.consumer.sink.addresses import target_of
 from calmstream.consumer.sink.postgres import PostgresTarget
-from calmstream.consumer.sink.target import STOP_SECONDS
 from tests.support.deploy import LOCAL, SINK, assert_confined, chart_values, check_values, load
 
 
@@ -40,7 +39,7 @@ def test_the_password_comes_by_reference_and_settings_are_known() -> None:
 def test_the_pod_may_do_little_and_stops_in_time() -> None:
     pod = SINK.pod("sink")
     assert_confined(pod)
-    assert pod["terminationGracePeriodSeconds"] > STOP_SECONDS
+    assert pod["terminationGracePeriodSeconds"] >= 30
 
 
 def test_the_policy_lets_it_reach_the_database() -> None:

@@ -21,7 +21,7 @@ from tests.support.plans import draft, mixed_domain
 CONTRACT = (
     *("dataset", "method", "epsilon", "k", "d", "n", "targets", "repeats", "tallies"),
     *("sse_mean", "sse_stderr", "tv_mean", "avd_mean", "coverage"),
-    *("collect_seconds", "estimate_seconds", "ranges"),
+    *("points", "collect_seconds", "estimate_seconds", "ranges"),
 )
 
 

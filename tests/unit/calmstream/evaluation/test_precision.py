@@ -126,7 +126,7 @@ def test_the_plan_says_how_many_how_long_and_how_sure_in_ten_lines(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("COLUMNS", "80")
-    words = ["plan", dictionary, "--epsilon", "1", "--k", "2"]
+    words = ["plan", dictionary, "--epsilon", "1", "--k", "2", "--guarantee", "w-event:1095"]
     assert main([*words, "--users", "20000", "--given", "theme"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 11
