@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 import time
 from collections.abc import Callable
@@ -12,12 +11,10 @@ from typing import Any
 import numpy as np
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Partition
-from calmstream.common.errors import Rejection
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
-from calmstream.estimators.wire.batch import Batch, decode_batch, encode_batch
+from calmstream.estimators.wire.batch import Batch, encode_batch
 from tests.support.faulty_broker import FaultyBroker
 
 BINARY = Domain.binary(4)  # four binary attributes
@@ -81,14 +78,3 @@ def body(plan: Plan, cells: list[int], group: int = 0) -> bytes:
     period = plan.window_at(time.time_ns() // 1_000_000)
     values = np.array(cells)
     return encode_batch(plan, group, Batch(period, len(cells), None, {"v": values}))
-
-
-def batches(plan: Plan, broker: FaultyBroker) -> list[Batch]:
-    """Return the batches in the topics of an in-process broker that a worker would admit."""
-    admitted = []
-    for group in range(len(plan.groups)):
-        for number in range(plan.partitions):
-            for record in broker.records(Partition(names_of(plan).reports(group), number)):
-                with contextlib.suppress(Rejection):
-                    admitted.append(decode_batch(plan, group, record.key, record.value))
-    return admitted
