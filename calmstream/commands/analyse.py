@@ -15,7 +15,7 @@ from calmstream.connect import kafka
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.wire.snapshot import Kind
-from calmstream.pages import analyse
+from calmstream.pages import analyse, tree
 from calmstream.terminal import Console
 
 
@@ -29,6 +29,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     result_options.add_results(parser)
     result_options.add_kind(parser, Kind.TOTAL)
     parser.add_argument("--window", type=int, metavar="W", help="window (default: the newest)")
+    parser.add_argument(
+        "--tree",
+        action="store_true",
+        help="add the joint distribution: the shares of each attribute's labels given its parent "
+        "in the tree",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -51,9 +57,13 @@ def run(args: argparse.Namespace) -> int:
     if found is None:
         raise RecoverableError(f"there is no {args.kind} snapshot with tables to analyse yet")
     if args.json:
-        sys.stdout.buffer.write(orjson.dumps(analyse.document(found)) + b"\n")
-    else:
-        Console().print(analyse.render(found))
+        joint = {"joint": tree.joint(found)} if args.tree else {}
+        sys.stdout.buffer.write(orjson.dumps(analyse.document(found) | joint) + b"\n")
+        return 0
+    console = Console()
+    console.print(analyse.render(found))
+    if args.tree:
+        console.print(tree.render(found))
     return 0
 
 

@@ -31,6 +31,7 @@ LOCAL = {
 OVER_KAFKA = {
     "watch": "watch --plan {plan} --bootstrap x:1 --namespace test --once",
     "analyse": "analyse --plan {plan} --bootstrap x:1 --namespace test",
+    "analyse as a tree": "analyse --plan {plan} --bootstrap x:1 --namespace test --tree",
     "analyse as JSON": "analyse --plan {plan} --bootstrap x:1 --namespace test --json",
     "inspect": "inspect --plan {plan} --bootstrap x:1 --namespace test",
     "inspect as JSON": "inspect --plan {plan} --bootstrap x:1 --namespace test --json",

@@ -1,0 +1,66 @@
+"""``analyse --tree``: conditional tables of a snapshot's published pairs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.publish.build import build_set
+from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.estimators.wire.snapshot import Kind
+from calmstream.pages import tree
+from calmstream.terminal import Console
+from tests.support.publisher import count_of, published_plan
+
+BUILT = build_set(published_plan(groups=1), MergedWindow(0, Kind.FINAL, (1, 1), (count_of([0]),)))
+RECORD = BUILT.marginals[0]
+TABLES = {
+    ("a", "b"): (("x", "y"), ("l", "m", "n"), (0.4, 0.1, 0.0, 0.1, 0.1, 0.3)),
+    ("b", "c"): (("l", "m", "n"), ("o", "p"), (0.25, 0.25, 0.1, 0.1, 0.15, 0.15)),
+    # In another order than that in which the attributes were first named.
+    ("c", "a"): (("o", "p"), ("x", "y"), (0.3, 0.2, 0.2, 0.3)),
+}
+
+
+def snapshot(*pairs: tuple[str, str]) -> Snapshot:
+    records = {}
+    for pair in pairs:
+        *labels, table = TABLES[pair]
+        records[pair] = replace(
+            RECORD,
+            attributes=pair,
+            labels=tuple(labels),
+            table=table,
+            stderr=(0.1,) * len(table),
+        )
+    return Snapshot(BUILT.manifest, records)
+
+
+def test_the_product_of_the_shares_has_the_tables_of_the_edges() -> None:
+    by_name = {one["attribute"]: one for one in tree.joint(snapshot(*TABLES))}
+    assert {name: one["given"] for name, one in by_name.items()} == {"a": None, "b": "a", "c": "a"}
+    first = np.array(by_name["a"]["table"][0])
+    np.testing.assert_allclose(first, [0.5, 0.5])
+    for child, axes in (("b", ("a", "b")), ("c", ("c", "a"))):
+        *labels, cells = TABLES[axes]
+        table = np.reshape(cells, [len(own) for own in labels])
+        expected = table if child == "b" else table.T
+        np.testing.assert_allclose(first[:, None] * by_name[child]["table"], expected)
+
+
+def test_people_see_percent() -> None:
+    console = Console(width=120, no_color=True)
+    with console.capture() as capture:
+        console.print(tree.render(snapshot(*TABLES)))
+    lines = [" ".join(line.split()) for line in capture.get().splitlines()]
+    assert "b (%), given a l m n" in lines
+    assert "x 80.0 20.0 0.0" in lines
+
+
+def test_a_snapshot_without_pairs_is_one_line() -> None:
+    with pytest.raises(InvalidInput, match="every attribute in a table of two"):
+        tree.joint(Snapshot(BUILT.manifest, {}))
