@@ -90,7 +90,7 @@ def as_parquet(plan: Plan, answer: Answer) -> bytes:
 def _columns(plan: Plan, answer: Answer) -> pa.Table:
     about = document(plan, answer)
     del about["table"], about["stderr"]
-    table: pa.Table = answer.to_arrow()
+    table: pa.Table = answer.to_arrow().drop_columns("flags")  # they are in the metadata
     return table.replace_schema_metadata({"calmstream": orjson.dumps(about)})
 
 

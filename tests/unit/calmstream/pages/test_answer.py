@@ -90,7 +90,7 @@ def test_columns_hold_the_same_cells() -> None:
         pa.ipc.open_stream(as_arrow(PLAN, ANSWER)).read_all(),
         pq.read_table(io.BytesIO(as_parquet(PLAN, ANSWER))),
     ):
-        assert table.column_names == ["a1", "a0", "value", "stderr", "flags"]
+        assert table.column_names == ["a1", "a0", "value", "stderr"]
         assert table["value"].to_pylist() == pytest.approx([n / 15 for n in range(6)])
         assert json.loads(table.schema.metadata[b"calmstream"])["reports"] == 1234
 
