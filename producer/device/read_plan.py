@@ -61,15 +61,8 @@ _OPENING, _CLOSING, _SEPARATING = b"[{", b"]}", b",:"
 def read_signed_plan(raw: bytes, roots: Collection[str] | None) -> AcceptedPlan:
     """Verify an envelope and read its plan. The cost is bounded, whatever the bytes are.
 
-    This function checks neither dates nor the other limits of a policy; `acceptance.standing` does.
-
-    Args:
-        raw: the bytes of the envelope: a plan with its signature and certificate.
-        roots: trusted public root keys; None accepts the root that the envelope itself names.
-
-    Raises:
-        PlanRefused: the reason is ``MALFORMED``; or ``UNSIGNED`` if the bytes are a plan without an
-            envelope; or it concerns the certificate, the signatures, the plan or the lineage.
+    Dates and the other limits of a policy are not checked here, but by `acceptance.standing`.
+    ``roots`` are trusted; None accepts the root that the envelope itself names.
     """
     raw = bytes(raw)
     try:
@@ -88,11 +81,7 @@ def read_signed_plan(raw: bytes, roots: Collection[str] | None) -> AcceptedPlan:
 def read_any_plan(
     given: Plan | bytes, roots: Collection[str] | None, *, allow_unsigned: bool
 ) -> AcceptedPlan:
-    """Read what an application gives to a reporter: an envelope or, if allowed, a plan.
-
-    Raises:
-        PlanRefused: as for :func:`read_signed_plan`.
-    """
+    """Read what an application gives to a reporter: an envelope or, if allowed, a plan."""
     if not isinstance(given, Plan):
         try:
             return read_signed_plan(given, roots)

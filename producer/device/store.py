@@ -85,21 +85,17 @@ class MemoryStore:
         self._lock = threading.Lock()
 
     def read(self) -> DeviceState:
-        """See :class:`DeviceStore`."""
         return self._state
 
     def update(self, change: Change) -> DeviceState:
-        """See :class:`DeviceStore`."""
         with self._lock:
             self._state = change(self._state)
             return self._state
 
     def read_events(self) -> Document:
-        """See :class:`DeviceStore`."""
         return copy.deepcopy(self._events)
 
     def update_events(self, change: Callable[[Document], Document]) -> Document:
-        """See :class:`DeviceStore`."""
         with self._lock:
             self._events = change(self.read_events())
             return self.read_events()
@@ -134,11 +130,9 @@ class FileStore:
         self._secret: bytes | None = None  # of the device that this store has met
 
     def read(self) -> DeviceState:
-        """See :class:`DeviceStore`."""
         return self.update(lambda state: state)
 
     def update(self, change: Change) -> DeviceState:
-        """See :class:`DeviceStore`."""
         path = self._path
         with exclusive(path, wait=True) as lock:
             state = self._load(path, lock)
@@ -149,7 +143,6 @@ class FileStore:
             return state if changed is state else _write(path, lock, changed, state.generation + 1)
 
     def read_events(self) -> Document:
-        """See :class:`DeviceStore`."""
         path = self._events_path
         raw = read_if_there(path)
         if raw is None:
@@ -164,7 +157,6 @@ class FileStore:
         return document
 
     def update_events(self, change: Callable[[Document], Document]) -> Document:
-        """See :class:`DeviceStore`."""
         path = self._events_path
         with exclusive(path, wait=True):
             stored = self.read_events()

@@ -48,13 +48,9 @@ class Remaining:
 
 @dataclass(frozen=True, slots=True)
 class DeviceTotals:
-    """Sums over all lineages, of signed and unsigned plans.
+    """Sums over all lineages: ``spent_in_all`` is the sum of all losses, by root.
 
-    Attributes:
-        mark: latest time of the clock at which a report was made, seconds since the epoch.
-        recent: the losses that had not expired when the last report was made, ascending by
-            ``counts_from``.
-        spent_in_all: the sum of all losses of each root, decimal string, by root.
+    ``recent`` had not expired when the last report was made, ascending by ``counts_from``.
     """
 
     mark: int = 0

@@ -59,10 +59,7 @@ class InFlightBatch:
 class BatchSender:
     """Sends batches and follows each one until it is acknowledged or given up.
 
-    Attributes:
-        totals: counts so far.
-        fatal: the first error that no resend can cure, or None.
-        trouble: the first lasting failure: the fatal error, or a batch whose budget ran out.
+    ``fatal`` is the first error that no resend can cure, ``trouble`` the first lasting failure.
     """
 
     def __init__(

@@ -108,19 +108,7 @@ def _envelope(document: Any) -> Envelope:
 
 
 def verify(envelope: Envelope, roots: Collection[str] | None) -> Statement:
-    """Verify both signatures of an envelope; the dates and the plan are checked elsewhere.
-
-    Args:
-        envelope: the envelope, not verified yet.
-        roots: trusted public root keys. None trusts the envelope's own root; the result then proves
-            only that the signatures fit together.
-
-    Returns:
-        The statement of the certificate.
-
-    Raises:
-        PlanRefused: the reason is ``BAD_CERTIFICATE``, ``UNKNOWN_ROOT`` or ``BAD_SIGNATURE``.
-    """
+    """Verify both signatures; without ``roots``, which are trusted, only that they fit together."""
     certificate = envelope.certificate
     try:
         statement = read_statement(certificate.statement)

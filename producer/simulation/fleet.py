@@ -35,16 +35,8 @@ Mask = NDArray[np.bool_]
 class Account:
     """The privacy loss that every device has spent under one plan.
 
-    Attributes:
-        epsilon: loss of one report, decimal string.
-        start: start of the plan, seconds since the epoch.
-        window: length of the plan's windows in seconds.
-        horizon: duration of the plan's w windows in seconds; 0 under the guarantee ``once``.
-        bound: the plan's ``lineage_epsilon``, which applies to later plans for the devices that
-            have reported.
-        last: number of the last window that each device reported on, shape (n,), int64;
-            meaningless if ``reports`` is 0.
-        reports: number of reports of each device so far, shape (n,), int64.
+    As `Spent`, with the plan's start and window in seconds. ``last`` is the last window that each
+    device reported on, (n,) int64, without meaning where ``reports``, (n,) int64, is 0.
     """
 
     epsilon: str
@@ -89,14 +81,16 @@ class Fleet:
         where = real_path(path)
         with exclusive(where, wait=False):
             raw = read_if_there(where)
-            fleet = cls.new(n, lineage) if raw is None else _from_bytes(raw, where)
+            if raw is None:
+                fleet = cls(lineage, cls.new(n, lineage).secrets, path=where)
+            else:
+                fleet = _from_bytes(raw, where)
             if len(fleet) != n:
                 raise InvalidInput(f"{where} contains {len(fleet):,} devices, expected {n:,}")
             if fleet.lineage != lineage:
                 raise InvalidInput(f"{where} belongs to another lineage; use another file")
-            stored = cls(fleet.lineage, fleet.secrets, fleet.accounts, where)
-            stored.save()
-            yield stored
+            fleet.save()
+            yield fleet
 
     def __len__(self) -> int:
         return len(self.secrets)
@@ -187,7 +181,7 @@ def _from_bytes(raw: bytes, path: Path) -> Fleet:
     try:
         zipfile.ZipFile(io.BytesIO(raw)).close()
         with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
-            return _fleet(arrays)
+            return _fleet(arrays, path)
     except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise FatalError(
             f"{path} is damaged ({error}); restore it. If you delete it, the next run creates new "
@@ -195,21 +189,17 @@ def _from_bytes(raw: bytes, path: Path) -> Fleet:
         ) from None
 
 
-def _fleet(arrays: Any) -> Fleet:
+def _fleet(arrays: Any, path: Path) -> Fleet:
     if int(arrays["version"]) != FLEET_VERSION:
         raise ValueError("written by another version")
-    secrets = arrays["secrets"]
-    digests = [name.removesuffix(".spent") for name in arrays.files if name.endswith(".spent")]
-    accounts = {digest: _account(arrays, digest) for digest in digests}
-    shapes = {account.last.shape for account in accounts.values()}
-    if secrets.shape[1:] != (SECRET_BYTES,) or shapes - {(len(secrets),)}:
-        raise ValueError("arrays of different lengths")
-    return Fleet(str(arrays["lineage"]), secrets, accounts)
-
-
-def _account(arrays: Any, digest: str) -> Account:
-    epsilon = str(arrays[f"{digest}.epsilon"])
-    start, window, duration = (int(x) for x in arrays[f"{digest}.times"])
-    plan_bound = str(arrays[f"{digest}.bound"])
-    last, reports = arrays[f"{digest}.spent"]
-    return Account(epsilon, start, window, duration, plan_bound, last, reports)
+    secrets, accounts = arrays["secrets"], {}
+    for digest in (n.removesuffix(".spent") for n in arrays.files if n.endswith(".spent")):
+        epsilon, bound = (str(arrays[f"{digest}.{name}"]) for name in ("epsilon", "bound"))
+        start, window, duration = (int(second) for second in arrays[f"{digest}.times"])
+        last, reports = arrays[f"{digest}.spent"]
+        if last.shape != (len(secrets),):
+            raise ValueError("arrays of different lengths")
+        accounts[digest] = Account(epsilon, start, window, duration, bound, last, reports)
+    if secrets.shape[1:] != (SECRET_BYTES,):
+        raise ValueError("secrets of another length")
+    return Fleet(str(arrays["lineage"]), secrets, accounts, path)

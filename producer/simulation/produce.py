@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -45,7 +45,6 @@ class ProduceSummary:
     """State of a run: its progress in reports and batches, and at the end its result.
 
     Attributes:
-        windows: number of windows in which at least one device reported.
         devices_kept: whether a file keeps the devices; otherwise the next run has other devices.
         missing: reports that are missing at the end: under ``once`` the devices that may still
             report; under ``w-event`` the reports in begun windows whose turn did not come.
@@ -54,12 +53,10 @@ class ProduceSummary:
 
     devices: int
     reported: int = 0
-    windows: int = 0
     sent: int = 0
     failed: int = 0
     batches: int = 0
     retries: int = 0
-    in_flight: int = 0
     devices_kept: bool = False
     missing: int = 0
     expired: bool = False
@@ -93,11 +90,17 @@ def produce(
     after ``windows`` windows or with ``stop``. After a batch has been given up, no other device
     makes a report: the broker may be down, and the only report of that device would be lost, too.
     """
-    _check_pace(rate, batch_size, windows)
+    if rate is not None and not rate > 0:
+        raise InvalidInput(f"rate: expected a positive number of reports a second, got {rate}")
+    if batch_size < 1 or (windows is not None and windows < 1):
+        raise InvalidInput("batch size and windows must be positive")
     stop = stop or threading.Event()
     clock = clock or SystemClock(stop)
     _refuse_when_over(plan, clock.now_ms())
-    with _fleet(plan, len(codes), devices) as fleet:
+    with contextlib.ExitStack() as stack:
+        fleet = None
+        if devices is not None:
+            fleet = stack.enter_context(Fleet.open(devices, len(codes), plan.lineage))
         population = Population(plan, codes, fleet=fleet, randomness=randomness)
         topics, sink = broker.topics(), broker.sink()
         try:
@@ -113,28 +116,11 @@ def produce(
             topics.close()
 
 
-def _check_pace(rate: float | None, batch_size: int, windows: int | None) -> None:
-    if rate is not None and not rate > 0:
-        raise InvalidInput(f"rate: expected a positive number of reports a second, got {rate}")
-    if batch_size < 1 or (windows is not None and windows < 1):
-        raise InvalidInput("batch size and windows must be positive")
-
-
 def _refuse_when_over(plan: Plan, now: int) -> None:
     """Raise InvalidInput if the plan has expired; ``now`` is in milliseconds."""
     if plan.window_at(now) >= plan.windows:
         end = datetime.fromtimestamp(plan.expires, UTC)
         raise InvalidInput(f"plan {plan.name} is over: it expired at {end:%Y-%m-%d %H:%M:%S} UTC")
-
-
-@contextlib.contextmanager
-def _fleet(plan: Plan, n: int, path: str | Path | None) -> Iterator[Fleet | None]:
-    """Open the devices of a file; yield None if there is no file."""
-    if path is None:
-        yield None
-    else:
-        with Fleet.open(path, n, plan.lineage) as fleet:
-            yield fleet
 
 
 @dataclass(slots=True, eq=False)
@@ -149,7 +135,6 @@ class _Run:
     rate: float | None
     batch_size: int
     progress: Progress | None
-    windows_used: set[int] = field(default_factory=set)
     reported: int = 0
     missing: int = 0
     expired: bool = False
@@ -197,10 +182,7 @@ class _Run:
 
     def finish(self) -> ProduceSummary:
         """Wait for the batches in flight and return the summary."""
-        while self.sender.in_flight:
-            self.sender.step(POLL_SECONDS)
-            self._give_up_after_stop()
-            self._show_progress()
+        self._wait_while(lambda: self.sender.in_flight > 0)
         self.shown_at = -math.inf
         self._show_progress()
         if self.plan.guarantee.kind == "once":
@@ -209,21 +191,20 @@ class _Run:
         return replace(self._summary(), error=self.sender.trouble or stopped_by)
 
     def _submit(self, batch: EncodedBatch) -> None:
-        """Send a batch; first wait until the sender has room, for at most 20 s after a stop."""
-        while self.sender.full:
-            self.sender.step(POLL_SECONDS)
-            self._give_up_after_stop()
-            self._show_progress()
+        self._wait_while(lambda: self.sender.full)
         self.sender.submit(batch)
         self._show_progress()
 
-    def _give_up_after_stop(self) -> None:
-        """Give up all deliveries if the run was asked to stop more than 20 s ago."""
-        now = self.clock.monotonic()
-        if self.stop.is_set():
-            self.stopped_at = min(self.stopped_at, now)
-        if now - self.stopped_at > STOP_SECONDS:
-            self.sender.drain(0.0)  # without time to wait, this gives up what is in flight
+    def _wait_while(self, busy: Callable[[], bool]) -> None:
+        """Wait for the sender; 20 s after a stop give up what is in flight."""
+        while busy():
+            self.sender.step(POLL_SECONDS)
+            now = self.clock.monotonic()
+            if self.stop.is_set():
+                self.stopped_at = min(self.stopped_at, now)
+            if now - self.stopped_at > STOP_SECONDS:
+                self.sender.drain(0.0)
+            self._show_progress()
 
     def _let_window_report(self, window: int) -> None:
         """Let the devices of a window report in random order, until the window ends."""
@@ -241,7 +222,6 @@ class _Run:
             self.missing += sum(len(self.population.due(window)) for window in windows)
 
     def _let_devices_report(self, window: int, devices: Indices) -> None:
-        self.windows_used.add(window)
         for batch in self.population.reports(window, np.asarray(devices), self.batch_size):
             self.reported += batch.n
             self._submit(batch)
@@ -267,16 +247,12 @@ class _Run:
 
     def _going(self) -> bool:
         if not self.uncounted:
-            self.uncounted = self._found_wrong()
+            try:
+                self.watch.turn()
+                self.uncounted = self.watch.fault
+            except FatalError as error:
+                self.uncounted = str(error)
         return not (self.stop.is_set() or self.sender.trouble or self.uncounted)
-
-    def _found_wrong(self) -> str:
-        """Return why further reports would not be counted; empty while they would be."""
-        try:
-            self.watch.turn()
-        except FatalError as error:
-            return str(error)
-        return self.watch.fault
 
     def _window(self) -> int:
         return self.plan.window_at(self.clock.now_ms())
@@ -293,12 +269,10 @@ class _Run:
         return ProduceSummary(
             devices=len(self.population),
             reported=self.reported,
-            windows=len(self.windows_used),
             sent=totals.reports_sent,
             failed=totals.reports_failed,
             batches=totals.batches_sent,
             retries=totals.retries,
-            in_flight=self.sender.in_flight,
             missing=self.missing,
             expired=self.expired,
         )

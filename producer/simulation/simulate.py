@@ -33,10 +33,7 @@ Indices = NDArray[np.int64]
 class Population:
     """A population in which device i holds row i of a table.
 
-    Attributes:
-        flat: index of each device's view among all views of the plan, shape (n,), int64.
-        slot: each device's slot under ``w-event``, shape (n,), int64: the remainder, modulo w, of
-            the numbers of the windows in which it reports.
+    ``flat``, the devices' views, and ``slot`` are those of `places`, both (n,) int64.
     """
 
     def __init__(

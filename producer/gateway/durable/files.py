@@ -19,7 +19,6 @@ class LogFile:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
 
     def size(self) -> int:
-        """Return the length in bytes."""
         return os.fstat(self._descriptor).st_size
 
     def append(self, data: bytes) -> None:
@@ -34,7 +33,6 @@ class LogFile:
         getattr(os, "fdatasync", os.fsync)(self._descriptor)
 
     def truncate(self, size: int) -> None:
-        """Cut the file."""
         os.ftruncate(self._descriptor, size)
 
     def read(self, offset: int, length: int) -> bytes:
@@ -84,7 +82,6 @@ class Files:
             os.close(descriptor)
 
     def remove(self, path: Path) -> None:
-        """Delete a file, if it is there."""
         path.unlink(missing_ok=True)
 
     def read(self, path: Path) -> bytes | None:

@@ -32,21 +32,16 @@ _SECTOR = 512
 
 
 class FrameFile:
-    """One file of frames. Only :meth:`read` is safe from several threads."""
+    """One file of frames, of ``size`` durable bytes. Only :meth:`read` is safe from any thread."""
 
     def __init__(self, files: Files, path: Path) -> None:
         self._files = files
         self.path = path
         self._file: LogFile | None = None
         self._salt = b""
-        self._size = 0
+        self.size = 0
         self._sound = True
         self._named = False
-
-    @property
-    def size(self) -> int:
-        """Durable bytes."""
-        return self._size
 
     def recover(self) -> Iterator[tuple[int, bytes]]:
         """Open an existing file; yield offset and payload of every frame, then cut a torn tail."""
@@ -57,14 +52,14 @@ class FrameFile:
             begin = file.read(0, _BEGIN_BYTES)
             if len(begin) == _BEGIN_BYTES and begin.startswith(_BEGIN):
                 self._salt = begin[len(_BEGIN) :]
-                self._size = _BEGIN_BYTES
+                self.size = _BEGIN_BYTES
                 yield from self._frames(file, end)
-                if self._size == _BEGIN_BYTES:
-                    self._size = 0  # no frame is intact: the next one writes a new beginning
+                if self.size == _BEGIN_BYTES:
+                    self.size = 0  # no frame is intact: the next one writes a new beginning
             elif not _is_torn(file.read(0, end)):
                 raise FatalError(f"{self.path} is no spool file; move it away")
-            if self._size < end:
-                file.truncate(self._size)
+            if self.size < end:
+                file.truncate(self.size)
                 file.sync()
         except OSError as error:
             raise FatalError(f"cannot read {self.path}: {error.strerror}") from error
@@ -109,7 +104,7 @@ class FrameFile:
         if not self._sound:
             self._cut()
         begin = b""
-        if self._size == 0:
+        if self.size == 0:
             self._salt = os.urandom(_BEGIN_BYTES - len(_BEGIN))
             begin = _BEGIN + self._salt
         head = _HEAD.pack(MAGIC, len(payload), self._check(payload))
@@ -118,8 +113,8 @@ class FrameFile:
         if not self._named:
             self._files.sync_directory(self.path.parent)
             self._named = True
-        at = self._size + len(begin) + HEAD_BYTES
-        self._size = at + len(payload) + len(_END)
+        at = self.size + len(begin) + HEAD_BYTES
+        self.size = at + len(payload) + len(_END)
         return at
 
     def _cut(self) -> None:
@@ -128,7 +123,7 @@ class FrameFile:
         While the file is closed, it stays unsound, and the next write cuts it.
         """
         if self._file is not None:
-            self._file.truncate(self._size)
+            self._file.truncate(self.size)
             self._file.sync()
             self._sound = True
 
@@ -136,14 +131,14 @@ class FrameFile:
         return zlib.crc32(payload, zlib.crc32(self._salt + len(payload).to_bytes(4, "little")))
 
     def _frames(self, file: LogFile, end: int) -> Iterator[tuple[int, bytes]]:
-        while (payload := self._payload(file, self._size, end)) is not None:
-            yield self._size + HEAD_BYTES, payload
-            self._size += HEAD_BYTES + len(payload) + len(_END)
-        rest = file.read(self._size, max(end - self._size, 0))
+        while (payload := self._payload(file, self.size, end)) is not None:
+            yield self.size + HEAD_BYTES, payload
+            self.size += HEAD_BYTES + len(payload) + len(_END)
+        rest = file.read(self.size, max(end - self.size, 0))
         whole = rest.endswith(_END) and bytes(_SECTOR) not in rest
         if whole or self._has_frame(file, rest, end):
             raise FatalError(
-                f"{self.path} is damaged at byte {self._size:,} although it was written as a "
+                f"{self.path} is damaged at byte {self.size:,} although it was written as a "
                 "whole: the disk has changed it; restore the file or move it away to continue "
                 "without it"
             )
@@ -163,7 +158,7 @@ class FrameFile:
         """Return whether an intact frame begins anywhere behind the first byte. O(bytes)."""
         at = rest.find(MAGIC, 1)
         while at >= 0:
-            if self._payload(file, self._size + at, end) is not None:
+            if self._payload(file, self.size + at, end) is not None:
                 return True
             at = rest.find(MAGIC, at + 1)
         return False

@@ -124,7 +124,9 @@ class PlanSpool:
             result = self._check(entry, now, new.get(entry.period, {}))
             place = entry.period, entry.key
             if result is SpoolOutcome.ACCEPTED:
-                if quota is not None and self._used(entry) + used[place] >= quota:
+                log = self.logs.get(entry.period)
+                before = 0 if log is None else log.by_key[entry.key]
+                if quota is not None and before + used[place] >= quota:
                     result = SpoolOutcome.QUOTA
                 else:
                     used[place] += 1
@@ -164,7 +166,7 @@ class PlanSpool:
 
     def forget(self, period: int) -> None:
         """Delete a window; the clock's mark must be durable beyond its end."""
-        self.logs[period].remove()
+        self.logs[period].file.remove()  # where the disk refuses, a later call tries again
         del self.logs[period]
         for ready in self._ready:
             if ready.period == period:  # the disk refused them until now
@@ -188,7 +190,7 @@ class PlanSpool:
 
     def _check(self, entry: SpoolEntry, now: Moment, new: dict[bytes, int]) -> Result:
         log = self.logs.get(entry.period)
-        if entry.report_id in new or (log is not None and log.knows(entry.report_id)):
+        if entry.report_id in new or (log is not None and entry.report_id in log.ids):
             return SpoolOutcome.DUPLICATE
         # The last reports of a window leave then: a later one would stand alone.
         if now.wall >= waits_until(self.plan, entry.period):
@@ -196,10 +198,6 @@ class PlanSpool:
         if now.wall < self.plan.window_start(entry.period) - 1000 * self.plan.skew:
             return Reason.EARLY
         return SpoolOutcome.ACCEPTED
-
-    def _used(self, entry: SpoolEntry) -> int:
-        log = self.logs.get(entry.period)
-        return 0 if log is None else log.accepted(entry.key)
 
     def _add(self, period: int, accepted: Sequence[SpoolEntry], now: Moment) -> bool:
         """Write reports of one window; False where the disk refuses."""
@@ -222,7 +220,7 @@ class PlanSpool:
     def _without(self, entry: SpoolEntry) -> Result:
         """Return the result of a report whose frame could not be written."""
         log = self.logs.get(entry.period)
-        known = log is not None and log.knows(entry.report_id)
+        known = log is not None and entry.report_id in log.ids
         return SpoolOutcome.DUPLICATE if known else SpoolOutcome.UNAVAILABLE
 
     def _seal(self, ready: ReadyReports[Numbered]) -> list[SealedBatch]:

@@ -56,7 +56,7 @@ def locked(directory: Path) -> Iterator[None]:
 
 
 class Spool:
-    """The spools of all plans. Not safe for use from several threads, but for :meth:`body`.
+    """The spools of all plans, by digest. Not safe for use from several threads.
 
     The caller holds the lock of the directory, see :func:`locked`.
     """
@@ -77,7 +77,7 @@ class Spool:
         self._batching = batching
         self._totals = totals
         self._randomness = randomness
-        self._plans: dict[str, PlanSpool] = {}
+        self.plans: dict[str, PlanSpool] = {}
         self._has_reserve = False
         self._refused = False
         self._kept = self._tried = -MARK_SECONDS
@@ -86,11 +86,6 @@ class Spool:
         except OSError as error:
             raise FatalError(f"cannot make the spool {directory}: {error.strerror}") from error
         self.mark = ClockMark(self._files, directory, clock)
-
-    @property
-    def plans(self) -> dict[str, PlanSpool]:
-        """The plans' spools by digest."""
-        return self._plans
 
     @property
     def size(self) -> int:
@@ -133,7 +128,7 @@ class Spool:
     def add(self, plan: Plan) -> list[tuple[str, SealedBatch]]:
         """Take reports of a plan from now on; return its batches that are not settled."""
         digest = plan.digest
-        if digest in self._plans:
+        if digest in self.plans:
             return []
         directory = self._directory / digest
         spool = PlanSpool(
@@ -150,18 +145,18 @@ class Spool:
                 self._files.write(directory / _PLAN, plan.to_bytes())
         except (OSError, RecoverableError) as error:
             raise FatalError(f"cannot make the spool {directory}: {error}") from error
-        self._plans[digest] = spool
+        self.plans[digest] = spool
         return [(digest, batch) for batch in unsettled]
 
     def accept(
         self, digest: str, entries: Sequence[SpoolEntry], quotas: Sequence[int | None]
     ) -> list[Result]:
         """Take reports; see :meth:`PlanSpool.accept`. A plan that is over was forgotten."""
-        if digest not in self._plans:
+        if digest not in self.plans:
             return [Reason.AFTER_END] * len(entries)
         if not self._has_reserve and not self._make_reserve():
             return [SpoolOutcome.UNAVAILABLE] * len(entries)
-        results = self._plans[digest].accept(entries, self.now(), quotas)
+        results = self.plans[digest].accept(entries, self.now(), quotas)
         self._refused = SpoolOutcome.UNAVAILABLE in results
         return results
 
@@ -170,7 +165,7 @@ class Spool:
 
         Where the disk refuses, the reserve is freed; reports that cannot be sealed even then wait.
         """
-        for digest, spool in self._plans.items():
+        for digest, spool in self.plans.items():
             try:
                 yield from ((digest, batch) for batch in spool.leaving(self.now()))
             except RecoverableError:
@@ -180,12 +175,12 @@ class Spool:
 
     def next_due(self) -> float | None:
         """Seconds until something leaves; None where nothing waits."""
-        waits = (spool.next_due(self.now()) for spool in self._plans.values())
+        waits = (spool.next_due(self.now()) for spool in self.plans.values())
         return min((seconds for seconds in waits if seconds is not None), default=None)
 
     def settle(self, digest: str, batch: SealedBatch | EncodedBatch, *, acknowledged: bool) -> None:
         """Note what became of a batch."""
-        if digest in self._plans and batch.period in (logs := self._plans[digest].logs):
+        if digest in self.plans and batch.period in (logs := self.plans[digest].logs):
             logs[batch.period].settle(batch.batch_id, acknowledged=acknowledged)
 
     def tidy(self) -> None:
@@ -197,7 +192,7 @@ class Spool:
             for log in self._logs():
                 log.write_outcomes()
             now = self.now()
-            over = [(s, period) for s in self._plans.values() for period in s.over(now)]
+            over = [(s, period) for s in self.plans.values() for period in s.over(now)]
             if over or now.monotonic - self._kept >= MARK_SECONDS:
                 # First the mark, so that no clock lets in a report whose id is forgotten.
                 self.mark.keep()
@@ -211,17 +206,17 @@ class Spool:
         with contextlib.suppress(RecoverableError):
             self.mark.keep()
         for log in self._logs():
-            log.close()
+            log.file.close()
 
     def _logs(self) -> Iterator[PeriodLog]:
-        return (log for spool in self._plans.values() for log in spool.logs.values())
+        return (log for spool in self.plans.values() for log in spool.logs.values())
 
     def _forget_plans(self, now: Moment) -> None:
         """Delete what is kept of plans whose last window is over."""
-        for digest, spool in list(self._plans.items()):
+        for digest, spool in list(self.plans.items()):
             if not spool.logs and now.wall >= over_at(spool.plan, spool.plan.windows - 1):
                 self._files.remove(self._directory / digest / _PLAN)
-                del self._plans[digest]
+                del self.plans[digest]
 
     def _make_reserve(self) -> bool:
         """Make the reserve where it is missing; at most one attempt a second."""

@@ -39,8 +39,7 @@ EVERYBODY = AppKey(0, None)
 class AppKeys:
     """The keys of a file, which is read again where it changes. One thread calls :meth:`refresh`.
 
-    Attributes:
-        refused: why the file cannot be read now; the former keys stay in force.
+    ``refused`` says why the file cannot be read now; the former keys stay in force.
     """
 
     def __init__(self, path: Path) -> None:

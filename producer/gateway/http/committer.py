@@ -47,17 +47,15 @@ class _Inbox:
 class Committer:
     """Writes whatever has arrived while the last group was written, as one group.
 
-    The methods but :meth:`run` are safe from any thread and never block.
-
-    Attributes:
-        turned: when the loop last turned, on the monotonic clock.
+    The methods but :meth:`run` are safe from any thread and never block. ``turned`` is when the
+    loop last turned, on the monotonic clock.
     """
 
     def __init__(
         self,
         spool: Spool,
         delivery: BatchDelivery,
-        hand_back: Callable[[Callable[[], None]], None],
+        hand_back: Callable[[Callable[[], None]], object],
         metrics: GatewayMetrics,
         clock: Clock,
     ) -> None:

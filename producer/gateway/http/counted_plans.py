@@ -17,11 +17,7 @@ _FIRST_SECONDS = 0.5
 
 
 class CountedPlans:
-    """Compares the reports topics of all offered plans with the plans, in one request.
-
-    Attributes:
-        refused: why reports of a plan are not accepted, by digest.
-    """
+    """Compares the topics of all plans with them at once; ``refused`` says why, by digest."""
 
     def __init__(
         self,

@@ -42,9 +42,8 @@ class BatchDelivery:
     Memory: the bodies of at most ``budget.in_flight`` batches per plan, and 200 bytes for each
     other batch that waits.
 
-    Attributes:
-        trouble: the latest error of the broker or of the disk; None before the first.
-        turned: when the loop last turned, on the monotonic clock.
+    ``trouble`` is the latest error of the broker or of the disk, ``turned`` when the loop last
+    turned, on the monotonic clock.
     """
 
     def __init__(

@@ -91,6 +91,7 @@ class Gateway:
 
     Attributes:
         port: the one in use, once it listens.
+        stopping: whether no report is taken any more.
         app_keys: who may send; None for everybody.
     """
 
@@ -115,7 +116,7 @@ class Gateway:
         self.app_keys = None if path is None else AppKeys(path)
         self._origins = Origins(settings.origins)
         self._refused_origins: set[str] = set()
-        self._stopping = False
+        self.stopping = False
         self._failure: BaseException | None = None
         self._reported: dict[str, str] = {}
         self._trouble = ""
@@ -145,11 +146,6 @@ class Gateway:
     def offered(self) -> Mapping[str, Offered]:
         """Plans by digest."""
         return self._plans.offered
-
-    @property
-    def stopping(self) -> bool:
-        """Whether no report is taken any more."""
-        return self._stopping
 
     def refusal(self, digest: str) -> str:
         """Return why reports of a plan are not accepted now; empty while they are."""
@@ -199,9 +195,6 @@ class Gateway:
     async def _run(self, stop: threading.Event) -> None:
         loop = asyncio.get_running_loop()
 
-        def hand_back(deliver: Callable[[], None]) -> None:
-            loop.call_soon_threadsafe(deliver)
-
         loop.set_exception_handler(lambda _, context: self._note(context.get("exception")))
         self.health.not_ready("reading the spool")
         self._spool = Spool(
@@ -214,7 +207,7 @@ class Gateway:
             self._environment.connect, self._environment.names, self._metrics.of_plan, self._clock
         )
         self._committer = Committer(
-            self._spool, self._delivery, hand_back, self._metrics, self._clock
+            self._spool, self._delivery, loop.call_soon_threadsafe, self._metrics, self._clock
         )
         await self._recover()
         threads = [
@@ -266,7 +259,7 @@ class Gateway:
         try:
             await self._watch(stop, serving, connections)
         finally:
-            self._stopping = True
+            self.stopping = True
             server.stop()
             self.health.not_ready("draining")
             await asyncio.wait([serving])

@@ -15,13 +15,9 @@ from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Offered:
-    """A plan of the directory.
+    """A plan of the directory, and its envelope or, without one, its own bytes, which are fixed.
 
-    Attributes:
-        document: the envelope as it stands in its file, or the plan's own bytes, whose digest
-            is the plan's.
-        fixed: whether the document can never change; an envelope may be signed again.
-        over: when its last window ends, milliseconds since the epoch.
+    ``over`` is when its last window ends, in milliseconds since the epoch.
     """
 
     plan: Plan

@@ -24,12 +24,7 @@ _FIELDS = {"id", "report"}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One report of a body as it was read.
-
-    Attributes:
-        entry: what to spool, or why the report is refused.
-        detail: the field that is wrong, and what was expected; nothing of its value.
-    """
+    """What to spool of a report, or why it is refused; ``detail`` has nothing of its values."""
 
     report_id: str | None
     entry: SpoolEntry | Result

@@ -173,28 +173,6 @@ def test_a_disk_that_hangs_makes_the_gateway_look_dead(
         until("the loop turns again", lambda: not silent())
 
 
-def test_a_torn_tail_is_cut_and_a_damaged_file_is_not_read(tmp_path: Path) -> None:
-    plan = present_plan()
-    broker = FaultyBroker(clock=lambda: int(time.time() * 1000))
-    with running(tmp_path, plan, broker=broker) as gateway:
-        gateway.report(line(plan, 1))
-        gateway.report(line(plan, 2))
-        until("they are sent", lambda: gateway.values() == [1, 2])
-    (spool,) = (tmp_path / "spool").rglob("*.spool")
-    whole = spool.read_bytes()
-    spool.write_bytes(whole + whole[16:60])
-    with running(tmp_path, plan, broker=broker) as gateway:
-        assert gateway.report(line(plan, 1), line(plan, 3)).results == ["duplicate", "accepted"]
-    damaged = bytearray(whole)
-    damaged[40] ^= 1
-    spool.write_bytes(damaged)
-    with (
-        pytest.raises(FatalError, match="is damaged at byte 16"),
-        running(tmp_path, plan, broker=broker),
-    ):
-        pass
-
-
 def test_few_reports_wait_for_the_end_of_their_window(tmp_path: Path) -> None:
     plan, clock = present_plan(), SteppedClock()
     with running(tmp_path, plan, clock=clock, min_batch=3, linger=0.01) as gateway:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import hashlib
-import http.client
 import json
-import re
 import socket
 import time
 from collections.abc import Iterator
@@ -17,8 +15,6 @@ import pytest
 import structlog
 
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.http.metrics import RESULTS
-from calmstream.producer.gateway.http.problems import GatewayProblem
 from calmstream.producer.signed import issue, keys
 from calmstream.producer.signed.certificate import Statement
 from calmstream.producer.signed.envelope import signed_lineage
@@ -147,13 +143,6 @@ def test_a_report_is_acknowledged_and_sent(gateway: Running, first: int) -> None
     until("the broker has it", lambda: first in gateway.values())
 
 
-def test_one_object_may_stand_on_several_lines(gateway: Running, first: int) -> None:
-    body = json.dumps(json.loads(line(gateway.plan, first)), indent=1).encode()
-    assert b"\n" in body
-    reply = gateway.ask("POST", f"{gateway.path}/reports", body, content_type="application/json")
-    assert reply.results == ["accepted"]
-
-
 def test_the_first_bytes_of_an_id_win(gateway: Running, first: int) -> None:
     chosen = "ab" * 16
     assert gateway.report(line(gateway.plan, first, chosen)).results == ["accepted"]
@@ -260,15 +249,6 @@ def send_on(connection: socket.socket, part: bytes, pause: float = 0.0) -> None:
         time.sleep(pause)
 
 
-def test_a_huge_body_without_a_length_is_cut(gateway: Running) -> None:
-    head = f"POST {gateway.path}/reports HTTP/1.1\r\nhost: x\r\ncontent-type: {JSON_LINES}\r\n"
-    chunk = b"ffff\r\n" + b" " * 0xFFFF + b"\r\n"
-    with socket.create_connection(("127.0.0.1", gateway.gateway.port), SECONDS) as connection:
-        connection.sendall(f"{head}transfer-encoding: chunked\r\n\r\n".encode())
-        with pytest.raises(OSError, match=r"reset|[Bb]roken pipe"):
-            send_on(connection, chunk)
-
-
 def test_too_many_reports_are_refused_as_a_whole(gateway: Running) -> None:
     reply = gateway.report(*([b"{}"] * 1001))
     assert (reply.status, reply.reason) == (413, "too_many_reports")
@@ -340,18 +320,6 @@ def test_a_client_that_goes_away_leaves_nothing_behind(gateway: Running, first: 
         "all connections are forgotten",
         lambda: gateway.metric("calmstream_gateway_connections") == 0,
     )
-
-
-def test_many_requests_over_one_connection(gateway: Running, first: int) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.gateway.port, timeout=SECONDS)
-    for i in range(20):
-        body = line(gateway.plan, first, f"{i:032x}")
-        connection.request(
-            "POST", f"{gateway.path}/reports", body, {"content-type": "application/json"}
-        )
-        answer = connection.getresponse()
-        assert (answer.status, b"accepted" in answer.read()) == (202, True)
-    connection.close()
 
 
 def test_the_same_report_sent_at_once_by_many_is_taken_once(gateway: Running, first: int) -> None:
@@ -443,24 +411,3 @@ def test_reports_of_different_keys_do_not_leave_together(tmp_path: Path) -> None
         until("some left", lambda: bool(gateway.values()))
         # The last three of a key wait for more: six are needed for any to leave.
         assert set(gateway.values()) <= set(range(5, 12)), "alpha has too few"
-
-
-def test_a_plan_appears_and_is_refused_while_the_gateway_runs(tmp_path: Path) -> None:
-    with running(tmp_path) as gateway:
-        other = counting_plan(start=gateway.plan.start, windows=200)
-        (tmp_path / "plans" / "other.json").write_bytes(other.to_bytes())
-        (tmp_path / "plans" / "broken.json").write_bytes(b"{")
-        until("it is offered", lambda: len(gateway.ask("GET", "/v1/plans").json["plans"]) == 2)
-        until(
-            "the broken one is shown",
-            lambda: gateway.metric("calmstream_gateway_plan_files_refused") == 1,
-        )
-        (tmp_path / "plans" / "other.json").unlink()
-        until("it is gone", lambda: len(gateway.ask("GET", "/v1/plans").json["plans"]) == 1)
-
-
-def test_the_document_lists_every_problem_and_result() -> None:
-    page = (Path(__file__).resolve().parents[3] / "docs" / "gateway.md").read_text()
-    named = set(re.findall(r"^\| `([a-z_]+)` \|", page, re.MULTILINE))
-    assert named >= {reason.value for reason in GatewayProblem}
-    assert named >= {result.value for result in RESULTS}

@@ -136,28 +136,3 @@ def test_a_changed_plan_is_refused_or_reports(number: int) -> None:
 def test_any_bytes_are_refused(raw: bytes) -> None:
     with pytest.raises(PlanError):
         read_device_plan(raw)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=8,
-)
-
-
-@pytest.mark.slow
-@given(data=st.data())
-@settings(max_examples=400, deadline=None)
-def test_any_json_in_any_place_is_refused_or_reports(data: st.DataObject) -> None:
-    plan = orjson.loads(data.draw(st.sampled_from(DOCUMENTS)))
-    container, key = data.draw(st.sampled_from(list(places(plan))))
-    container[key] = data.draw(JSON)
-    try:
-        raw = orjson.dumps(plan)
-    except TypeError:  # an integer that the encoder does not write
-        return
-    try:
-        read = read_device_plan(raw)
-    except PlanError:
-        return
-    reports(read, data.draw(st.binary(min_size=16, max_size=16)))

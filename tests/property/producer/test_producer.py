@@ -20,7 +20,6 @@ from calmstream.estimators.wire.report import decode_report
 from calmstream.producer.device.assignment import place
 from calmstream.producer.device.ledger import DeviceState, Spent
 from calmstream.producer.device.store import from_bytes, to_bytes
-from calmstream.producer.gateway.encoding import permutation
 from tests.support.producer import START, WINDOW, make_plan, unsigned_reporter
 
 PLAN = make_plan()
@@ -179,9 +178,3 @@ def test_a_changed_byte_never_gives_another_state(state: DeviceState, data: st.D
     except ValueError:
         return
     assert read == state
-
-
-@given(n=st.integers(0, 300), seed=st.integers(0, 1000))
-@settings(max_examples=50, deadline=None)
-def test_an_order_is_a_permutation(n: int, seed: int) -> None:
-    assert sorted(permutation(n, SeededRandomness(seed))) == list(range(n))

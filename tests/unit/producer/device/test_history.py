@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import orjson
-import pytest
 
 from calmstream import (
     FileStore,
@@ -139,13 +138,3 @@ class Watched(dict[str, object]):
 
     def __getitem__(self, key: str) -> object:
         raise AssertionError("the record was read")
-
-
-@pytest.mark.parametrize("policy", [Policy(roots=(GOOD.root,), span_epsilon="0.5"),
-                                    Policy(roots=(GOOD.root,), ever_epsilon="0.5")])  # fmt: skip
-def test_silence_under_a_policy_comes_before_the_record(policy: Policy) -> None:
-    store = MemoryStore()
-    device = Reporter(GOOD.sign(GOOD.plan()), store, clock=lambda: START * 1000, policy=policy)
-    before = store.read()
-    assert device.report(Watched(colour="red")) is None
-    assert store.read() == before

@@ -14,7 +14,7 @@ import pytest
 
 from calmstream import FileStore, MemoryStore, Status
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.report import decode_report
 from calmstream.producer.device.assignment import place
@@ -98,30 +98,6 @@ def test_status_gives_the_reason_and_report_obeys_it() -> None:
     assert (reporter.status(), reporter.report(RECORD)) == (Status.ALREADY_REPORTED, None)
     clock.seconds = plan.expires
     assert (reporter.status(), reporter.report(RECORD)) == (Status.OVER, None)
-
-
-def reports_over(plan: Plan, path: Path, clock: FakeClock, steps: int) -> list[int]:
-    """Return the reported periods if the device tries twice a window and always restarts."""
-    periods = []
-    for step in range(steps):
-        clock.seconds = START + step * WINDOW / 2
-        report = unsigned_reporter(plan, FileStore(path), clock=clock.now_ms).report(RECORD)
-        if report is not None:
-            periods.append(report.period)
-    return periods
-
-
-def test_once_over_many_windows_and_restarts(tmp_path: Path) -> None:
-    plan = make_plan(windows=30)
-    assert reports_over(plan, tmp_path / "d", FakeClock(), 60) == [0]
-
-
-def test_w_event_over_many_windows_and_restarts(tmp_path: Path) -> None:
-    plan = make_plan(guarantee=Guarantee("w-event", 4), windows=40)
-    for device in range(12):
-        periods = reports_over(plan, tmp_path / str(device), FakeClock(), 80)
-        assert len(periods) == 10
-        assert set(np.diff(periods)) == {4}
 
 
 def test_a_child_plan_finds_what_the_parent_spent(tmp_path: Path) -> None:

@@ -125,12 +125,6 @@ def test_a_frame_inside_a_report_is_none(tmp_path: Path) -> None:
     assert read(path) == [b"first"]
 
 
-def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"something else, and long enough")
-    with pytest.raises(FatalError, match="is no spool file"):
-        read(tmp_path / "a")
-
-
 def test_a_closed_file_cannot_be_read(tmp_path: Path) -> None:
     frames = written(tmp_path / "a", b"first")
     with pytest.raises(RecoverableError, match="closed"):

@@ -29,13 +29,6 @@ def test_a_batch_is_what_was_put_in() -> None:
     assert batch.columns["v"].tolist() == values.tolist()
 
 
-def test_batch_ids_do_not_repeat() -> None:
-    plan = make_plan()
-    one = {make_batch(plan, 0, 0, np.array([0]), {"v": np.array([3])}).batch_id for _ in range(100)}
-    assert len(one) == 100
-    assert {len(i) for i in one} == {16}
-
-
 def test_a_batchs_length_depends_on_the_number_of_reports_only() -> None:
     plan = make_plan()
     lengths = {

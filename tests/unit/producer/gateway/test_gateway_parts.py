@@ -20,6 +20,7 @@ from calmstream.producer.gateway.durable.entries import RowCodec, SpoolEntry
 from calmstream.producer.gateway.http.app_keys import read_app_keys
 from calmstream.producer.gateway.http.cors import Origins
 from calmstream.producer.gateway.http.counted_plans import CountedPlans
+from calmstream.producer.gateway.http.metrics import RESULTS
 from calmstream.producer.gateway.http.plans import PlanDirectory
 from calmstream.producer.gateway.http.problems import GatewayProblem, problem
 from calmstream.producer.gateway.http.read_reports import read_reports
@@ -139,6 +140,10 @@ def test_every_setting_stands_on_the_page() -> None:
 def test_every_problem_has_its_status_on_the_page() -> None:
     listed = dict(re.findall(r"^\| `([a-z_]+)` \| (\d{3}) \|", PAGE, re.MULTILINE))
     assert listed == {reason.value: str(problem(reason).status) for reason in GatewayProblem}
+
+
+def test_every_result_of_a_report_is_on_the_page() -> None:
+    assert set(re.findall(r"^\| `([a-z_]+)` \|", PAGE, re.MULTILINE)) >= set(map(str, RESULTS))
 
 
 def test_a_problem_is_a_document_of_the_standard() -> None:

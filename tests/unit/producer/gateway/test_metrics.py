@@ -61,16 +61,6 @@ def test_what_happened_is_what_is_counted() -> None:
     assert registry.get_sample_value(IN_FLIGHT.name, {"plan": LABEL}) == 0.0
 
 
-def test_small_and_lost_reports_are_counted() -> None:
-    registry = CollectorRegistry()
-    metrics = ProducerMetrics(PLAN, register_all(registry, PRODUCER_METRICS))
-    metrics.small(7)
-    metrics.failed(3, Failure.EXPIRED)
-    assert values(registry, SMALL) == [7.0]
-    assert values(registry, FAILED, Failure.EXPIRED) == [3.0]
-    assert (metrics.reports_small, metrics.reports_failed) == (7, 3)
-
-
 def test_no_label_can_carry_a_value() -> None:
     registry = CollectorRegistry()
     ProducerMetrics(PLAN, register_all(registry, PRODUCER_METRICS))

@@ -107,24 +107,6 @@ def test_min_batch_reports_stay_when_others_leave_after_the_linger_time() -> Non
     assert sizes(made.take(at(110))) == [(5, False)]
 
 
-def test_a_full_batch_leaves_at_once_and_min_batch_reports_stay() -> None:
-    made = batches(max_rows=10, min_batch=5)
-    assert sizes(fill(made, 37, 0)) == [(10, False)] * 3
-    assert made.waiting == 7
-
-
-def test_min_batch_applies_although_a_record_has_room_for_fewer() -> None:
-    made = batches(max_rows=2, min_batch=5)
-    assert sizes(fill(made, 14, 0)) == [(5, False)]
-
-
-def test_without_min_batch_all_reports_leave_after_the_linger_time() -> None:
-    made = batches(max_rows=3, min_batch=1)
-    assert sizes(fill(made, 4, 0)) == [(3, False)]
-    assert made.next_due(at(0)) == pytest.approx(1.0)
-    assert sizes(made.take(at(1))) == [(1, False)]
-
-
 def test_outside_its_window_a_batch_does_not_wait_for_more_reports() -> None:
     for period, second in ((0, 111), (0, 500), (1, 80), (3, 0)):
         made = batches()
@@ -139,16 +121,6 @@ def test_a_window_is_open_from_its_start_less_the_skew() -> None:
     fill(made, 3, 90, period=1)
     assert made.take(at(150)) == []
     assert made.next_due(at(150)) == pytest.approx(60.0)
-
-
-def test_groups_and_windows_do_not_mix() -> None:
-    made = batches(min_batch=2)
-    for i in range(12):
-        made.add(i % 2, i % 3, row(i), at(0))
-    left = made.take(at(500))
-    for one in left:
-        assert {(i % 2, i % 3) for _, (i,) in one.rows} == {(one.group, one.period)}  # type: ignore[operator]
-    assert sizes(left) == [(2, False)] * 6
 
 
 def test_the_reports_that_stay_are_drawn_uniformly() -> None:

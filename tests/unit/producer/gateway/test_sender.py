@@ -51,15 +51,6 @@ def test_delivered_batches_are_counted() -> None:
     assert one.trouble is None
 
 
-def test_a_failed_send_is_repeated_with_the_same_bytes_and_id() -> None:
-    one, sink = sender(lambda i: DOWN if i < 3 else i)
-    one.submit(encoded())
-    one.drain()
-    assert len(sink.sends) == 4
-    assert len(set(sink.sends)) == 1
-    assert (one.totals.retries, one.totals.batches_sent, one.totals.reports_failed) == (3, 1, 0)
-
-
 def test_pauses_double_up_to_a_limit() -> None:
     clock, times = FakeClock(0), []
     one, _ = sender(
@@ -192,13 +183,6 @@ def test_nothing_is_lost_while_sends_sometimes_fail(fault: SendFault) -> None:
     assert (len(records) > 40) == (fault is not SendFault.FAIL)
     assert one.totals.batches_sent == 40
     assert (one.totals.retries > 0) == (fault is not SendFault.DUPLICATE)
-
-
-def test_a_missing_topic_is_fatal() -> None:
-    one = BatchSender(names_of(PLAN), FaultyBroker().sink, clock=FakeClock())
-    one.submit(encoded())
-    one.drain()
-    assert isinstance(one.fatal, FatalError)
 
 
 def test_every_batch_is_settled_once() -> None:

@@ -13,7 +13,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from calmstream.producer.signed.certificate import MAX_STATEMENT_BYTES, Statement, read_statement
-from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES, read_envelope, signed_lineage
+from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES, read_envelope
 from tests.support.signed import Operator
 
 OPERATOR = Operator()
@@ -41,14 +41,6 @@ def test_the_signed_messages_are_those_of_the_page() -> None:
     key.verify(by_key, b"calmstream/plan/1\0" + hashed + hashlib.sha256(plan).digest())
     with pytest.raises(InvalidSignature):
         key.verify(by_key, b"calmstream/plan/1\0" + hashlib.sha256(plan).digest())
-
-
-def test_the_lineage_is_that_of_the_page() -> None:
-    name = "löschen/1"
-    fields = (b"calmstream/lineage/1", bytes.fromhex(OPERATOR.root), name.encode())
-    framed = b"".join(len(f).to_bytes(4, "big") + f for f in fields)
-    assert signed_lineage(OPERATOR.root, name) == hashlib.sha256(framed).hexdigest()[:32]
-    assert PLAN.lineage == signed_lineage(OPERATOR.root, "a")
 
 
 def changed(*path: str, to: object) -> Callable[[], bytes]:

@@ -9,14 +9,12 @@ import itertools
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from calmstream.broker.in_process.sink import InProcessDelivery
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.estimators.plan import Guarantee, Plan
-from calmstream.estimators.wire.batch import decode_batch
 from calmstream.producer.gateway.sender import Budget
 from calmstream.producer.simulation.produce import ProduceSummary, produce
 from tests.support.faulty_broker import FaultyBroker, SendFault
@@ -63,8 +61,8 @@ def test_everybody_reports_once() -> None:
     broker = broker_for(plan)
     summary = run(plan, broker)
     assert (summary.devices, summary.reported, summary.sent) == (600, 600, 600)
-    assert (summary.failed, summary.retries, summary.in_flight) == (0, 0, 0)
-    assert (summary.windows, summary.devices_kept, summary.error) == (1, False, None)
+    assert (summary.failed, summary.retries) == (0, 0)
+    assert (summary.devices_kept, summary.error) == (False, None)
     assert (summary.missing, summary.expired) == (0, False)
     assert summary.batches == len(records_of(broker, plan))
     assert per_window(plan, broker) == {0: 600}
@@ -79,21 +77,7 @@ def test_the_rate_is_kept_and_spreads_the_devices_over_the_windows() -> None:
     spread = per_window(plan, broker)
     assert set(spread) == {0, 1, 2}
     assert all(180 <= n <= 220 for n in spread.values())
-    assert (summary.sent, summary.windows) == (600, 3)
-
-
-def test_devices_come_in_random_order() -> None:
-    plan = make_plan(epsilon="16")
-    broker = broker_for(plan)
-    codes = np.zeros((2000, 3), np.uint16)
-    codes[1000:, 0] = 1
-    produce(plan, broker, names_of(plan), codes, rate=100.0, clock=FakeClock())
-    early = [
-        decode_batch(plan, 0, r.key, r.value).columns["v"] // 4
-        for g, r in records_of(broker, plan)
-        if g == 0 and decode_batch(plan, 0, r.key, r.value).period == 0
-    ]
-    assert 0.35 < np.mean(np.concatenate(early) == 1) < 0.65
+    assert summary.sent == 600
 
 
 def test_a_run_that_outlasts_the_plan_ends_with_it() -> None:
@@ -233,23 +217,6 @@ def test_progress_is_reported_and_grows() -> None:
     assert progress_reports[-1].sent == 600
 
 
-def test_faults_are_retried_and_counted() -> None:
-    plan = make_plan()
-    broker, sends = broker_for(plan), 0
-
-    def hook(*_: object) -> SendFault:
-        nonlocal sends
-        sends += 1
-        return (SendFault.NONE, SendFault.FAIL, SendFault.LOSE_ACK)[sends % 3]
-
-    broker.faults.on_send = hook
-    summary = run(plan, broker, 600, batch_size=20, retry_limits=Budget(pause=0.01, attempts=20))
-    assert (summary.sent, summary.failed) == (600, 0)
-    assert summary.retries > 10
-    assert per_window(plan, broker) == {0: 600}
-    assert len(records_of(broker, plan)) > summary.batches
-
-
 def test_devices_are_not_wasted_on_a_broker_that_is_down() -> None:
     plan, clock = make_plan(), FakeClock()
     broker = broker_for(plan)
@@ -278,12 +245,6 @@ def test_added_partitions_end_the_run_and_nothing_is_lost() -> None:
     assert all(not broker.records(Partition(topic, number)) for number in (1, 2, 3))
 
 
-def test_without_a_file_every_run_has_other_devices() -> None:
-    plan = make_plan()
-    broker = broker_for(plan)
-    assert [run(plan, broker, 100).sent for _ in range(2)] == [100, 100]
-
-
 def test_with_a_file_no_device_reports_twice(tmp_path: Path) -> None:
     plan, broker, stop = make_plan(), broker_for(make_plan()), threading.Event()
     clock = FakeClock()
@@ -297,13 +258,3 @@ def test_with_a_file_no_device_reports_twice(tmp_path: Path) -> None:
     third = run(plan, broker, 600, FakeClock(clock.seconds), devices=devices)
     assert (third.reported, third.sent) == (0, 0)
     assert sum(per_window(plan, broker).values()) == 600
-
-
-def test_w_event_over_restarts_with_a_file(tmp_path: Path) -> None:
-    plan = make_plan(guarantee=Guarantee("w-event", 3), windows=12)
-    broker, devices = broker_for(plan), tmp_path / "devices.npz"
-    for second in range(0, 120, 5):
-        run(plan, broker, 300, FakeClock(START + second), windows=1, devices=devices)
-    sent = per_window(plan, broker)
-    assert [sent[w] for w in range(12)] == [sent[w % 3] for w in range(12)]
-    assert sum(sent.values()) == 1200
