@@ -81,14 +81,12 @@ class Fleet:
         where = real_path(path)
         with exclusive(where, wait=False):
             raw = read_if_there(where)
-            if raw is None:
-                fleet = cls(lineage, cls.new(n, lineage).secrets, path=where)
-            else:
-                fleet = _from_bytes(raw, where)
-            if len(fleet) != n:
-                raise InvalidInput(f"{where} contains {len(fleet):,} devices, expected {n:,}")
-            if fleet.lineage != lineage:
+            found = cls.new(n, lineage) if raw is None else _from_bytes(raw, where)
+            if len(found) != n:
+                raise InvalidInput(f"{where} contains {len(found):,} devices, expected {n:,}")
+            if found.lineage != lineage:
                 raise InvalidInput(f"{where} belongs to another lineage; use another file")
+            fleet = cls(lineage, found.secrets, found.accounts, where)
             fleet.save()
             yield fleet
 
@@ -181,7 +179,7 @@ def _from_bytes(raw: bytes, path: Path) -> Fleet:
     try:
         zipfile.ZipFile(io.BytesIO(raw)).close()
         with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
-            return _fleet(arrays, path)
+            return _fleet(arrays)
     except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise FatalError(
             f"{path} is damaged ({error}); restore it. If you delete it, the next run creates new "
@@ -189,7 +187,7 @@ def _from_bytes(raw: bytes, path: Path) -> Fleet:
         ) from None
 
 
-def _fleet(arrays: Any, path: Path) -> Fleet:
+def _fleet(arrays: Any) -> Fleet:
     if int(arrays["version"]) != FLEET_VERSION:
         raise ValueError("written by another version")
     secrets, accounts = arrays["secrets"], {}
@@ -202,4 +200,4 @@ def _fleet(arrays: Any, path: Path) -> Fleet:
         accounts[digest] = Account(epsilon, start, window, duration, bound, last, reports)
     if secrets.shape[1:] != (SECRET_BYTES,):
         raise ValueError("secrets of another length")
-    return Fleet(str(arrays["lineage"]), secrets, accounts, path)
+    return Fleet(str(arrays["lineage"]), secrets, accounts)
