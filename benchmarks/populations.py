@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.strangers.sets import SETS, neighbours, stranger
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.tables.reading import Reading
+from calmstream.tables.reading import ReadingOptions
 from calmstream.tables.records import RecordTable, read_table, read_texts
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
@@ -75,7 +75,7 @@ def population(dataset: str) -> RecordTable:
         raise InvalidInput(f"no data set {name} in {DATA}: see benchmarks/README.md")
     if dataset == "census":
         return grouped(read_texts(DATA / name, columns))
-    table = read_table(DATA / name, Reading(columns=columns))
+    table = read_table(DATA / name, ReadingOptions(columns=columns))
     if dataset == "taxi":
         source = np.load(DATA / name)["source"]
         return RecordTable(table.domain, table.codes[np.isin(source, TAXI_SOURCES)])

@@ -41,7 +41,7 @@ from calmstream.estimators.papers.lopub.bloom_rr import BITS, HASHES, BloomRR
 from calmstream.estimators.papers.lopub.method import PENALTY, LoPubModel
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
-from calmstream.tables.reading import Reading
+from calmstream.tables.reading import ReadingOptions
 from calmstream.tables.records import RecordTable, read_table, read_texts
 
 RESULTS = ROOT / "benchmarks" / "results" / "castell.csv"
@@ -130,7 +130,7 @@ CENSUS = ("Stratum", "Sex", "Race", "Hispanic", "Marstat", "Ownershg", "Yrsusa",
 def table_of(dataset: str) -> RecordTable:
     """Return a data set: Adult, Nursery, or the first eight columns of the 1980 census."""
     if dataset == "adult":
-        return read_table(DATA / "adult.csv.gz", Reading(columns=ADULT))
+        return read_table(DATA / "adult.csv.gz", ReadingOptions(columns=ADULT))
     if dataset == "nursery":
         return read_table(DATA / "nursery.csv.gz")
     columns = read_texts(DATA / "ipums1980_us.csv.gz", CENSUS)

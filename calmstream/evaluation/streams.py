@@ -26,7 +26,7 @@ from calmstream.evaluation.evaluate import draw_targets
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
 from calmstream.tables.records import RecordTable
-from calmstream.tables.table import Column, listed
+from calmstream.tables.table import FileColumn, listed
 
 MOST_MEASURED = 24
 """Windows in which tables are fitted and compared; all are collected."""
@@ -60,7 +60,7 @@ class StreamResult:
     coverage: float
 
 
-def times_of(columns: Sequence[Column], name: str | None) -> tuple[str, NDArray[np.float64]]:
+def times_of(columns: Sequence[FileColumn], name: str | None) -> tuple[str, NDArray[np.float64]]:
     """Return the column with times, and the seconds since the epoch of each record: shape (n,).
 
     Args:

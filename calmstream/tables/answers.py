@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
-from calmstream.tables.table import Column, MissingRule, listed, shown
+from calmstream.tables.table import FileColumn, MissingRule, listed, shown
 
 SEPARATORS = (";", "|", "\n", ", ", ",")
 """Separators of answers that are found."""
@@ -18,7 +18,7 @@ _MIN_SHARE = 0.02
 """Smallest share of the cells that must have several answers."""
 
 
-def separator_of(column: Column, missing: MissingRule) -> str | None:
+def separator_of(column: FileColumn, missing: MissingRule) -> str | None:
     """Return what separates the answers in the cells of a column; None if they have one each.
 
     Cells must have different numbers of answers, none twice, and be made of few answers in many
@@ -50,7 +50,7 @@ def split_by(text: str, separator: str) -> tuple[str, ...]:
     return tuple(filter(None, (part.strip() for part in text.split(separator))))
 
 
-def split(column: Column, separator: str, missing: MissingRule) -> Column:
+def split(column: FileColumn, separator: str, missing: MissingRule) -> FileColumn:
     """Return a column of lists; a cell that says nothing is an empty one.
 
     Raises:
@@ -76,7 +76,7 @@ def split(column: Column, separator: str, missing: MissingRule) -> Column:
     )
 
 
-def options_of(column: Column) -> Counter[str]:
+def options_of(column: FileColumn) -> Counter[str]:
     """Return the options in a column of lists, with the number of records that have each."""
     found: Counter[str] = Counter()
     for value, count in zip(column.values, column.counts, strict=True):
@@ -86,7 +86,7 @@ def options_of(column: Column) -> Counter[str]:
 
 
 def chosen(
-    column: Column, option: str, known: frozenset[str], *, other: bool
+    column: FileColumn, option: str, known: frozenset[str], *, other: bool
 ) -> NDArray[np.uint16]:
     """Return for every value of a column of lists whether it has an option: shape (values,).
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from calmstream.common.errors import InvalidInput
-from calmstream.tables.table import Column, ColumnBuilder, listed
+from calmstream.tables.table import ColumnBuilder, FileColumn, listed
 
 _FOUND = ("\t", ";", "|", ",")
 """Separators that are found, in the order in which they win where two fit equally well."""
@@ -42,7 +42,7 @@ class Grid:
     """
 
     head: list[str]
-    columns: tuple[Column, ...]
+    columns: tuple[FileColumn, ...]
     lines: list[int] | None
     said: tuple[str, ...]
 

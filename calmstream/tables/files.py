@@ -20,7 +20,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.tables.delimited import Grid, read_delimited
 from calmstream.tables.encoding import decoded, unpacked
 from calmstream.tables.header import clean, different
-from calmstream.tables.table import Column, ColumnBuilder, Table, Value
+from calmstream.tables.table import ColumnBuilder, FileColumn, FileTable, Value
 
 _OTHERS = (
     (b"SQLite format 3", "a SQLite database: export its table as CSV"),
@@ -40,7 +40,7 @@ _JSON = re.compile(r'\s*(\{\s*["}]|\[\s*[{\]])')
 _PART = 1 << 14
 
 
-def read_file(path: str | Path, *, delimiter: str | None, encoding: str | None) -> Grid | Table:
+def read_file(path: str | Path, *, delimiter: str | None, encoding: str | None) -> Grid | FileTable:
     """Return the cells of a file; a table where the file itself names its columns.
 
     Raises:
@@ -68,7 +68,7 @@ def read_file(path: str | Path, *, delimiter: str | None, encoding: str | None) 
     return Grid(grid.head, grid.columns, grid.lines, (*said, *grid.said))
 
 
-def _arrow(raw: bytes) -> Table:
+def _arrow(raw: bytes) -> FileTable:
     """Read Parquet or an Arrow file; fields of a record in a record get names such as a.b."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -88,7 +88,7 @@ def _arrow(raw: bytes) -> Table:
     return _named(columns, [])
 
 
-def _arrow_column(name: str, column: Any) -> Column:
+def _arrow_column(name: str, column: Any) -> FileColumn:
     import pyarrow as pa
 
     builder = ColumnBuilder()
@@ -98,13 +98,15 @@ def _arrow_column(name: str, column: Any) -> Column:
             encoded = encoded.combine_chunks()
         values = [text_of(value) for value in encoded.dictionary.to_pylist()]
         places = np.asarray(encoded.indices.fill_null(len(values)), np.int32)
-        return Column(name, (*values, ""), places).mapped((*values, "")).taken(name, slice(None))
+        return (
+            FileColumn(name, (*values, ""), places).mapped((*values, "")).taken(name, slice(None))
+        )
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid, AttributeError):
         builder.extend(map(text_of, column.to_pylist()))
     return builder.column(name)
 
 
-def _archive(raw: bytes) -> Grid | Table:
+def _archive(raw: bytes) -> Grid | FileTable:
     """Read what is a ZIP file inside: a workbook, or NumPy's bit masks."""
     try:
         with zipfile.ZipFile(BytesIO(raw)) as archive:
@@ -148,7 +150,7 @@ def _workbook(raw: bytes) -> Grid:
     return Grid(rows[0][1], columns, [i for i, _ in rows], tuple(said))
 
 
-def _json(text: str, said: list[str]) -> Table:
+def _json(text: str, said: list[str]) -> FileTable:
     """Read JSON lines, or a list of objects."""
     decode = json.JSONDecoder(
         parse_int=str, parse_constant=lambda _: None, object_hook=_flat
@@ -199,7 +201,7 @@ def _line(decode: Any, i: int, line: str) -> Any:
         ) from None
 
 
-def _objects(found: Iterable[tuple[int, Any]], said: list[str]) -> Table:
+def _objects(found: Iterable[tuple[int, Any]], said: list[str]) -> FileTable:
     """Return the table of objects; a field that an object lacks is empty."""
     builders: dict[str, ColumnBuilder] = {}
     lines: list[int] = []
@@ -230,7 +232,7 @@ def _flat(record: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _bits(raw: bytes) -> Table:
+def _bits(raw: bytes) -> FileTable:
     """Read an NPZ file with one bit mask per record, and optional names of the bits."""
     try:
         with np.load(BytesIO(raw), allow_pickle=False) as archive:
@@ -248,19 +250,19 @@ def _bits(raw: bytes) -> Table:
     if len(names) > bits or (len(names) < bits and (records >> len(names)).any()):
         raise InvalidInput(f"{len(names)} names do not fit the {bits}-bit masks in use")
     columns = (
-        Column(name, ("0", "1"), ((records >> j) & 1).astype(np.int32)).taken(name, slice(None))
+        FileColumn(name, ("0", "1"), ((records >> j) & 1).astype(np.int32)).taken(name, slice(None))
         for j, name in enumerate(names)
     )
     return _named(tuple(columns), [])
 
 
-def _named(columns: tuple[Column, ...], said: Sequence[str], lines: Any = None) -> Table:
+def _named(columns: tuple[FileColumn, ...], said: Sequence[str], lines: Any = None) -> FileTable:
     if not columns or not len(columns[0].places):
         raise InvalidInput("the file has no records")
     said = list(said)
     names = different([clean(c.name) or f"column {j}" for j, c in enumerate(columns, 1)], said)
     named = (replace(c, name=name) for c, name in zip(columns, names, strict=True))
-    return Table(tuple(named), tuple(said), lines)
+    return FileTable(tuple(named), tuple(said), lines)
 
 
 def text_of(value: Any) -> Value:  # noqa: PLR0911 - one for each type

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calmstream.common.errors import InvalidInput
 from calmstream.common.text import unseen
 from calmstream.tables.delimited import Grid
-from calmstream.tables.table import Column, MissingRule, Table, Value, listed
+from calmstream.tables.table import FileColumn, FileTable, MissingRule, Value, listed
 
 _MARKS = frozenset(("1", "x", "yes", "true", "y", "checked", "selected", "✓", "✔"))
 """Values that say that the option of a column was chosen."""
@@ -24,7 +24,7 @@ _MAX_ROWS = 3
 _MISSING = MissingRule()
 
 
-def with_names(grid: Grid, stated: int | None) -> Table:
+def with_names(grid: Grid, stated: int | None) -> FileTable:
     """Return the table of a grid.
 
     Args:
@@ -40,7 +40,7 @@ def with_names(grid: Grid, stated: int | None) -> Table:
             _with_first(column, cell, f"column {j}")
             for j, (column, cell) in enumerate(zip(grid.columns, grid.head, strict=True), 1)
         )
-        return Table(columns, grid.said, lines)
+        return FileTable(columns, grid.said, lines)
     said = list(grid.said)
     rows = _headers(grid, stated)
     kept = np.arange(len(grid.columns[0].places)) >= len(rows) - 1
@@ -55,14 +55,14 @@ def with_names(grid: Grid, stated: int | None) -> Table:
     names, groups = _names(rows, said)
     columns = tuple(c.taken(n, kept) for c, n in zip(grid.columns, names, strict=True))
     columns = _joined(columns, groups or list(_alike(columns)), said)
-    return Table(columns, tuple(said), None if lines is None else lines[1:][kept])
+    return FileTable(columns, tuple(said), None if lines is None else lines[1:][kept])
 
 
-def _with_first(column: Column, cell: str, name: str) -> Column:
+def _with_first(column: FileColumn, cell: str, name: str) -> FileColumn:
     """Return a column with one record more, the first."""
     values: tuple[Value, ...] = (*column.values, cell)
     places = np.append(np.int32(len(column.values)), column.places)
-    return Column(name, values, places).mapped(values)
+    return FileColumn(name, values, places).mapped(values)
 
 
 def _headers(grid: Grid, stated: int | None) -> list[list[str]]:
@@ -108,7 +108,7 @@ def _check_header(grid: Grid) -> None:
         )
 
 
-def _occurs(column: Column, cell: str, rows: NDArray[np.bool_]) -> bool:
+def _occurs(column: FileColumn, cell: str, rows: NDArray[np.bool_]) -> bool:
     """Return whether a cell occurs in some rows of a column."""
     if cell not in column.values:
         return False
@@ -228,7 +228,7 @@ def clean(cell: str) -> str:
     return text if unseen(text) is None else "".join(c for c in text if c == " " or not unseen(c))
 
 
-def _alike(columns: tuple[Column, ...]) -> Iterator[_Group]:
+def _alike(columns: tuple[FileColumn, ...]) -> Iterator[_Group]:
     """Yield neighbouring columns with names that begin alike, that say one thing or nothing."""
     said = [[v for v in c.values if not _MISSING.holds(v)] for c in columns]
     single = [len(said[j]) == 1 and len(c.values) > 1 for j, c in enumerate(columns)]
@@ -247,7 +247,7 @@ def _alike(columns: tuple[Column, ...]) -> Iterator[_Group]:
         start = max(end, start + 1)
 
 
-def _prefix(columns: tuple[Column, ...], start: int, end: int) -> str:
+def _prefix(columns: tuple[FileColumn, ...], start: int, end: int) -> str:
     """Return how the names of columns begin alike; empty if that is hardly anything."""
     names = [columns[j].name for j in range(start, end + 1)]
     cut = re.sub(r"[^\s_\-:.\[(/]*$", "", commonprefix(names))  # noqa: RUF071 - of texts
@@ -255,10 +255,10 @@ def _prefix(columns: tuple[Column, ...], start: int, end: int) -> str:
 
 
 def _joined(
-    columns: tuple[Column, ...], groups: list[_Group], said: list[str]
-) -> tuple[Column, ...]:
+    columns: tuple[FileColumn, ...], groups: list[_Group], said: list[str]
+) -> tuple[FileColumn, ...]:
     """Return the columns with one list in place of those that hold it together."""
-    found: dict[int, Column | None] = dict(enumerate(columns))
+    found: dict[int, FileColumn | None] = dict(enumerate(columns))
     for group in groups:
         pairs = [(columns[j], o) for j, o in zip(group.places, group.options, strict=True)]
         if not all(_MISSING.holds(v) or _says(v, o) for column, o in pairs for v in column.values):
@@ -269,7 +269,7 @@ def _joined(
         values = tuple(tuple(options[row].tolist()) for row in rows)
         for j in group.places:
             found[j] = None
-        found[group.places[0]] = Column(group.question, values, places.ravel().astype(np.int32))
+        found[group.places[0]] = FileColumn(group.question, values, places.ravel().astype(np.int32))
         said.append(
             f"choices: {len(pairs)} columns are the options of {group.question!r}, "
             f"{listed(group.options)}"

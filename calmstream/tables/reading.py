@@ -12,11 +12,11 @@ from calmstream.common.errors import InvalidInput
 from calmstream.tables import answers
 from calmstream.tables.files import read_file
 from calmstream.tables.header import with_names
-from calmstream.tables.table import MissingRule, Table, listed
+from calmstream.tables.table import FileTable, MissingRule, listed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class ReadingOptions:
     """How a table is read, where finding it out is not enough.
 
     Attributes:
@@ -73,13 +73,13 @@ def add_options(parser: argparse.ArgumentParser, *, columns: bool = True) -> Non
     )
 
 
-def reading(args: argparse.Namespace) -> Reading:
+def reading(args: argparse.Namespace) -> ReadingOptions:
     """Return what the options say."""
     choices = {}
     for text in args.choices:
         name, equals, separator = text.rpartition("=") if "=" in text else (text, "", "")
         choices[name] = separator.replace("\\n", "\n") if equals else None
-    return Reading(
+    return ReadingOptions(
         args.delimiter,
         args.encoding,
         args.header_rows,
@@ -109,7 +109,7 @@ def _missing(text: str) -> MissingRule:
     return MissingRule(how, frozenset(part.strip() for part in texts.split(",") if part.strip()))
 
 
-def load(path: str | Path, how: Reading) -> Table:
+def load(path: str | Path, how: ReadingOptions) -> FileTable:
     """Return the table in a file; cells with several answers, as stated or found, are lists.
 
     Raises:
@@ -117,13 +117,13 @@ def load(path: str | Path, how: Reading) -> Table:
     """
     try:
         found = read_file(path, delimiter=how.delimiter, encoding=how.encoding)
-        table = found if isinstance(found, Table) else with_names(found, how.header_rows)
+        table = found if isinstance(found, FileTable) else with_names(found, how.header_rows)
         return _with_lists(table, how)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
 
 
-def _with_lists(table: Table, how: Reading) -> Table:
+def _with_lists(table: FileTable, how: ReadingOptions) -> FileTable:
     names = [column.name for column in table.columns]
     for name in (*how.choices, *(how.columns or ())):
         if name not in names:

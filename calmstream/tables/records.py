@@ -18,8 +18,8 @@ from calmstream.estimators.kinds import Choice, Number
 from calmstream.estimators.randomness import Randomness
 from calmstream.tables import answers, numbers
 from calmstream.tables.encoding import unpacked
-from calmstream.tables.reading import Reading, load
-from calmstream.tables.table import LABEL, Column, MissingRule, Table, listed, shown
+from calmstream.tables.reading import ReadingOptions, load
+from calmstream.tables.table import LABEL, FileColumn, FileTable, MissingRule, listed, shown
 from calmstream.tables.understand import Understood, understand
 
 _COUNT = re.compile(r"(freq|frequency|count|counts|n|weight|total)\W*", re.IGNORECASE)
@@ -57,7 +57,7 @@ class RecordTable:
 
 def read_table(
     path: str | Path,
-    how: Reading = Reading(),  # noqa: B008 - frozen
+    how: ReadingOptions = ReadingOptions(),  # noqa: B008 - frozen
     declared: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> RecordTable:
     """Read a table, and learn what is not declared of its domain.
@@ -116,7 +116,7 @@ def _domain(found: tuple[Understood, ...]) -> Domain:
 
 
 def _understood(
-    table: Table, how: Reading, declared: Mapping[str, Mapping[str, Any]]
+    table: FileTable, how: ReadingOptions, declared: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Understood, ...]:
     columns = {column.name: column for column in table.columns}
     if unused := [name for name in declared if name not in (how.columns or columns)]:
@@ -135,7 +135,7 @@ def read_records(
     path: str | Path,
     domain: Domain,
     randomness: Randomness | None = None,
-    how: Reading = Reading(),  # noqa: B008 - frozen
+    how: ReadingOptions = ReadingOptions(),  # noqa: B008 - frozen
 ) -> Codes:
     """Return the records of a file in a given domain, such as a plan's: shape (n, d), uint16.
 
@@ -159,7 +159,7 @@ def read_records(
         raise InvalidInput(f"{path}: {error}") from None
 
 
-def _without_missing(table: Table, used: set[str], missing: MissingRule) -> Table:
+def _without_missing(table: FileTable, used: set[str], missing: MissingRule) -> FileTable:
     """Return the table without the records that say nothing in a column that is used."""
     kept = np.ones(table.records, bool)
     for column in table.columns:
@@ -170,16 +170,16 @@ def _without_missing(table: Table, used: set[str], missing: MissingRule) -> Tabl
     left = int(table.records - kept.sum())
     found = table.rows(kept)
     said = (*found.said, f"left out: {left:,} records that lack something, by --missing drop")
-    return Table(found.columns, said, found.lines)
+    return FileTable(found.columns, said, found.lines)
 
 
 def encode(
-    table: Table, domain: Domain, missing: MissingRule, randomness: Randomness | None = None
+    table: FileTable, domain: Domain, missing: MissingRule, randomness: Randomness | None = None
 ) -> Codes:
     """Return the records of a table in a domain: shape (n, d), uint16."""
     columns = {column.name: column for column in table.columns}
     codes = np.empty((table.records, len(domain)), np.uint16)
-    lists: dict[str, Column] = {}
+    lists: dict[str, FileColumn] = {}
     for j, attribute in enumerate(domain.attributes):
         if attribute.field not in columns:
             raise DomainError(
@@ -197,14 +197,14 @@ def encode(
     return codes
 
 
-def _option(column: Column, kind: Choice) -> NDArray[np.uint16]:
+def _option(column: FileColumn, kind: Choice) -> NDArray[np.uint16]:
     found = answers.chosen(
         column, kind.option, frozenset(kind.options), other=kind.option == kind.other
     )
     return found[column.places]
 
 
-def _list_of(column: Column, kind: Choice, missing: MissingRule) -> Column:
+def _list_of(column: FileColumn, kind: Choice, missing: MissingRule) -> FileColumn:
     """Return a column as lists, with the separator that fits the options best.
 
     Raises:
@@ -232,14 +232,14 @@ def _list_of(column: Column, kind: Choice, missing: MissingRule) -> Column:
     return best
 
 
-def _matching(column: Column, kind: Choice) -> int:
+def _matching(column: FileColumn, kind: Choice) -> int:
     """Return the number of records that have an option of a choice."""
     known = set(kind.options)
     return int(column.counts[np.array([not known.isdisjoint(v) for v in column.values])].sum())
 
 
 def _labels(
-    table: Table, column: Column, attribute: Attribute, missing: MissingRule
+    table: FileTable, column: FileColumn, attribute: Attribute, missing: MissingRule
 ) -> NDArray[np.uint16]:
     places: Mapping[str, int] = {label: code for code, label in enumerate(attribute.labels)}
 
@@ -258,8 +258,8 @@ def _labels(
 
 
 def _numbers(
-    table: Table,
-    column: Column,
+    table: FileTable,
+    column: FileColumn,
     attribute: Attribute,
     missing: MissingRule,
     randomness: Randomness | None,
@@ -291,8 +291,8 @@ def _numbers(
 
 
 def _refuse(
-    table: Table,
-    column: Column,
+    table: FileTable,
+    column: FileColumn,
     wrong: NDArray[np.bool_],
     attribute: Attribute,
     missing: MissingRule,

@@ -49,7 +49,7 @@ OTHER = "other"
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class FileColumn:
     """One column.
 
     Attributes:
@@ -72,17 +72,19 @@ class Column:
         """The values that are texts."""
         return tuple(value for value in self.values if isinstance(value, str))
 
-    def taken(self, name: str, rows: Any) -> Column:
+    def taken(self, name: str, rows: Any) -> FileColumn:
         """Return some records of the column under a name, with the values that they have."""
         places = self.places[rows]
         used, places = np.unique(places, return_inverse=True)
-        return Column(name, tuple(self.values[i] for i in used.tolist()), places.astype(np.int32))
+        return FileColumn(
+            name, tuple(self.values[i] for i in used.tolist()), places.astype(np.int32)
+        )
 
-    def mapped(self, values: Sequence[Value]) -> Column:
+    def mapped(self, values: Sequence[Value]) -> FileColumn:
         """Return the column with other values, which may be equal now."""
         found: dict[Value, int] = {}
         into = [found.setdefault(value, len(found)) for value in values]
-        return Column(self.name, tuple(found), np.array(into, np.int32)[self.places])
+        return FileColumn(self.name, tuple(found), np.array(into, np.int32)[self.places])
 
 
 class ColumnBuilder:
@@ -98,13 +100,13 @@ class ColumnBuilder:
             np.array([values.setdefault(cell, len(values)) for cell in cells], np.int32)
         )
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> FileColumn:
         parts = self._parts or [np.empty(0, np.int32)]
-        return Column(name, tuple(self._values), np.concatenate(parts))
+        return FileColumn(name, tuple(self._values), np.concatenate(parts))
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class FileTable:
     """The columns of a file, and what was understood on the way.
 
     Attributes:
@@ -113,7 +115,7 @@ class Table:
         lines: shape (n,), the line of each record in its file; None where there are no lines.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[FileColumn, ...]
     said: tuple[str, ...] = ()
     lines: NDArray[np.int64] | None = field(default=None)
 
@@ -126,10 +128,10 @@ class Table:
         """Return where a record stands."""
         return f"record {row + 1:,}" if self.lines is None else f"line {self.lines[row]:,}"
 
-    def rows(self, kept: NDArray[np.bool_]) -> Table:
+    def rows(self, kept: NDArray[np.bool_]) -> FileTable:
         """Return the table with some of its records."""
         columns = tuple(column.taken(column.name, kept) for column in self.columns)
-        return Table(columns, self.said, None if self.lines is None else self.lines[kept])
+        return FileTable(columns, self.said, None if self.lines is None else self.lines[kept])
 
 
 def shown(value: Value, width: int = 40) -> str:

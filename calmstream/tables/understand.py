@@ -14,7 +14,7 @@ import numpy as np
 
 from calmstream.tables import answers, numbers
 from calmstream.tables.order import order_of
-from calmstream.tables.table import LABEL, OTHER, Column, MissingRule, listed, shown
+from calmstream.tables.table import LABEL, OTHER, FileColumn, MissingRule, listed, shown
 
 MAX_LABELS = 64
 """Columns with more labels keep the frequent ones."""
@@ -61,14 +61,14 @@ class Understood:
         missing: number of records in which it says nothing.
     """
 
-    column: Column
+    column: FileColumn
     entry: Mapping[str, Any] | None
     why: str
     warnings: tuple[str, ...] = ()
     missing: int = 0
 
 
-def understand(column: Column, missing: MissingRule, *, asked: bool) -> Understood:
+def understand(column: FileColumn, missing: MissingRule, *, asked: bool) -> Understood:
     """Return what a column is.
 
     Args:
@@ -94,7 +94,7 @@ def understand(column: Column, missing: MissingRule, *, asked: bool) -> Understo
     return _labels(column, dict(zip(texts, counts.tolist(), strict=True)), absent)
 
 
-def _numbers_only(said: list[bool], column: Column) -> list[bool]:
+def _numbers_only(said: list[bool], column: FileColumn) -> list[bool]:
     """Return which values say something; in a column of numbers, marks such as ``?`` do not."""
     values = [str(value).strip() for value in column.values]
     kept = [one and value not in _NO_NUMBERS for one, value in zip(said, values, strict=True)]
@@ -137,7 +137,9 @@ def _counts_up(texts: Sequence[str]) -> bool:
     return max(values) - min(values) < 1.1 * len(texts)
 
 
-def _number(column: Column, texts: Sequence[str], counts: Any, absent: int) -> Understood | None:
+def _number(
+    column: FileColumn, texts: Sequence[str], counts: Any, absent: int
+) -> Understood | None:
     found = numbers.parsed(texts) if is_quantity(column.name) else None
     if found is None:
         return None
@@ -152,7 +154,7 @@ def _number(column: Column, texts: Sequence[str], counts: Any, absent: int) -> U
     return Understood(column, entry, note, (), absent)
 
 
-def _labels(column: Column, counts: dict[str, int], absent: int) -> Understood:
+def _labels(column: FileColumn, counts: dict[str, int], absent: int) -> Understood:
     """Return a column of labels; of many, the frequent ones and one for all others."""
     n = sum(counts.values())
     warnings = _spellings(column.name, counts)
@@ -205,7 +207,7 @@ def _spellings(name: str, counts: Mapping[str, int]) -> tuple[str, ...]:
     return (f"labels of {name!r} that look alike: {listing}; mend the table if they are one",)
 
 
-def _choices(column: Column) -> Understood:
+def _choices(column: FileColumn) -> Understood:
     """Return a column of lists."""
     counts = answers.options_of(column)
     options = sorted(counts)

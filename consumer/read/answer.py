@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from calmstream.consumer.read.ranges import Windows
 from calmstream.consumer.subscribe.assembler import Table
-from calmstream.consumer.subscribe.frame import Columns
+from calmstream.consumer.subscribe.frame import FrameColumns
 from calmstream.estimators.wire.snapshot import Revision
 
 
@@ -31,7 +31,7 @@ class Answer(Table):
     windows: tuple[Windows, ...]
     revision: Revision
 
-    def columns(self) -> Columns:
+    def columns(self) -> FrameColumns:
         """Return the columns of a `Table`."""
         found = Table.columns(self)
         return found._replace(about=(" minus ".join(map(str, self.windows)), *found.about))

@@ -10,7 +10,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.history import DEPENDENT, Counted, History
 from calmstream.consumer.read.ranges import Windows
 from calmstream.consumer.read.refusals import NoReports, NotFinal
-from calmstream.consumer.subscribe.frame import Columns, Frame
+from calmstream.consumer.subscribe.frame import Frame, FrameColumns
 from calmstream.estimators.analysis.grouped import difference
 from calmstream.estimators.changes import Comparison, Source, compare, source
 from calmstream.estimators.changes.document import Modelled, table_document
@@ -64,7 +64,7 @@ class Changes(Frame):
             ],
         }
 
-    def columns(self) -> Columns:
+    def columns(self) -> FrameColumns:
         """Return one row for each cell, the tables with the most evidence first.
 
         A table without a test has one row, without labels and numbers.
@@ -88,7 +88,7 @@ class Changes(Frame):
             ", ".join(self.flags),
         )
         data = {name: [row[name] for row in rows] for name in names}
-        return Columns(data, ("attributes", "labels", "p_adjusted"), about, points=True)
+        return FrameColumns(data, ("attributes", "labels", "p_adjusted"), about, points=True)
 
 
 def changes(

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import ForeignRecord, InvalidInput
-from calmstream.consumer.subscribe.frame import Columns, Frame, free_names
+from calmstream.consumer.subscribe.frame import Frame, FrameColumns, free_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import (
     Kind,
@@ -56,7 +56,7 @@ class Table(Frame):
     flags: tuple[str, ...]
     reports: int
 
-    def columns(self) -> Columns:
+    def columns(self) -> FrameColumns:
         """Return a column of labels for each attribute, ``value``, ``stderr`` and ``flags``."""
         names = free_names(self.attributes, ("value", "stderr", "flags"))
         labels = zip(*product(*self.labels), strict=True)
@@ -65,7 +65,7 @@ class Table(Frame):
         data["stderr"] = self.stderr.ravel().tolist()
         data["flags"] = [list(self.flags)] * self.table.size
         about = (f"{self.reports:,} reports", ", ".join(self.flags))
-        return Columns(data, names, about, "difference" in self.flags)
+        return FrameColumns(data, names, about, "difference" in self.flags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Snapshot(Frame):
             record.reports,
         )
 
-    def columns(self) -> Columns:
+    def columns(self) -> FrameColumns:
         """Return one row for each cell of all tables, as ``calmstream export`` writes them."""
         manifest, tables = self.manifest, self.marginals.values()
         of_set = {
@@ -163,7 +163,7 @@ class Snapshot(Frame):
             f"{manifest.reports:,} reports",
             "" if cells else self.why_empty(),
         )
-        return Columns(data, ("attributes", "labels"), about)
+        return FrameColumns(data, ("attributes", "labels"), about)
 
 
 def above(revision: Revision, other: Revision | None) -> bool:

@@ -27,7 +27,7 @@ _STYLE = """<style>
 # The colours are the notebook's own, so that the table fits light and dark themes alike.
 
 
-class Columns(NamedTuple):
+class FrameColumns(NamedTuple):
     """What a result consists of.
 
     Attributes:
@@ -48,7 +48,7 @@ class Frame:
 
     __slots__ = ()
 
-    def columns(self) -> Columns:
+    def columns(self) -> FrameColumns:
         """Return the columns."""
         raise NotImplementedError
 

@@ -21,7 +21,7 @@ from calmstream.consumer.tally.folding.fold import ChunkOutcome, PartitionFold
 from calmstream.consumer.tally.membership import Membership
 from calmstream.consumer.tally.writing.checkpoint import Checkpointer
 from calmstream.consumer.tally.writing.dead_letters import DeadLetters
-from calmstream.consumer.tally.writing.outbox import Outbox
+from calmstream.consumer.tally.writing.outbox import WriteOutbox
 
 _RESUME_AT = 0.5
 """Reading resumes when the number of unacknowledged writes is below this part of its limit."""
@@ -40,7 +40,7 @@ class RecordCounter:
         assigned: AssignedPartitions,
         checkpointer: Checkpointer,
         dead_letters: DeadLetters,
-        outbox: Outbox,
+        outbox: WriteOutbox,
         membership: Membership,
     ) -> None:
         self._context = context

@@ -20,7 +20,7 @@ from calmstream.consumer.tally.membership import Membership
 from calmstream.consumer.tally.restore import Restorer
 from calmstream.consumer.tally.writing.checkpoint import Checkpointer
 from calmstream.consumer.tally.writing.dead_letters import DeadLetters
-from calmstream.consumer.tally.writing.outbox import Outbox
+from calmstream.consumer.tally.writing.outbox import WriteOutbox
 from calmstream.consumer.tally.writing.ticks import Ticker
 
 
@@ -56,7 +56,7 @@ class RunningWorker:
         self.clients = clients
         self.membership = membership
         self.assigned = AssignedPartitions()
-        self.outbox = Outbox(context, clients.sink, membership.guard)
+        self.outbox = WriteOutbox(context, clients.sink, membership.guard)
         self.ticker = Ticker(context, clients.sink, membership.guard)
         self.checkpointer = Checkpointer(context, self.outbox)
         self.ends = EndWatch(topics, clock, config.topic_check_seconds)

@@ -55,7 +55,7 @@ class Candidates(Protocol):
         """Return the frequencies in the window that was added last."""
 
 
-class Levels:
+class LevelCandidates:
     """One level for each discount.
 
     Args:
@@ -89,11 +89,11 @@ class Levels:
         return kept
 
 
-class Seasons:
+class SeasonCandidates:
     """One season for each discount and shrinkage; a phase is a window's number modulo the period.
 
     Args:
-        restart: as for `Levels`.
+        restart: as for `LevelCandidates`.
     """
 
     def __init__(self, period: int, restart: Floats, width: int) -> None:

@@ -19,8 +19,8 @@ from calmstream.estimators.tracking.candidates import (
     DISCOUNTS,
     Candidates,
     Floats,
-    Levels,
-    Seasons,
+    LevelCandidates,
+    SeasonCandidates,
     Weighted,
 )
 
@@ -143,9 +143,9 @@ class _Group:
     ) -> None:
         restart = np.full(views, _restart(mechanism))
         self._free = mechanism.width - int(mechanism.fixed_total and mechanism.width > 1)
-        self._parts: list[Candidates] = [Levels(discounts, restart, mechanism.width)]
+        self._parts: list[Candidates] = [LevelCandidates(discounts, restart, mechanism.width)]
         if period:
-            self._parts.append(Seasons(period, restart, mechanism.width))
+            self._parts.append(SeasonCandidates(period, restart, mechanism.width))
         self.evidence = np.zeros((len(self._predict(0).n), views))
         self._n, self._counts = np.zeros(views), np.zeros((views, mechanism.width))
         self._last_n = np.zeros(views)

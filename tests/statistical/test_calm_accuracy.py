@@ -22,7 +22,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.planning import default_marginals
 from calmstream.evaluation.evaluate import Result, evaluate
 from calmstream.evaluation.population import collect, draw
-from calmstream.tables.reading import Reading
+from calmstream.tables.reading import ReadingOptions
 from calmstream.tables.records import RecordTable, read_table
 from tests.support.plans import draft, mixed_domain
 
@@ -39,12 +39,12 @@ table."""
 
 @cache
 def binary(shared: Path, name: str) -> RecordTable:
-    return read_table(shared / "data" / f"{name}.npz", Reading(attributes=16))
+    return read_table(shared / "data" / f"{name}.npz", ReadingOptions(attributes=16))
 
 
 @cache
 def adult(shared: Path) -> RecordTable:
-    return read_table(shared / "data" / "adult.csv.gz", Reading(columns=ADULT))
+    return read_table(shared / "data" / "adult.csv.gz", ReadingOptions(columns=ADULT))
 
 
 def measured(table: RecordTable, method: str, epsilons: list[str], tallies: str) -> list[Result]:

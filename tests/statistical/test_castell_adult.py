@@ -28,7 +28,7 @@ from calmstream.estimators.papers.castell.rr_clusters import cluster
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.population import collect
-from calmstream.tables.reading import Reading
+from calmstream.tables.reading import ReadingOptions
 from calmstream.tables.records import RecordTable, read_table
 from tests.support.plans import draft
 
@@ -44,7 +44,7 @@ PAIRS = {
 
 @cache
 def adult(shared: Path) -> RecordTable:
-    return read_table(shared / "data" / "adult.csv.gz", Reading(columns=ADULT))
+    return read_table(shared / "data" / "adult.csv.gz", ReadingOptions(columns=ADULT))
 
 
 def mechanism(table: RecordTable, epsilon: str, tables: tuple[Attributes, ...]) -> ProductGRR:

@@ -20,7 +20,7 @@ from calmstream.estimators.methods.base import LinearAnswers
 from calmstream.estimators.plan import Plan
 from calmstream.evaluation.evaluate import evaluate
 from calmstream.evaluation.population import collect, draw
-from calmstream.tables.reading import Reading
+from calmstream.tables.reading import ReadingOptions
 from calmstream.tables.records import RecordTable, read_table
 from tests.support.plans import draft, mixed_domain
 
@@ -58,7 +58,7 @@ def noise(plan: Plan, codes: np.ndarray, runs: int, seed: int, size: int) -> flo
 @pytest.mark.parametrize("name", ["kosarak32_first100k", "bmspos32_275k"])
 def test_ft_has_the_published_error(shared: Path, name: str) -> None:
     """Check FT at d = 16, k = 3, epsilon 0.2: error 0.2266 in CALM's paper, 0.2339 in theory."""
-    table = read_table(shared / "data" / f"{name}.npz", Reading(attributes=16))
+    table = read_table(shared / "data" / f"{name}.npz", ReadingOptions(attributes=16))
     [result] = evaluate(
         table,
         dataset=name,

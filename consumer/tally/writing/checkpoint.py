@@ -13,7 +13,7 @@ from calmstream.broker.transport import Partition
 from calmstream.consumer.metrics.tally import CHECKPOINT_DURATION, CHECKPOINTS, CLOSED_RECORDS
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.folding.fold import PartitionFold
-from calmstream.consumer.tally.writing.outbox import Outbox, Write
+from calmstream.consumer.tally.writing.outbox import Write, WriteOutbox
 from calmstream.estimators.wire.state import (
     ClosedWindow,
     closed_key,
@@ -26,7 +26,7 @@ from calmstream.estimators.wire.state import (
 class Checkpointer:
     """Writes to the state topic through an outbox."""
 
-    def __init__(self, context: TallyContext, outbox: Outbox) -> None:
+    def __init__(self, context: TallyContext, outbox: WriteOutbox) -> None:
         self._plan = context.plan
         self._names = context.names
         self._clock = context.clock

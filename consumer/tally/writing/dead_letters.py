@@ -12,7 +12,7 @@ from calmstream.common.errors import Rejection
 from calmstream.consumer.metrics.tally import DEAD_LETTERS, DEAD_LETTERS_OMITTED
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.folding.fold import RecordOutcome
-from calmstream.consumer.tally.writing.outbox import Outbox, Write
+from calmstream.consumer.tally.writing.outbox import Write, WriteOutbox
 from calmstream.estimators.wire.dead_letter import DeadLetter, content_hash
 
 MAX_KEPT_BYTES = MAX_DEAD_LETTER_BYTES // 4
@@ -31,7 +31,7 @@ dead letters for the same records.
 class DeadLetters:
     """Writes dead letters through an outbox."""
 
-    def __init__(self, context: TallyContext, outbox: Outbox) -> None:
+    def __init__(self, context: TallyContext, outbox: WriteOutbox) -> None:
         self._plan = context.plan
         self._topic = context.names.dead_letters
         self._metrics = context.metrics

@@ -52,7 +52,7 @@ class Write:
     again_at: float = field(default=0.0, init=False)
 
 
-class Outbox:
+class WriteOutbox:
     """Keeps writes until they are acknowledged, and repeats failed ones for a limited time.
 
     A write is *pending* until it is acknowledged. A pending write is *in flight* while it is in the

@@ -13,7 +13,7 @@ from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.planning import draft, empty_tallies
 from calmstream.estimators.tally import Tally
-from calmstream.estimators.tracking.candidates import Floats, Levels
+from calmstream.estimators.tracking.candidates import Floats, LevelCandidates
 from calmstream.estimators.tracking.tracker import Tracker, phases
 
 DAY = 86_400
@@ -113,7 +113,7 @@ def dense_posterior(discount: float, y: Floats, n: Floats) -> tuple[float, float
 def test_a_level_is_the_posterior_of_a_random_walk(discount: float) -> None:
     generator = np.random.default_rng(5)
     n, y = generator.integers(50, 500, 8).astype(float), generator.random(8)
-    levels = Levels((discount,), np.zeros(1), 1)
+    levels = LevelCandidates((discount,), np.zeros(1), 1)
     for t in range(8):
         levels.add(t, n[t : t + 1], (n * y)[t : t + 1, None], np.zeros(1, bool))
         mean, worth = dense_posterior(discount, y[: t + 1], n[: t + 1])
@@ -144,7 +144,7 @@ def test_windows_that_were_not_counted_are_stated() -> None:
 
 
 def test_missing_windows_count_as_time() -> None:
-    levels = Levels((0.5,), np.zeros(1), 1)
+    levels = LevelCandidates((0.5,), np.zeros(1), 1)
     levels.add(0, np.array([100.0]), np.array([[40.0]]), np.zeros(1, bool))
     levels.add(3, np.array([10.0]), np.array([[5.0]]), np.zeros(1, bool))
     assert levels.now().n[0, 0] == 100 / 8 + 10

@@ -94,7 +94,7 @@ def test_the_printed_document_is_the_plan(
     argv = planned(dictionary, "--json", "--guarantee", "w-event:4", "--lifetime", "1d")
     assert main(argv) == 0
     output = json.loads(capsys.readouterr().out)
-    assert set(output) == {"loss", "plan", "precision", "warnings"}
+    assert set(output) == {"loss", "plan", "precision", "read", "warnings"}
     assert output["warnings"] == []
     document = output["plan"]
     assert read_plan(json.dumps(document).encode()).users == 100_000

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from calmstream import arguments
+from calmstream import result_options
 from calmstream.cli import main
 from calmstream.commands.produce import serve
 from calmstream.common.errors import InvalidInput
@@ -49,9 +49,9 @@ def test_a_wrong_wish_is_one_line(
 @pytest.mark.parametrize("text", ["-1", "x", "", "1.5", "٣"])
 def test_a_window_is_a_number_or_the_latest(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="a window's number or latest"):
-        arguments.from_window(text)
-    assert arguments.from_window("12") == 12
-    assert arguments.from_window("latest") == "latest"
+        result_options.from_window(text)
+    assert result_options.from_window("12") == 12
+    assert result_options.from_window("latest") == "latest"
 
 
 def test_a_producer_serves_its_metrics_at_the_given_address() -> None:

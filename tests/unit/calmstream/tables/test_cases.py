@@ -11,7 +11,7 @@ import pytest
 from calmstream.cli import main
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Domain
-from calmstream.tables.reading import Reading
+from calmstream.tables.reading import ReadingOptions
 from calmstream.tables.records import RecordTable, read_records, read_table
 from calmstream.tables.table import MissingRule
 
@@ -58,7 +58,7 @@ def test_western_text_is_found_and_can_be_overruled(cases: Path) -> None:
     assert list(labels(table)) == ["pays", "thème", "planté"]
     assert "Österreich" in labels(table)["pays"]
     assert "read as cp1252, so that line 1 has 'thème'" in table.said[0]
-    other = read_table(cases / "western.csv", Reading(encoding="cp1250"))
+    other = read_table(cases / "western.csv", ReadingOptions(encoding="cp1250"))
     assert list(labels(other)) == ["pays", "thčme", "planté"]
 
 
@@ -88,7 +88,7 @@ def test_repeated_names_are_renamed_and_said(cases: Path) -> None:
 def test_a_first_line_that_is_a_record_is_refused_with_the_remedy(cases: Path) -> None:
     with pytest.raises(InvalidInput, match=r"the first line looks like a record.*--header-rows 0"):
         read_table(cases / "no_header.csv")
-    table = read_table(cases / "no_header.csv", Reading(header_rows=0))
+    table = read_table(cases / "no_header.csv", ReadingOptions(header_rows=0))
     assert list(labels(table)) == ["column 1", "column 2", "column 3", "column 4"]
     assert len(table.codes) == 300
 
@@ -107,7 +107,7 @@ def test_several_answers_in_a_cell_are_found_and_a_wrong_separator_is_an_error(
         assert share(table, f"uses={option}") == truth
     assert "have several answers" in table.said[0]
     with pytest.raises(InvalidInput, match="no cell of 'uses' has"):
-        read_table(cases / name, Reading(choices={"uses": wrong}))
+        read_table(cases / name, ReadingOptions(choices={"uses": wrong}))
     # A plan that knows the options finds the separator; one that knows others is refused.
     plan = Domain.from_json([{"name": "uses", "kind": "choices", "options": ["export", "search"]}])
     codes = read_records(cases / name, plan)
@@ -122,11 +122,11 @@ def test_missing_cells_have_one_label_or_their_records_are_left_out(cases: Path)
     assert labels(table)["theme"] == ("dark", "light", "missing")
     missing = float((table.codes[:, 1] == 2).mean())
     assert next(c.missing for c in table.columns if c.column.name == "theme") == 300 * missing
-    dropped = read_table(cases / "missing.csv", Reading(missing=MissingRule("drop")))
+    dropped = read_table(cases / "missing.csv", ReadingOptions(missing=MissingRule("drop")))
     assert labels(dropped) == PLAIN
     assert len(dropped.codes) == round(300 * (1 - missing))
     assert "records that lack something" in dropped.said[-1]
-    kept = read_table(cases / "missing.csv", Reading(missing=MissingRule("keep")))
+    kept = read_table(cases / "missing.csv", ReadingOptions(missing=MissingRule("keep")))
     assert {"NA", "N/A", "null", "missing"} <= set(labels(kept)["theme"])
 
 
@@ -135,7 +135,7 @@ def test_ids_and_dates_are_left_out_unless_they_are_asked_for(cases: Path) -> No
     assert list(labels(table)) == ["region", "theme"]
     (left,) = table.warnings
     assert "id (ids: 300 values in 300 records), when (dates or times" in left
-    asked = read_table(cases / "ids_and_dates.csv", Reading(columns=["id", "when"]))
+    asked = read_table(cases / "ids_and_dates.csv", ReadingOptions(columns=["id", "when"]))
     assert list(labels(asked)) == ["id", "when"]
 
 

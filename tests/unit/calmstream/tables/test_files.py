@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calmstream.common.errors import InvalidInput
-from calmstream.tables.reading import Reading
+from calmstream.tables.reading import ReadingOptions
 from calmstream.tables.records import read_records, read_table, read_texts
 
 ROWS = [
@@ -148,7 +148,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
 def test_options_that_do_not_fit(tmp_path: Path, options: dict[str, object], message: str) -> None:
     path = written(tmp_path, "a,b\n0,x\n1,y\n0,y\n")
     with pytest.raises(InvalidInput, match=message):
-        read_table(path, Reading(**options))  # type: ignore[arg-type]
+        read_table(path, ReadingOptions(**options))  # type: ignore[arg-type]
 
 
 SAID = {
@@ -186,7 +186,7 @@ def test_bit_masks(tmp_path: Path) -> None:
     path = tmp_path / "bits.npz"
     names = np.array(["x", "y", "z"])
     np.savez_compressed(path, records=np.array([0b101, 0b010], np.uint32), names=names)
-    assert read_table(path, Reading(columns=["z", "y"])).codes.tolist() == [[1, 0], [0, 1]]
+    assert read_table(path, ReadingOptions(columns=["z", "y"])).codes.tolist() == [[1, 0], [0, 1]]
     np.savez(path, records=np.array([4], np.uint8), names=np.array(["x", "y"]))
     with pytest.raises(InvalidInput, match="2 names do not fit"):
         read_table(path)

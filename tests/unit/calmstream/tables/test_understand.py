@@ -13,7 +13,7 @@ import pytest
 from calmstream.cli import main
 from calmstream.tables.numbers import edges, parsed
 from calmstream.tables.order import order_of
-from calmstream.tables.reading import Reading
+from calmstream.tables.reading import ReadingOptions
 from calmstream.tables.records import read_records, read_table
 from calmstream.tables.table import ColumnBuilder, MissingRule
 from calmstream.tables.understand import Understood, understand
@@ -175,11 +175,17 @@ def test_columns_that_say_one_thing_each_are_one_list(tmp_path: Path) -> None:
 def test_stated_choices_and_missing_texts(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text("x,y\n" + "a/b,-99\na,1\nb,2\n" * 5)
-    table = read_table(path, Reading(choices={"x": "/"}, missing=MissingRule("label", {"-99"})))
+    table = read_table(
+        path, ReadingOptions(choices={"x": "/"}, missing=MissingRule("label", {"-99"}))
+    )
     assert table.entries[0]["options"] == ["a", "b"]
     assert table.entries[1]["labels"] == ["1", "2", "missing"]
     path.write_text("x,y\n" + "a;b,1\na,1\nb,2\n" * 5)
-    assert read_table(path, Reading(choices={"x": ""})).entries[0]["labels"] == ["a", "a;b", "b"]
+    assert read_table(path, ReadingOptions(choices={"x": ""})).entries[0]["labels"] == [
+        "a",
+        "a;b",
+        "b",
+    ]
 
 
 def test_the_page_fits_eighty_columns(

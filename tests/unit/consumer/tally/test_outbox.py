@@ -9,7 +9,7 @@ import pytest
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.tally.writing import outbox as module
-from calmstream.consumer.tally.writing.outbox import Outbox, Write
+from calmstream.consumer.tally.writing.outbox import Write, WriteOutbox
 from tests.support.clock import ManualClock
 from tests.support.tally import small_plan
 from tests.support.tally_bench import worker_context
@@ -60,7 +60,7 @@ class Bench:
         self.sink, self.clock = FakeSink(), ManualClock()
         self.allowed = True
         context = worker_context(small_plan(), self.clock, retry_seconds=10.0)
-        self.outbox = Outbox(context, self.sink, self.guard)  # type: ignore[arg-type]
+        self.outbox = WriteOutbox(context, self.sink, self.guard)  # type: ignore[arg-type]
 
     def guard(self) -> None:
         if not self.allowed:
