@@ -73,6 +73,9 @@ class ParquetTarget:
                     (folder / _name(old)).unlink(missing_ok=True)
         return Stored(len(chosen), sum(one.rows for one in chosen))
 
+    def abort(self) -> None:
+        """See the protocol; nothing waits for an answer."""
+
     def close(self) -> None:
         """See the protocol."""
 

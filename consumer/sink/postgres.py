@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import socket
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
@@ -91,6 +93,14 @@ class PostgresTarget:
                 _remove(connection, [ids[i] for s in chosen for i in replaced(s) if i in ids])
                 _insert(connection, chosen)
         return Stored(len(chosen), sum(one.rows for one in chosen))
+
+    def abort(self) -> None:
+        """See the protocol: the socket is shut down, and the connection keeps its descriptor."""
+        connection = self._connection
+        with contextlib.suppress(OSError, psycopg.Error):
+            if connection is not None and not connection.closed:
+                with contextlib.closing(socket.socket(fileno=os.dup(connection.fileno()))) as same:
+                    same.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """See the protocol."""

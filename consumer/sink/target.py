@@ -41,5 +41,8 @@ class Target(Protocol):
         After a failure the next call connects again.
         """
 
+    def abort(self) -> None:
+        """Let a call fail that waits for an answer; may be called from another thread."""
+
     def close(self) -> None:
         """Release everything."""

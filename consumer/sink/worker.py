@@ -28,6 +28,9 @@ BATCH_ROWS = 1 << 17
 PLAN_ROWS = BATCH_ROWS // 16
 """The same of each of many plans, which may wait at the same time: 8,192."""
 
+STOP_SECONDS = 10.0
+"""Longest time for which a call to the target holds up the end of a sink."""
+
 _BATCH_SECONDS = 2.0
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -121,8 +124,8 @@ class SinkWorker:
         return found is not None and not self._pause
 
     def finish(self) -> None:
-        """Store what was read, at the first attempt; the topic keeps it for the next start."""
-        if self._sets:
+        """Store what was read, unless that has failed; the topic keeps it for the next start."""
+        if self._sets and not self._pause:
             self._store()
         self.abandon()
 
@@ -191,13 +194,22 @@ class WithTarget:
         self._target = target
 
     def run(self, stop: threading.Event) -> None:
-        """Store sets until ``stop`` is set; a target that does not answer is an error."""
+        """Store sets until ``stop`` is set; a target that does not answer at first is an error."""
+        done = threading.Event()
+
+        def abort_late() -> None:
+            stop.wait()
+            while not done.wait(STOP_SECONDS):
+                self._target.abort()
+
+        threading.Thread(target=abort_late, name="abort", daemon=True).start()
         try:
-            self._target.open()
-        except RecoverableError as error:
-            raise FatalError(str(error)) from None
-        try:
+            try:
+                self._target.open()
+            except RecoverableError as error:
+                raise FatalError(str(error)) from None
             structlog.get_logger("calmstream.sink").info("target is open", target=self._target.name)
             self._role.run(stop)
         finally:
+            done.set()
             self._target.close()

@@ -20,15 +20,17 @@ from calmstream.consumer.sink import worker as module
 from calmstream.consumer.sink.metrics import FAILURES, FINALS, SETS, WAITING, sink_metrics
 from calmstream.consumer.sink.once import store_once
 from calmstream.consumer.sink.parquet_files import ParquetTarget
+from calmstream.consumer.sink.postgres_schema import LOCK
 from calmstream.consumer.sink.stored import StoredSet
-from calmstream.consumer.sink.target import Stored
+from calmstream.consumer.sink.target import Stored, Target
 from calmstream.consumer.sink.worker import SinkWorker, WithTarget
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind, encode
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.publisher import DAY_MS, count_of, names_of, published_plan
 from tests.support.service.processes import until
-from tests.support.sink.targets import Place, expected_results, place
+from tests.support.sink.postgres import PostgresServer
+from tests.support.sink.targets import Place, expected_results, place, postgres_place
 
 PLAN = published_plan(groups=1, windows=9)
 NAMES = names_of(PLAN)
@@ -70,7 +72,7 @@ class Flaky(ParquetTarget):
 class Running:
     """A sink on a thread of its own."""
 
-    def __init__(self, topic: Topic, target: ParquetTarget, **options: object) -> None:
+    def __init__(self, topic: Topic, target: Target, **options: object) -> None:
         self.registry, self._target = CollectorRegistry(), target
         self.worker = SinkWorker(
             PLAN,
@@ -236,3 +238,24 @@ def test_a_missing_topic_is_an_error(target: Flaky) -> None:
     assert isinstance(Running(topic, target).end(stop=False), MissingTopic)
     with pytest.raises(MissingTopic):
         once(topic, target)
+
+
+def test_a_database_that_does_not_answer_does_not_hold_up_the_end(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "STOP_SECONDS", 0.1)
+    topic, database = Topic(), postgres_server.database()
+    where = postgres_place(postgres_server, database)
+    running = Running(topic, where.target())
+    until("the target is open", lambda: running.worker.health.readiness().well, 60)
+    with postgres_server.connect(database) as other:
+        other.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
+        written = topic.write(0, Kind.FINAL, (4, 4))
+        waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        until("a call waits", lambda: other.execute(waiting).fetchone() is not None, 60)
+        assert running.end() is None
+        assert running.metric(WAITING.name) == 1
+    again = Running(topic, where.target())
+    until("the set is stored", lambda: again.metric(SETS.name) == 1, 60)
+    assert again.end() is None
+    assert stored(where, written)()
