@@ -34,7 +34,7 @@ class Parameters:
             if name not in known:
                 there = ", ".join(sorted(known)) or "none"
                 raise Refused(Problem.MALFORMED, f"unknown parameter {name!r}; there are {there}")
-            if names.count(name) > 1 and name not in LISTS:
+            if name not in LISTS and names.count(name) > 1:
                 raise Refused(Problem.MALFORMED, f"{name}: given more than once")
         self._given = given
 
