@@ -65,6 +65,19 @@ class CurrentSets:
         """Whether a final has no current set yet, and may get one."""
         return self._job is not None or bool(self._follower.untracked.windows())
 
+    def catch_up(self) -> None:
+        """Add the first windows that have their sets, so that a long history does not wait whole.
+
+        They follow one another, so nothing before them can still come.
+        """
+        follower = self._follower
+        while (
+            (window := follower.untracked.following()) is not None
+            and follower.completeness.complete(window, Kind.FINAL)
+            and follower.assembler.complete(window, Kind.CURRENT)
+        ):
+            self._add(window)
+
     def turn(self, *, begin: bool) -> bool:
         """Add windows, and write a set that is ready; return whether more may be due at once."""
         if self._job is not None:

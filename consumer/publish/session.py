@@ -90,7 +90,9 @@ class PublishingSession:
         failed.
         """
         if not self.follower.caught_up:
-            return self.follower.catch_up(timeout)
+            found = self.follower.catch_up(timeout)
+            self._current.catch_up()
+            return found
         found = self.follower.read(0.0 if self._job else timeout)
         if self._job is None:
             self._begin()

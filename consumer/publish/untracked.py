@@ -26,6 +26,11 @@ class UntrackedCounts:
         """Return the windows whose records are all there."""
         return [w for w, records in self._records.items() if len(records) == self._groups]
 
+    def following(self) -> int | None:
+        """Return the window after the one that was taken last; None if its records are missing."""
+        window = self._through + 1
+        return window if len(self._records.get(window, ())) == self._groups else None
+
     def take(self, window: int) -> Mapping[int, bytes]:
         """Return the records of a window by group, and forget it and all earlier ones."""
         found = self._records[window]

@@ -77,6 +77,16 @@ def test_a_publisher_that_starts_later_writes_what_is_missing_only(bench: Bench)
     assert len(bench.snapshot_records()) == written
 
 
+def test_counts_of_published_windows_do_not_wait_for_the_end_of_the_topics(bench: Bench) -> None:
+    work(bench.publication())
+    later = bench.publication()
+    while not later.follower.caught_up:
+        later.step(0)
+    assert later.follower.untracked.windows() == []
+    work(later)
+    assert later.finished
+
+
 def test_a_plan_with_one_window_has_none() -> None:
     bench = Bench(published_plan(windows=1), track=True)
     bench.close_all(1)
