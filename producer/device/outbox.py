@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import secrets
 import urllib.error
@@ -96,7 +97,7 @@ class Outbox:
                 settled.add(line["id"])
                 continue
             status, result = self._post(line)
-            if 200 <= status < 300 and result in {"", "accepted", "duplicate"}:
+            if status == 202 and result in {"", "accepted", "duplicate"}:
                 found.taken += 1
                 settled.add(line["id"])
             elif (status < 400 and not result) or status in _LATER or status >= 500:
@@ -117,11 +118,13 @@ class Outbox:
         url = f"{self._gateway}/v1/plans/{line['plan']}/reports"
         request = urllib.request.Request(url, body, self._headers)  # noqa: S310 - checked above
         try:
-            with self._opener.open(request, timeout=self._seconds) as answer:
+            try:
+                answer = self._opener.open(request, timeout=self._seconds)
+            except urllib.error.HTTPError as error:
+                answer = error
+            with answer:
                 return answer.status, _result(answer.read(MAX_ANSWER_BYTES))
-        except urllib.error.HTTPError as error:
-            return error.code, _result(error.read(MAX_ANSWER_BYTES))
-        except (OSError, ValueError) as error:  # also what is no HTTP
+        except (OSError, ValueError, http.client.HTTPException) as error:  # also what is no HTTP
             return 503, f"the gateway does not answer: {error}"
 
     def _read(self) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -93,6 +94,7 @@ def test_reports_wait_for_a_gateway_and_are_counted_once(tmp_path: Path) -> None
         (429, b"[[[", 0, 0, 2),
         (503, b"x" * 10, 0, 0, 2),
         (302, b"", 0, 0, 2),
+        (200, b"<html>Log in to this network", 0, 0, 2),
     ],
 )
 def test_what_an_answer_means(
@@ -119,7 +121,7 @@ def test_what_an_answer_means(
     again = outbox.deliver()
     assert again.taken == 0
     ids = [line["id"] for line in answers.lines]
-    assert len(set(ids)) == min(2, len(ids)) or status in (429, 503, 302)
+    assert len(set(ids)) == min(2, len(ids)) or status in (429, 503, 302, 200)
 
 
 def test_what_is_too_late_is_lost_and_what_is_too_much_is_given_up(
@@ -133,6 +135,32 @@ def test_what_is_too_late_is_lost_and_what_is_too_much_is_given_up(
         outbox.put(plan, report)
     done = outbox.deliver()
     assert (done.lost, done.waiting, answers.lines) == (64, 0, [])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"hello\r\n\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"],
+)
+def test_a_report_waits_where_an_answer_is_no_http_or_ends_early(
+    tmp_path: Path, answer: bytes
+) -> None:
+    plan = present_plan()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            client, _ = server.accept()
+            with client:
+                client.recv(1 << 16)
+                client.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        outbox = Outbox(tmp_path / "outbox", f"http://127.0.0.1:{server.getsockname()[1]}")
+        outbox.put(plan, reported(plan))
+        done = outbox.deliver()
+        thread.join()
+    assert (done.taken, done.waiting) == (0, 1)
+    assert "does not answer" in done.trouble
 
 
 def test_what_cannot_be_read_is_an_error(tmp_path: Path) -> None:
