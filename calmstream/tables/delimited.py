@@ -109,7 +109,7 @@ def _comments(text: str) -> tuple[int, int]:
     last = next(line for line in reversed(lines) if line.startswith("#"))
     for delimiter in _FOUND:
         if 0 < after.count(delimiter) == last.count(delimiter) and last[1:2].strip():
-            place -= len(last)
+            place = text.rindex(last, 0, place)  # blank lines may stand below it
             lines.remove(last)
             break
     return sum(line.startswith("#") for line in lines), place

@@ -82,7 +82,7 @@ def _arrow(raw: bytes) -> FileTable:
             table = table.flatten()
         named = zip(table.column_names, table.columns, strict=True)
         columns = tuple(_arrow_column(name, column) for name, column in named)
-    except (OSError, ValueError, TypeError, KeyError, pa.ArrowException) as error:
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, pa.ArrowException) as error:
         first = str(error).split("\n")[0]
         raise InvalidInput(f"a broken Parquet or Arrow file: {first}; write it again") from None
     return _named(columns, [])
@@ -96,14 +96,27 @@ def _arrow_column(name: str, column: Any) -> FileColumn:
         encoded = column.combine_chunks().dictionary_encode()
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()
-        values = [text_of(value) for value in encoded.dictionary.to_pylist()]
+        values = _texts(encoded.dictionary)
         places = np.asarray(encoded.indices.fill_null(len(values)), np.int32)
         return (
             FileColumn(name, (*values, ""), places).mapped((*values, "")).taken(name, slice(None))
         )
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid, AttributeError):
-        builder.extend(map(text_of, column.to_pylist()))
+        builder.extend(_texts(column))
     return builder.column(name)
+
+
+def _texts(values: Any) -> list[Value]:
+    """Return typed values as cells; times that Python cannot hold are written by Arrow."""
+    import pyarrow as pa
+
+    try:
+        found = values.to_pylist()
+    except (ValueError, OverflowError):
+        if not pa.types.is_temporal(values.type):
+            raise
+        found = values.cast(pa.string()).to_pylist()
+    return [text_of(value) for value in found]
 
 
 def _archive(raw: bytes) -> Grid | FileTable:

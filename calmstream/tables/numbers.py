@@ -21,7 +21,6 @@ _STYLES = (
 )
 """Ways to write numbers: how one looks, its form, what separates thousands, and the point."""
 
-_AFFIX = re.compile(r"^([$€£¥])?\s*(.*?)\s*(%|[€£])?$", re.DOTALL)
 _BOUND = 1e17
 
 
@@ -30,18 +29,25 @@ def parsed(texts: Sequence[str]) -> tuple[NDArray[np.float64], str] | None:
 
     All must be written in one way, the first one that fits all; None if there is none.
     """
-    parts = [_AFFIX.match(text.strip().replace("\u00a0", " ")) for text in texts]
-    if not texts or len({(p[1], p[3]) for p in parts if p}) != 1:
+    parts = [_parts(text.strip().replace("\u00a0", " ")) for text in texts]
+    if len({(before, after) for before, _, after in parts}) != 1:
         return None
-    bare = [part[2] for part in parts if part]
+    bare = [number for _, number, _ in parts]
     for style, form, thousands, point in _STYLES:
         if all(map(form.fullmatch, bare)):
             plain = [text.replace(thousands, "") if thousands else text for text in bare]
             values = np.array([_value(text.replace(point, ".")) for text in plain], np.float64)
-            affix = "".join(filter(None, (parts[0][1], parts[0][3]))) if parts[0] else ""
+            affix = parts[0][0] + parts[0][2]
             how = " ".join(filter(None, (f"written as {style}" if style else "", affix)))
             return values, how
     return None
+
+
+def _parts(text: str) -> tuple[str, str, str]:
+    """Return the currency before a number, the number, and the currency or percent after it."""
+    before = text[:1] if text.startswith(("$", "€", "£", "¥")) else ""
+    after = text[-1:] if text.endswith(("%", "€", "£")) and len(text) > len(before) else ""
+    return before, text[len(before) : len(text) - len(after)].strip(), after
 
 
 def _value(text: str) -> float:

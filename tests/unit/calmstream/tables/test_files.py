@@ -182,6 +182,22 @@ def test_cells_are_named_by_their_line(tmp_path: Path) -> None:
         read_records(path, known)
 
 
+def test_times_that_python_cannot_hold_are_cells(tmp_path: Path) -> None:
+    days = pa.array([3_000_000, 5] * 4, pa.date32())
+    nanoseconds = pa.array([1, 2] * 4, pa.timestamp("ns"))
+    out = io.BytesIO()
+    pq.write_table(pa.table({"far": days, "fine": nanoseconds}), out)
+    how = ReadingOptions(columns=["far", "fine"])
+    found = read_table(written(tmp_path, out.getvalue(), "table.parquet"), how).domain
+    assert "10183-09-21" in found.attributes[0].labels
+    assert "1970-01-01 00:00:00.000000001" in found.attributes[1].labels
+
+
+def test_blank_lines_may_stand_below_a_header_that_is_a_comment(tmp_path: Path) -> None:
+    path = written(tmp_path, "#region,theme\n\n\nEU,dark\nUS,light\nEU,light\n")
+    assert read_table(path).domain.names == ("#region", "theme")
+
+
 def test_bit_masks(tmp_path: Path) -> None:
     path = tmp_path / "bits.npz"
     names = np.array(["x", "y", "z"])
