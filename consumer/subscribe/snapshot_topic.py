@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_watch import EVERY_SECONDS, TopicWatch
@@ -54,11 +55,13 @@ class SnapshotTopic:
         check_seconds: float = EVERY_SECONDS,
         retry_seconds: float | None = None,
     ) -> None:
-        self._topics = broker.topics()
-        self._reader = broker.reader()
         self._sets = SetReader(plan, warn)
-        self._source = TopicRecords(self._reader, self._topics, names.snapshots)
-        try:
+        with ExitStack() as undo:
+            self._topics = broker.topics()
+            undo.callback(self._topics.close)
+            self._reader = broker.reader()
+            undo.callback(self._reader.close)
+            self._source = TopicRecords(self._reader, self._topics, names.snapshots)
             self._source.start()
             self.watch: TopicWatch = watch_of_snapshots(
                 plan,
@@ -68,9 +71,7 @@ class SnapshotTopic:
                 every_seconds=check_seconds,
                 retry_seconds=retry_seconds,
             )
-        except BaseException:
-            self.close()
-            raise
+            undo.pop_all()
 
     def poll(self, seconds: float) -> list[Snapshot] | None:
         """Return the sets that what has arrived completes; None if nothing has arrived."""
