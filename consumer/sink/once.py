@@ -12,12 +12,15 @@ from calmstream.consumer.sink.worker import BATCH_ROWS
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.plan import Plan
 
+BATCH_SETS = 500
+"""Number of sets that are stored together at most; windows without reports have no cells."""
+
 
 def store_once(plan: Plan, broker: Broker, names: TopicNames, target: Target) -> tuple[int, Stored]:
     """Return the number of sets that were read, and what was stored of them in an open target."""
     target.check_plan(plan)
     waiting: list[StoredSet] = []
-    read = sets = rows = 0
+    read = sets = rows = cells = 0
     namespace = names.output_namespace or names.namespace
     published = subscribe(
         plan,
@@ -29,8 +32,9 @@ def store_once(plan: Plan, broker: Broker, names: TopicNames, target: Target) ->
     for snapshot in chain(published, [None]):
         if snapshot is not None:
             waiting.append(stored_set(namespace, snapshot))
-            read += 1
-        if waiting and (snapshot is None or sum(one.rows for one in waiting) >= BATCH_ROWS):
+            read, cells = read + 1, cells + waiting[-1].rows
+        much = cells >= BATCH_ROWS or len(waiting) >= BATCH_SETS
+        if waiting and (snapshot is None or much):
             done = target.store(waiting)
-            sets, rows, waiting = sets + done.sets, rows + done.rows, []
+            sets, rows, waiting, cells = sets + done.sets, rows + done.rows, [], 0
     return read, Stored(sets, rows)

@@ -58,7 +58,7 @@ def subscribe(
         plan: the plan whose snapshots are read.
         broker: a connection, which stays open; or the address ``HOST:PORT[,HOST:PORT]`` of Kafka
             without TLS (for TLS and SASL pass ``broker.kafka.connect(bootstrap, security)``).
-        kinds: the kinds to yield: any of early, final, total.
+        kinds: the kinds to yield: any of early, final, total, current.
         from_window: number of the first window to yield; None means all that the topic keeps;
             "latest" means the newest set of each kind at the beginning, and all later sets.
         follow: whether to wait for more sets at the end of the topic; otherwise the iterator ends.

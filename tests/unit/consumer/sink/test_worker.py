@@ -145,12 +145,13 @@ def test_once_stores_what_is_complete_and_nothing_else(where: Place, target: Fla
     assert once(topic, target) == (3, Stored(0, 0))
 
 
+@pytest.mark.parametrize(("limit", "most"), [("BATCH_ROWS", 12), ("BATCH_SETS", 2)])
 def test_once_stores_many_sets_in_parts(
-    where: Place, target: Flaky, monkeypatch: pytest.MonkeyPatch
+    where: Place, target: Flaky, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
 ) -> None:
     topic = Topic()
     sets = [topic.write(window, Kind.FINAL, (4, 4)) for window in range(5)]
-    monkeypatch.setattr(once_module, "BATCH_ROWS", 12)
+    monkeypatch.setattr(once_module, limit, most)
     assert once(topic, target) == (5, Stored(5, 30))
     assert target.calls == 3
     assert stored(where, *sets)()
