@@ -281,8 +281,7 @@ def _numbers(
     if randomness is not None and attribute.kind.rounding == "grid":
         codes = attribute.kind.codes(known[column.places], randomness)
     else:
-        of_value = [attribute.kind.code(value) for value in known.tolist()]
-        codes = np.array(of_value, np.int64)[column.places]
+        codes = attribute.kind.codes(known, None)[column.places]
     return (
         codes
         if attribute.other is None
