@@ -97,7 +97,7 @@ class Outbox:
                 settled.add(line["id"])
                 continue
             status, result = self._post(line)
-            if status == 202 and result in {"", "accepted", "duplicate"}:
+            if 200 <= status < 300 and result in {"", "accepted", "duplicate"}:
                 found.taken += 1
                 settled.add(line["id"])
             elif (status < 400 and not result) or status in _LATER or status >= 500:

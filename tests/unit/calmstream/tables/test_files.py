@@ -190,7 +190,7 @@ def test_times_that_python_cannot_hold_are_cells(tmp_path: Path) -> None:
     how = ReadingOptions(columns=["far", "fine"])
     found = read_table(written(tmp_path, out.getvalue(), "table.parquet"), how).domain
     assert "10183-09-21" in found.attributes[0].labels
-    assert "1970-01-01 00:00:00.000000001" in found.attributes[1].labels
+    assert [x[-9:] for x in found.attributes[1].labels] == ["000000001", "000000002"]
 
 
 def test_blank_lines_may_stand_below_a_header_that_is_a_comment(tmp_path: Path) -> None:
