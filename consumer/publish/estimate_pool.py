@@ -15,14 +15,15 @@ HEAVY_SECONDS = 1.0
 class _Waiting(NamedTuple):
     key: str
     run: Callable[[], None]
+    turn: int
 
 
 class EstimatePool:
     """A queue of calls and the threads that run them.
 
-    The next call is that of the plan whose last one was the shortest. Heavy plans never take all
-    threads, if there are several: one is left for the others. Each plan has one call at a time, so
-    a heavy plan waits at most for the calls of the others, one each.
+    Plans take turns: a call waits for at most one later call of each other plan. Of the calls of
+    one turn, that of the plan whose last one was the shortest is next. Heavy plans never take all
+    threads, if there are several: one is left for the others.
 
     Args:
         threads: maximum number of threads; they start when they are needed.
@@ -38,18 +39,22 @@ class EstimatePool:
         self._lock = threading.Lock()
         self._waiting: list[_Waiting] = []
         self._seconds: dict[str, float] = {}
+        self._turns: dict[str, int] = {}
+        self._turn = 0
         self._running = 0
         self._heavy = 0
 
     def start(self, key: str, run: Callable[[], None]) -> None:
         """Run a plan's call when a thread is free; ``run`` raises nothing."""
         with self._lock:
-            self._waiting.append(_Waiting(key, run))
+            turn = self._turns[key] = max(self._turns.get(key, -1) + 1, self._turn)
+            self._waiting.append(_Waiting(key, run, turn))
             self._dispatch()
 
     def _dispatch(self) -> None:
         while self._running < self._most and (chosen := self._next()) is not None:
             self._waiting.remove(chosen)
+            self._turn = max(self._turn, chosen.turn)
             heavy = self._is_heavy(chosen.key)
             self._running += 1
             self._heavy += heavy
@@ -63,7 +68,7 @@ class EstimatePool:
             for waiting in self._waiting
             if self._heavy < max(1, self._most - 1) or not self._is_heavy(waiting.key)
         ]
-        return min(allowed, key=lambda w: self._seconds.get(w.key, 0.0), default=None)
+        return min(allowed, key=lambda w: (w.turn, self._seconds.get(w.key, 0.0)), default=None)
 
     def _is_heavy(self, key: str) -> bool:
         return self._seconds.get(key, 0.0) > HEAVY_SECONDS

@@ -108,3 +108,24 @@ def test_the_plan_with_the_shortest_last_estimate_is_next() -> None:
     assert order == ["quick", "slow"]
     gates[1].set()
     assert ends.acquire(timeout=DEADLINE)
+
+
+def test_plans_that_always_want_more_do_not_hold_up_a_heavy_one() -> None:
+    clock, gate, order = ManualClock(), threading.Event(), list[str]()
+    pool, ends = EstimatePool(clock, 1), threading.Semaphore(0)
+    pool.done = lambda _key: ends.release()
+    pool.start("heavy", lambda: clock.advance(HEAVY_SECONDS + 1))
+    assert ends.acquire(timeout=DEADLINE)
+
+    def light() -> None:
+        order.append("light")
+        if len(order) < 20:
+            pool.start("light", light)
+
+    pool.start("other", lambda: gate.wait(DEADLINE) and None)
+    pool.start("heavy", lambda: order.append("heavy"))
+    pool.start("light", light)
+    gate.set()
+    for _ in range(21):
+        assert ends.acquire(timeout=DEADLINE)
+    assert order.index("heavy") <= 2
