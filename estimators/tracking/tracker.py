@@ -23,6 +23,7 @@ from calmstream.estimators.tracking.candidates import (
     SeasonCandidates,
     Weighted,
 )
+from calmstream.estimators.view import View
 
 JUMP = 1000.0
 """Odds against a view's candidates from which a window starts anew."""
@@ -37,6 +38,8 @@ _ROUNDS = 8
 _LEAST = -100.0
 # Standard deviations.
 _ALARM = 4.0
+_SURE = 3.0
+_FEWEST = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,12 @@ class Tracker:
             _Group(mechanism, len(group.views), discounts, period)
             for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
         ]
+        # Per group and attribute of its views: the label of each counter, shape (views, width).
+        self._labels = [
+            _labels(plan, group.views, mechanism.width)
+            for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
+        ]
+        self._label_count = sum(plan.domain.cardinalities)
 
     def add(self, window: int, tallies: Sequence[Tally], *, suspicious: bool = False) -> None:
         """Add the tallies of a window, one per group; windows ascend, and some may be missing.
@@ -113,14 +122,36 @@ class Tracker:
 
     def current(self) -> Current:
         """Return what is known of the window that was added last."""
-        prior = self._common()
-        found = [group.current(prior) for group in self._groups]
+        prior, lags = self._common(), self._lags()
+        found = [
+            group.current(prior, lags[labels].max(axis=(0, 2)) if len(labels) else np.zeros(1))
+            for group, labels in zip(self._groups, self._labels, strict=True)
+        ]
         tallies = tuple(one[0] for one in found)
         discounts, windows, misfit, anew = (
             np.concatenate([one[i] for one in found]) for i in range(1, 5)
         )
         missing = self._last + 1 - self._first - self._added
         return Current(tallies, discounts, windows, misfit, anew, self._first, missing)
+
+    def _lags(self) -> Floats:
+        """Return how far tables lag behind a label, as a share of a window's variance: (labels,).
+
+        A discount follows the whole view. Where few of its cells move, these cells lag, and their
+        distances from the predictions have one sign for several windows. The mean product of two
+        distances in a row is the square of the lag; all views with the label say it together.
+        """
+        products, counts = np.zeros(self._label_count), np.zeros(self._label_count)
+        for group, labels in zip(self._groups, self._labels, strict=True):
+            for of_axis in labels:
+                np.add.at(products, of_axis, group.products)
+                np.add.at(counts, of_axis, np.broadcast_to(group.pairs[:, None], of_axis.shape))
+        known = np.maximum(counts, 1.0)
+        # Products of two normal numbers have long tails, which few of them do not average out.
+        known *= known > _FEWEST
+        lags: Floats = np.maximum(products - _SURE * np.sqrt(known), 0.0) / np.maximum(known, 1.0)
+        lags *= known > 0
+        return lags
 
     def _common(self) -> Floats:
         """Return the candidates' common distribution, shape (candidates,), by empirical Bayes."""
@@ -152,6 +183,9 @@ class _Group:
         self._seen, self._windows = np.zeros(views), np.zeros(views)
         self._squares, self._directions = np.zeros(views), np.zeros(views)
         self._anew = np.full(views, -1)
+        # Products of standardised distances of two windows in a row, and their number.
+        self._distance = np.zeros((views, mechanism.width))
+        self.products, self.pairs = np.zeros((views, mechanism.width)), np.zeros(views)
 
     def _predict(self, window: int) -> Weighted:
         return _joined([part.predict(window) for part in self._parts])
@@ -191,13 +225,20 @@ class _Group:
         score: Floats = -0.5 * (self._free * np.log(variance) + squares / variance)
         return score
 
-    def _innovate(self, expected: Weighted, n: Floats, counts: Floats, which: Floats) -> None:
+    def _innovate(
+        self, expected: Weighted, n: Floats, counts: Floats, which: NDArray[np.bool_]
+    ) -> None:
         """Note how far a window is from what was expected, in expected squares."""
         variance = self._noise() * (1 / np.maximum(expected.n, 1e-9) + 1 / np.maximum(n, 1.0))
         distance = counts / np.maximum(n, 1.0)[:, None] - expected.mean
         squares = np.square(distance).sum(axis=1) / variance
         self._squares = np.where(which, MEMORY * self._squares + squares, self._squares)
         self._directions = np.where(which, MEMORY * self._directions + self._free, self._directions)
+        distance = np.where(which[:, None], distance / np.sqrt(variance)[:, None], 0.0)
+        pairs = which & self._distance.any(axis=1)
+        self.products = MEMORY * self.products + distance * self._distance
+        self.pairs = MEMORY * self.pairs + pairs
+        self._distance = distance
 
     def _misfit(self) -> Floats:
         """Return the mean square of the distances where chance does not explain it, else 1."""
@@ -206,21 +247,40 @@ class _Group:
         # The cube root of a chi-square over its degrees is about normal (Wilson and Hilferty).
         return np.where(np.cbrt(ratio) > 1 - spread + _ALARM * np.sqrt(spread), ratio, 1.0)
 
-    def current(self, prior: Floats) -> tuple[Tally, Floats, Floats, Floats, NDArray[np.int64]]:
+    def current(
+        self, prior: Floats, lag: Floats
+    ) -> tuple[Tally, Floats, Floats, Floats, NDArray[np.int64]]:
         state = _joined([part.now() for part in self._parts])
         found = _mixed(state, _weights(self.evidence, prior), self._noise(), self._free)
-        misfit = self._misfit()
+        mean_window = np.maximum(self._seen / np.maximum(self._windows, 1), 1.0)
+        # The variance of a prediction and its window, over that of the table.
+        misfit = self._misfit() + lag * (1 + found.n / mean_window)
         n = np.rint(found.n / misfit).astype(np.int64)
         counts = np.rint(found.mean * n[:, None]).astype(np.int64)
         known = np.maximum(found.n, 1.0)
-        mean_window = self._seen / np.maximum(self._windows, 1)
         return (
             Tally(n, counts.clip(0)),
             np.clip(1 - self._last_n / known, 0.0, 1.0),
-            found.n / np.maximum(mean_window, 1.0),
+            found.n / mean_window,
             misfit,
             self._anew,
         )
+
+
+def _labels(plan: Plan, views: Sequence[View], width: int) -> NDArray[np.int64]:
+    """Return the label of each counter, by its place among all labels: (axes, views, width).
+
+    Empty where counters are no cells of tables of equally many attributes.
+    """
+    axes = {len(view.attributes) for view in views}
+    if len(axes) != 1 or any(v.kind != "cell" or v.cells(plan.domain) != width for v in views):
+        return np.zeros((0, len(views), width), np.int64)
+    first = np.cumsum([0, *plan.domain.cardinalities])
+    rows = []
+    for view in views:
+        places = np.unravel_index(np.arange(width), plan.domain.shape(view.attributes))
+        rows.append([first[a] + p for a, p in zip(view.attributes, places, strict=True)])
+    return np.array(rows, np.int64).transpose(1, 0, 2)
 
 
 def phases(window: int) -> int:

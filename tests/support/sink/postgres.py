@@ -48,10 +48,15 @@ class PostgresServer:
     def __init__(self, bin_directory: Path) -> None:
         self._bin = bin_directory
         self._home = Path(tempfile.mkdtemp(prefix="calmstream-postgres-"))
-        self._as_user: dict[str, Any] = {}
+        self._as_user: tuple[str, ...] = ()
         if os.geteuid() == 0:
             shutil.chown(self._home, "postgres", "postgres")
-            self._as_user = {"user": "postgres", "group": "postgres", "extra_groups": []}
+            # A program changes the user: in this process it would take a fork, for which a process
+            # that has reserved much address space gets no memory.
+            self._as_user = (
+                *["setpriv", "--reuid", "postgres", "--regid", "postgres"],
+                "--clear-groups",
+            )
         self.port = free_port()
         self._server: subprocess.Popen[bytes] | None = None
         self._number = 0
@@ -68,12 +73,11 @@ class PostgresServer:
 
     def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(
-            [str(self._bin / program), *arguments],
+            [*self._as_user, str(self._bin / program), *arguments],
             check=True,
             capture_output=True,
             timeout=START_SECONDS,
             cwd=self._home,
-            **self._as_user,
         )
 
     def start(self) -> None:
@@ -81,11 +85,11 @@ class PostgresServer:
         with (self._home / "log").open("ab") as log:
             self._server = subprocess.Popen(
                 [
-                    str(self._bin / "postgres"), "-D", str(self._home / "data"),
+                    *self._as_user, str(self._bin / "postgres"), "-D", str(self._home / "data"),
                     "-c", f"port={self.port}", "-c", "listen_addresses=127.0.0.1",
                     "-c", f"unix_socket_directories={self._home}", "-c", "fsync=off",
                 ],
-                stdout=log, stderr=log, cwd=self._home, **self._as_user,
+                stdout=log, stderr=log, cwd=self._home,
             )  # fmt: skip
         until("PostgreSQL answers", self._answers, START_SECONDS)
 

@@ -184,6 +184,18 @@ def test_a_release_begins_anew_and_a_quiet_stream_does_not() -> None:
         assert anew.max() == first
 
 
+def test_intervals_follow_labels_that_lag() -> None:
+    """Where a discount follows tables that mostly stand still, those that move are not missed."""
+    plan, shares = plan_of(60_000), 0.5 + 0.3 * np.sin(2 * np.pi * np.arange(WINDOWS) / 60)
+    tracker, held = Tracker(plan, (15 / 16,), seasons=False), []
+    for t, tallies in enumerate(stream(plan, shares, 7)):
+        tracker.add(t, tallies)
+        if t > 60:
+            held.append(error(plan, tracker.current().tallies, shares[t])[1])
+    assert np.mean(held) > 0.85
+    assert tracker.current().to_json()["misfit"]
+
+
 def test_a_season_is_learnt() -> None:
     plan, shares = plan_of(20_000), STREAMS["weekly"]
     errors = []

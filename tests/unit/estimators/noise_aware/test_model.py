@@ -68,7 +68,7 @@ def test_no_reports_give_the_uniform_table_and_its_flag() -> None:
 
 
 def test_flags_say_that_a_model_answers_and_whether_a_group_saw_it_all() -> None:
-    plan = plan_for(domain_of(2, 2, 2, 2), "1", 4000, 2)
+    plan = plan_for(domain_of(3, 3, 3, 3), "1", 4000, 2)
     model = NoiseAwareModel(plan, tallies_of(plan, chain(4000, 4, 1), 3))
     assert max(len(view.attributes) for group in plan.groups for view in group.views) == 2
     assert model.marginal((0, 1)).flags[:2] == ("modelled", "covered")
