@@ -350,12 +350,23 @@ class _Publication:
                 if final is not None:
                     writer.deliver(self._target.counts, self._tests(window, kept), 0)
                 if final is not None and self._whole and self._plan.windows > 1:
-                    counts = [decode_counts(self._plan, value) for _, value in kept]
-                    current_sets.add(tracker, counts)
-                    writer.write(current_sets.build(self._plan, tracker, counts))
+                    self._write_current(writer, tracker, kept)
         finally:
             sink.close(_SEND_SECONDS)
         return reports
+
+    def _write_current(
+        self, writer: SetWriter, tracker: Tracker, kept: Iterable[KeyedRecord]
+    ) -> None:
+        counts = [decode_counts(self._plan, value) for _, value in kept if value is not None]
+        current_sets.add(tracker, counts)
+        try:
+            found = current_sets.build(self._plan, tracker, counts)
+        except Exception as error:  # noqa: BLE001 - as in a publisher: no final needs it
+            reason = f"{type(error).__name__}: {error}"
+            _LOG.error(current_sets.FAILED, window=counts[0].window, error=reason)
+        else:
+            writer.write(found)
 
     def _counts(self, window: int) -> list[tuple[bytes, bytes]]:
         """Return the records of counts of a window; none of a window that is not counted."""

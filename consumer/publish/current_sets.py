@@ -22,6 +22,8 @@ from calmstream.estimators.wire.counts import GroupCounts, decode_counts
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.estimators.wire.state import WindowCount
 
+FAILED = "a current set failed; please report it with the plan"
+
 _MOST_WINDOWS = 16
 """Windows that are added in one turn, so that a long history holds up no final."""
 
@@ -116,8 +118,7 @@ class CurrentSets:
             found = job.result()
         except Exception as error:  # noqa: BLE001 - a final does not need its current set
             self._context.log.error(  # noqa: TRY400 - one line
-                "a current set failed; please report it with the plan",
-                error=f"{type(error).__name__}: {error}",
+                FAILED, error=f"{type(error).__name__}: {error}"
             )
         else:
             # After a failure the job stays, and the next turn writes its set again.

@@ -16,6 +16,7 @@ from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, InvalidInput, Reason
 from calmstream.consumer.operations.replay import replay
 from calmstream.consumer.publish import changes as publish_changes
+from calmstream.consumer.publish import current_sets
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.job import EstimateRunner
 from calmstream.consumer.publish.session import PublishingSession
@@ -128,6 +129,21 @@ def test_a_failed_test_does_not_stop_a_replay(monkeypatch: pytest.MonkeyPatch) -
     assert [log["error"] for log in logs] == ["LinAlgError: singular"] * 4
     assert sets(stage, names) == sets(stage, stage.names)
     assert changes(stage, names) == {}
+
+
+def test_a_failed_current_set_does_not_stop_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise np.linalg.LinAlgError("singular")
+
+    stage, _ = filled()
+    publish(stage)
+    names = renamed(stage)
+    monkeypatch.setattr(current_sets, "build", broken)
+    with capture_logs() as logs:
+        replay(stage.plan, stage.broker, stage.names, names, stage.clock)
+    assert [log["window"] for log in logs] == [0, 1, 2, 3]
+    published = sets(stage, stage.names)
+    assert sets(stage, names) == {k: v for k, v in published.items() if b"/current/" not in k}
 
 
 def test_a_range_from_a_trimmed_log_gives_the_same_finals() -> None:
