@@ -89,3 +89,16 @@ def test_a_file_is_used_by_one_run_at_a_time(tmp_path: Path) -> None:
         Fleet.open(path, 4, LINEAGE),
     ):
         pass
+
+
+def test_a_linked_file_is_one_population(tmp_path: Path) -> None:
+    real, link = tmp_path / "devices.npz", tmp_path / "link.npz"
+    link.symlink_to(real)
+    with Fleet.open(link, 4, LINEAGE) as fleet:
+        fleet.claim(make_plan(), 0, np.array([1]))
+        with pytest.raises(RecoverableError, match="in use"), Fleet.open(real, 4, LINEAGE):
+            pass
+    assert link.is_symlink()
+    with Fleet.open(real, 4, LINEAGE) as fleet:
+        may = fleet.may_report(make_plan(), 0, np.zeros(4, np.int64))
+    assert may.tolist() == [True, False, True, True]

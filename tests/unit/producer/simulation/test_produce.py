@@ -9,12 +9,14 @@ import itertools
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from calmstream.broker.in_process.sink import InProcessDelivery
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.wire.batch import decode_batch
 from calmstream.producer.gateway.sender import Budget
 from calmstream.producer.simulation.produce import ProduceSummary, produce
 from tests.support.faulty_broker import FaultyBroker, SendFault
@@ -78,6 +80,20 @@ def test_the_rate_is_kept_and_spreads_the_devices_over_the_windows() -> None:
     assert set(spread) == {0, 1, 2}
     assert all(180 <= n <= 220 for n in spread.values())
     assert summary.sent == 600
+
+
+def test_devices_come_in_random_order() -> None:
+    plan = make_plan(epsilon="16")
+    broker = broker_for(plan)
+    codes = np.zeros((2000, 3), np.uint16)
+    codes[1000:, 0] = 1
+    produce(plan, broker, names_of(plan), codes, rate=100.0, clock=FakeClock())
+    early = [
+        decode_batch(plan, 0, r.key, r.value).columns["v"] // 4
+        for g, r in records_of(broker, plan)
+        if g == 0 and decode_batch(plan, 0, r.key, r.value).period == 0
+    ]
+    assert 0.35 < np.mean(np.concatenate(early) == 1) < 0.65
 
 
 def test_a_run_that_outlasts_the_plan_ends_with_it() -> None:
