@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.loss import YEAR, Loss
-from calmstream.planning.allowed_loss import MAX_YEAR
+from calmstream.planning.allowed_loss import MAX_REPORT, MAX_YEAR
 
 _ONCE = (
     "once, over several windows: every device reports in the first window that it sees, so later "
@@ -34,6 +34,8 @@ def warnings(plan: Plan) -> list[str]:
     if plan.guarantee.kind == "once":
         w = period(loss.report, plan.window) if loss.report <= MAX_YEAR else plan.windows
         return [_ONCE.format(w=w)]
+    if loss.report > MAX_REPORT:
+        return [f"Devices with the default policy (at most {MAX_REPORT} with one report) refuse it"]
     if loss.year <= MAX_YEAR:
         return []
     reports = int(MAX_YEAR // loss.report)

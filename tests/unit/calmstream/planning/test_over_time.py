@@ -43,3 +43,11 @@ def test_the_day_on_which_devices_stop() -> None:
     # Eight reports, one in each ten days from 2023-11-14 on.
     assert "stop after 8 reports, from about 2024-02-02 on" in found
     assert "w-event:46" in found
+
+
+@pytest.mark.parametrize("epsilon", ["4.001", "8.5"])
+def test_a_report_that_costs_more_than_the_default_policy_allows(epsilon: str) -> None:
+    loud = replace(plan(Guarantee("w-event", 10)), epsilon=epsilon, lineage_epsilon="128")
+    assert warnings(loud) == [
+        "Devices with the default policy (at most 4 with one report) refuse it"
+    ]
