@@ -107,8 +107,12 @@ class CurrentSets:
     def _add(self, window: int) -> Job[SnapshotSet] | None:
         """Add a window; return a job for its set, if that is missing."""
         plan, records = self._context.plan, self._follower.untracked.take(window)
-        counts = [decode_counts(plan, records[group]) for group in sorted(records)]
-        add(self._tracker, counts)
+        try:
+            counts = [decode_counts(plan, records[group]) for group in sorted(records)]
+            add(self._tracker, counts)
+        except Exception as error:  # noqa: BLE001 - counts that others wrote stop no publisher
+            self._failed(error)
+            return None
         if self._follower.assembler.complete(window, Kind.CURRENT):
             return None
         return Job(lambda: build(plan, self._tracker, counts), self._start)
@@ -117,12 +121,13 @@ class CurrentSets:
         try:
             found = job.result()
         except Exception as error:  # noqa: BLE001 - a final does not need its current set
-            self._context.log.error(  # noqa: TRY400 - one line
-                FAILED, error=f"{type(error).__name__}: {error}"
-            )
+            self._failed(error)
         else:
             # After a failure the job stays, and the next turn writes its set again.
             self._sent = self._writer.write(found)
             self._context.metrics.inc(CURRENT_PUBLISHED)
         self._job = None
         return True
+
+    def _failed(self, error: Exception) -> None:
+        self._context.log.error(FAILED, error=f"{type(error).__name__}: {error}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from calmstream.broker.transport import Partition
 from calmstream.consumer.publish import current_sets
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind
@@ -106,6 +107,18 @@ def test_a_failed_set_stops_no_final(bench: Bench, monkeypatch: pytest.MonkeyPat
     work(publication)
     assert publication.finished
     assert {kind for _, kind in bench.kinds()} == {Kind.FINAL, Kind.TOTAL}
+
+
+def test_damaged_counts_stop_no_publisher(bench: Bench) -> None:
+    work(bench.publication())
+    counts = Partition(bench.names.counts, 0)
+    key, value = next((r.key, r.value) for r in bench.broker.records(counts) if r.key == b"2/0000")
+    assert value is not None
+    damaged = value.partition(b"\n")[0] + b"\nnothing"
+    bench.sink.send(bench.names.counts, key, damaged).wait(5)
+    later = bench.publication()
+    work(later)
+    assert later.finished
 
 
 def test_finals_do_not_wait_for_current_sets(bench: Bench) -> None:
