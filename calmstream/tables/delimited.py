@@ -25,7 +25,7 @@ _SAMPLE_LINES = 2000
 _SAMPLE_CHARACTERS = 1 << 20
 _PART = 1 << 14
 _QUOTED = re.compile(r'\s*(("[^"]*"|NA|[-+.\deE]+)(\s+|$))+')
-_MAX_COLUMNS = 20_000
+MAX_COLUMNS = 20_000
 _MOST_BEFORE = 20
 
 
@@ -194,8 +194,8 @@ def _grid(
     body: str, dialect: Dialect, width: int, about: tuple[str, ...], first: int, said: list[str]
 ) -> Grid:
     """Read all rows; what stands before the header is left out, and blank lines are."""
-    if width > _MAX_COLUMNS:
-        raise InvalidInput(f"{width:,} columns; a table has at most {_MAX_COLUMNS:,}")
+    if width > MAX_COLUMNS:
+        raise InvalidInput(f"{width:,} columns; a table has at most {MAX_COLUMNS:,}")
     said = [*about, *said]
     rows = _Rows(dialect, body, first)
     head = _head(rows, width, said)

@@ -7,6 +7,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, time
 from io import BytesIO
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
-from calmstream.tables.delimited import Grid, read_delimited
+from calmstream.tables.delimited import MAX_COLUMNS, Grid, read_delimited
 from calmstream.tables.encoding import decoded, unpacked
 from calmstream.tables.header import clean, different
 from calmstream.tables.table import ColumnBuilder, FileColumn, FileTable, Value
@@ -36,6 +37,11 @@ _PROGRAMS = {
     **dict.fromkeys((".sas7bdat", ".xpt"), "SAS"),
     **dict.fromkeys((".rds", ".rda", ".rdata"), "R"),
 }
+_CELL = re.compile(rb'<c r="([A-Z]{1,3})([0-9]{1,7})"[^>]*[^/]>')
+_EXTENT = re.compile(rb'<dimension ref="[A-Z]{1,3}[0-9]{1,7}:([A-Z]{1,3})([0-9]{1,7})"')
+_MAX_CELLS = 1 << 26
+"""Most cells of a workbook's sheet, from its first to its last value: the reader holds them all."""
+
 _JSON = re.compile(r'\s*(\{\s*["}]|\[\s*[{\]])')
 _PART = 1 << 14
 
@@ -130,7 +136,40 @@ def _archive(raw: bytes) -> Grid | FileTable:
         return _bits(raw)
     if not any(name.startswith(("xl/", "content.xml")) for name in names):
         raise InvalidInput(f"this is an archive of {len(names)} files: unpack it first")
+    for name in names:
+        if name.startswith("xl/worksheets/") and _area(raw, name) > _MAX_CELLS:
+            raise InvalidInput(
+                f"{name} has a value so far from the others that it spans more than "
+                f"{_MAX_CELLS:,} cells: delete that value, or save the sheet as CSV"
+            )
     return _workbook(raw)
+
+
+def _area(raw: bytes, name: str) -> int:
+    """Return the number of cells of a sheet up to its last row and column; 0 if it is broken."""
+    rows = columns = 0
+    with (
+        suppress(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError),
+        zipfile.ZipFile(BytesIO(raw)) as archive,
+        archive.open(name) as sheet,
+    ):
+        text = sheet.read(1 << 20)
+        if (stated := _EXTENT.search(text)) and _place(*stated.groups()) <= _MAX_CELLS:
+            return 0
+        while text:  # what is stated may have no value
+            for letters, row in _CELL.findall(text):
+                rows, columns = max(rows, int(row)), max(columns, _place(letters, b"1"))
+            more = sheet.read(1 << 20)
+            text = text[-64:] + more if more else b""
+    return rows * columns
+
+
+def _place(letters: bytes, row: bytes) -> int:
+    """Return the number of cells up to a cell such as AB12."""
+    column = 0
+    for letter in letters:
+        column = 26 * column + letter - 64
+    return column * int(row)
 
 
 def _workbook(raw: bytes) -> Grid:
@@ -223,7 +262,13 @@ def _objects(found: Iterable[tuple[int, Any]], said: list[str]) -> FileTable:
         for i, row in part:
             if not isinstance(row, dict):
                 raise InvalidInput(f'line {i:,}: expected an object such as {{"region": "EU"}}')
-        for name in dict.fromkeys(name for _, row in part for name in row):
+        names = dict.fromkeys(name for _, row in part for name in row)
+        if len(builders.keys() | names.keys()) > MAX_COLUMNS:
+            raise InvalidInput(
+                f"more than {MAX_COLUMNS:,} different fields; a field is a column: let an id be a "
+                "value, not the name of a field"
+            )
+        for name in names:
             if name not in builders:
                 builders[name] = ColumnBuilder()
                 builders[name].extend([""] * len(lines))

@@ -97,6 +97,14 @@ def written(tmp_path: Path, raw: bytes | str, name: str = "table.csv") -> Path:
     return path
 
 
+def far_value() -> bytes:
+    book, out = openpyxl.Workbook(), io.BytesIO()
+    book.active.append(["a", "b"])
+    book.active["XFD1048576"] = 1
+    book.save(out)
+    return out.getvalue()
+
+
 BAD = {
     "empty": ("", "the file has no records"),
     "only a header": ("a,b\n", "a header, but no records"),
@@ -113,6 +121,11 @@ BAD = {
     "bad JSON lines": ('{"a":1}\n{"a":\n', "line 2, column 6: not JSON"),
     "numbers for objects": ('{"a":1}\n5\n', "line 2: expected an object"),
     "deep JSON": ('{"a":' + "[" * 100_000, "nested too deeply|not JSON"),
+    "a value far away": (far_value(), "sheet1.xml has a value so far from the others"),
+    "ids for fields": (
+        json.dumps([dict.fromkeys(map(str, range(20_001)), 1)]),
+        "more than 20,000 different fields; .*let an id be a value",
+    ),
     "a web page": ("<!DOCTYPE html><html>", "a document of markup"),
 }
 
@@ -196,6 +209,15 @@ def test_times_that_python_cannot_hold_are_cells(tmp_path: Path) -> None:
 def test_blank_lines_may_stand_below_a_header_that_is_a_comment(tmp_path: Path) -> None:
     path = written(tmp_path, "#region,theme\n\n\nEU,dark\nUS,light\nEU,light\n")
     assert read_table(path).domain.names == ("#region", "theme")
+
+
+def test_a_format_far_away_is_no_value(tmp_path: Path) -> None:
+    book, path = openpyxl.Workbook(), tmp_path / "table.xlsx"
+    for row in ("ab", "xy", "yx", "xx"):
+        book.active.append(list(row))
+    book.active["XFD1048576"].font = openpyxl.styles.Font(bold=True)
+    book.save(path)
+    assert read_table(path).domain.names == ("a", "b")
 
 
 def test_bit_masks(tmp_path: Path) -> None:
