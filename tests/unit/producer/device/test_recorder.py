@@ -226,6 +226,7 @@ def test_withdrawing_erases(tmp_path: Path, how: Callable[[Recorder], None]) -> 
     other.note("e")
     how(device.recorder)
     withdraw(device.store)
+    assert device.store.read_events() == {}
     for recorder in (device.recorder, other):
         recorder.note("e")
         recorder.flush()
