@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+
+from calmstream.common.errors import ForeignRecord
 from calmstream.consumer.read.kept import KeptCounts
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tracking.tracker import Current, Tracker
@@ -27,7 +30,9 @@ class TrackedCounts:
             # An earlier window was asked for, or a window was counted again.
             self._tracker, self._added = Tracker(self._plan), {}
         for number in sorted(wanted.keys() - self._added.keys()):
-            tallies, suspicious = self._kept.tallies(number)[0], self._kept.suspicious(number)
-            self._tracker.add(number, tallies, suspicious=suspicious)
+            # Damaged counts are left out, as a publisher does.
+            with contextlib.suppress(ForeignRecord):
+                tallies = self._kept.tallies(number)[0]
+                self._tracker.add(number, tallies, suspicious=self._kept.suspicious(number))
             self._added[number] = wanted[number]
         return self._tracker.current()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calmstream.broker.transport import Partition
-from calmstream.common.errors import FatalError, InvalidInput
+from calmstream.common.errors import FatalError, ForeignRecord, InvalidInput
 from calmstream.consumer.read import history as module
 from calmstream.consumer.read.history import History
 from calmstream.consumer.subscribe.assembler import Snapshot
@@ -109,6 +109,20 @@ def test_without_running_totals_windows_are_added() -> None:
     with asking(bench) as history:
         for windows, table in before.items():
             assert np.array_equal(history.ask(["a0"], windows).table, table)
+
+
+def test_damaged_counts_are_left_out_of_what_is_known_now() -> None:
+    bench = filled()
+    where = Partition(bench.names.counts, 0)
+    key, value = next((r.key, r.value) for r in bench.broker.records(where) if r.key == b"1/0000")
+    header, _, body = (value or b"").partition(b"\n")
+    bench.sink.send(bench.names.counts, key, header + b"\n" + body[:-4], partition=0).wait(5)
+    with asking(bench) as history:
+        now = history.ask(["a0"], "current")
+        with pytest.raises(ForeignRecord, match="damaged"):
+            history.ask(["a0"], "1")
+    assert now.reports > 0
+    assert np.isfinite(now.table).all()
 
 
 def test_running_totals_bridge_windows_that_are_not_kept() -> None:
