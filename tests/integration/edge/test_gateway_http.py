@@ -373,7 +373,7 @@ def keys_file(path: Path, *keys: tuple[int, str, int | None]) -> Path:
 
 
 def test_application_keys_and_their_quotas(tmp_path: Path) -> None:
-    path = keys_file(tmp_path / "keys.json", (1, "alpha", 3), (2, "beta", None))
+    path = keys_file(tmp_path / "keys.json", (1, "alpha", 3), (2, "beta", None), (4, "delta", 2))
     with running(tmp_path, app_keys=path) as gateway:
 
         def send(value: int, key: str, period: int | None = None) -> Reply:
@@ -390,6 +390,9 @@ def test_application_keys_and_their_quotas(tmp_path: Path) -> None:
         assert 1 <= int(over.headers["retry-after"]) <= gateway.plan.window
         assert send(0, "alpha").results == ["duplicate"], "a repeat is no new report"
         assert send(3, "beta").status == 202, "keys have quotas of their own"
+        three = [line(gateway.plan, value, f"{value:032x}") for value in range(3)]
+        at_once = gateway.report(*three, authorization="Bearer delta")
+        assert at_once.results == ["accepted", "accepted", "quota"]
 
         keys_file(path, (2, "beta", None), (3, "gamma", None))
         until("alpha is gone", lambda: send(4, "alpha").status == 401)
