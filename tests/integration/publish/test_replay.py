@@ -69,7 +69,7 @@ def test_a_replayed_log_gives_identical_finals(kafka_bootstrap: str, tmp_path: P
     records.write_text(f"{','.join(plan.domain.names)}\n{rows}\n")
     where = ["--plan", path, "--bootstrap", kafka_bootstrap]
     assert run("topics", *where).returncode == 0
-    expected = WINDOWS * 2
+    expected = WINDOWS * 3
 
     def published(namespace: str) -> bool:
         """Return whether all windows are final and tested."""

@@ -50,16 +50,16 @@ REASONS = {
 """Parts of the reason that the service may state, by fault."""
 
 _SHIM = """
-import calmstream.consumer.publish.job as job
+import calmstream.consumer.publish.session as session
 
-built = job.build_set
+built = session.build_set
 
 def build_set(plan, merged, **options):
     if plan.name == "estimate":
         raise ValueError("an estimate that fails on purpose")
     return built(plan, merged, **options)
 
-job.build_set = build_set
+session.build_set = build_set
 """
 """A module that Python imports at its start: the service runs as it is but for one estimate."""
 
