@@ -180,7 +180,7 @@ class _Group:
         self.evidence = np.zeros((len(self._predict(0).n), views))
         self._n, self._counts = np.zeros(views), np.zeros((views, mechanism.width))
         self._last_n = np.zeros(views)
-        self._seen, self._windows = np.zeros(views), np.zeros(views)
+        self._windows = np.zeros(views)
         self._squares, self._directions = np.zeros(views), np.zeros(views)
         self._anew = np.full(views, -1)
         # Products of standardised distances of two windows in a row, and their number.
@@ -197,19 +197,19 @@ class _Group:
         known = some & (expected.n > 0).any(axis=0)
         self._n += n
         self._counts += counts
-        score = self._score(expected, n, counts) * known
+        seen, noise = Weighted(n, counts / np.maximum(n, 1.0)[:, None]), self._noise()
+        score = self._score(*_apart(seen, expected, noise)) * known
         weights = _weights(self.evidence, prior)
         mixture = _log_sum(np.log(weights) + score)
         anew = known & (score[0] - mixture > np.log(JUMP))
-        self._innovate(
-            _mixed(expected, weights, self._noise(), self._free), n, counts, known & ~anew
-        )
+        mixed = _mixed(expected, weights, noise, self._free)
+        self._innovate(*_apart(seen, mixed, noise), known & ~anew)
         self.evidence *= MEMORY
         self.evidence += np.where(anew, 0.0, score)
         for part in self._parts:
             part.add(window, n, counts, anew)
         self._anew = np.where(anew | (some & (self._anew < 0)), window, self._anew)
-        self._last_n, self._seen, self._windows = n, self._seen + n, self._windows + some
+        self._last_n, self._windows = n, self._windows + some
 
     def _noise(self) -> Floats:
         """Return the variance of one report in one direction of the frequencies: (views,)."""
@@ -217,20 +217,14 @@ class _Group:
         noise: Floats = (f * (1 - f)).clip(0).sum(axis=1) / self._free
         return noise
 
-    def _score(self, expected: Weighted, n: Floats, counts: Floats) -> Floats:
+    def _score(self, distance: Floats, variance: Floats) -> Floats:
         """Return the log density of a window's frequencies: shape (candidates, views)."""
-        variance = self._noise() * (1 / np.maximum(expected.n, 1e-9) + 1 / np.maximum(n, 1.0))
-        distance = counts / np.maximum(n, 1.0)[:, None] - expected.mean
         squares = np.einsum("cvw,cvw->cv", distance, distance)
         score: Floats = -0.5 * (self._free * np.log(variance) + squares / variance)
         return score
 
-    def _innovate(
-        self, expected: Weighted, n: Floats, counts: Floats, which: NDArray[np.bool_]
-    ) -> None:
+    def _innovate(self, distance: Floats, variance: Floats, which: NDArray[np.bool_]) -> None:
         """Note how far a window is from what was expected, in expected squares."""
-        variance = self._noise() * (1 / np.maximum(expected.n, 1e-9) + 1 / np.maximum(n, 1.0))
-        distance = counts / np.maximum(n, 1.0)[:, None] - expected.mean
         squares = np.square(distance).sum(axis=1) / variance
         self._squares = np.where(which, MEMORY * self._squares + squares, self._squares)
         self._directions = np.where(which, MEMORY * self._directions + self._free, self._directions)
@@ -252,7 +246,7 @@ class _Group:
     ) -> tuple[Tally, Floats, Floats, Floats, NDArray[np.int64]]:
         state = _joined([part.now() for part in self._parts])
         found = _mixed(state, _weights(self.evidence, prior), self._noise(), self._free)
-        mean_window = np.maximum(self._seen / np.maximum(self._windows, 1), 1.0)
+        mean_window = np.maximum(self._n / np.maximum(self._windows, 1), 1.0)
         # The variance of a prediction and its window, over that of the table.
         misfit = self._misfit() + lag * (1 + found.n / mean_window)
         n = np.rint(found.n / misfit).astype(np.int64)
@@ -308,6 +302,12 @@ def _restart(mechanism: Mechanism) -> float:
 
 def _joined(parts: Sequence[Weighted]) -> Weighted:
     return Weighted(np.concatenate([p.n for p in parts]), np.concatenate([p.mean for p in parts]))
+
+
+def _apart(seen: Weighted, expected: Weighted, noise: Floats) -> tuple[Floats, Floats]:
+    """Return the distance of a window from what was expected, and its variance in a direction."""
+    variance = noise * (1 / np.maximum(expected.n, 1e-9) + 1 / np.maximum(seen.n, 1.0))
+    return seen.mean - expected.mean, variance
 
 
 def _weights(evidence: Floats, prior: Floats) -> Floats:
