@@ -24,7 +24,7 @@ MAX_CELLS = 1 << 22
 """Maximum number of cells of a table: 32 MB for the table, twelve times that for its draws."""
 
 HANDFUL = 10
-"""So few reports agree by chance: what they say counts as noise, whatever the prior makes of it."""
+"""So few reports agree by chance: their intervals do not rest on the prior."""
 
 ORDERS = {True: 4, False: 3}
 """Highest order of the moments that are read: of bits, and of domains with other labels."""
@@ -72,7 +72,10 @@ class NoiseAwareModel:
         flags = ["modelled"]
         if in_view.all(axis=1).any():
             flags.append("covered")
-        if reports < HANDFUL or is_noise(table, stderr):
+        if reports < HANDFUL:
+            # At least as wide as a table that is drawn evenly from all tables.
+            stderr = np.maximum(stderr, np.sqrt((1 - 1 / cells) / cells / (cells + 1)))
+        if is_noise(table, stderr):
             flags.append("noise")
         return Marginal(attributes, table / table.sum(), stderr, reports, tuple(flags))
 
