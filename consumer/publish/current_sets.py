@@ -59,6 +59,7 @@ class CurrentSets:
         self._tracker = Tracker(context.plan)
         # Nothing is added to the tracker while a set is built.
         self._job: Job[SnapshotSet] | None = None
+        self._window = -1
         # Offset of the manifest that was written last.
         self._sent = -1
 
@@ -107,6 +108,7 @@ class CurrentSets:
     def _add(self, window: int) -> Job[SnapshotSet] | None:
         """Add a window; return a job for its set, if that is missing."""
         plan, records = self._context.plan, self._follower.untracked.take(window)
+        self._window = window
         try:
             counts = [decode_counts(plan, records[group]) for group in sorted(records)]
             add(self._tracker, counts)
@@ -130,4 +132,6 @@ class CurrentSets:
         return True
 
     def _failed(self, error: Exception) -> None:
-        self._context.log.error(FAILED, error=f"{type(error).__name__}: {error}")
+        self._context.log.error(
+            FAILED, window=self._window, error=f"{type(error).__name__}: {error}"
+        )
