@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib import import_module
@@ -43,14 +44,14 @@ class FrameColumns(NamedTuple):
     points: bool = False
 
 
-class Frame:
+class Frame(ABC):
     """A result as rows, as a table of Arrow, pandas or Polars, and as HTML in a notebook."""
 
     __slots__ = ()
 
+    @abstractmethod
     def columns(self) -> FrameColumns:
         """Return the columns."""
-        raise NotImplementedError
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict for each row, with the names of the columns as keys."""
