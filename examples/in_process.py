@@ -19,7 +19,7 @@ from calmstream.producer.simulation.produce import produce
 
 
 class PlanClock(SystemClock):
-    """Time that stands still in a window, until it is told to go on."""
+    """Time that stands still in a window, until a test or notebook moves it on."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__()

@@ -39,7 +39,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a worker process of pytest-xdist where it finds the broker's address."""
+    """Give a worker process of pytest-xdist the path of the broker's address."""
     node.workerinput[PATH] = str(node.config.stash[BROKER].path)
 
 

@@ -30,7 +30,7 @@ _ROWS = 1 << 16
 USE = (
     "Made-up records: nobody's. Shares of single attributes, and of the pairs of the tree, are the "
     "estimates with their errors; other attributes depend on each other only through the tree. "
-    "Good for trying queries, models and dashboards. More records tell nothing more: take numbers "
+    "Good for trying queries, models and dashboards. More records say nothing more: take numbers "
     "and errors from calmstream query"
 )
 """What the records are good for."""

@@ -49,7 +49,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How the cells of a text are told apart."""
+    """How the cells of a text are separated."""
 
     delimiter: str
     escape: str | None = None

@@ -1,7 +1,7 @@
 """Views and the share of users on each, chosen by their worst regret over scenarios.
 
 The views are sets of attributes, up to four bits or three attributes with more labels. Sets whose
-attributes have the same numbers of labels form a *class*: nothing tells them apart before
+attributes have the same numbers of labels form a *class*: nothing distinguishes them before
 collection, so they have equal shares. A scenario states how large interactions are; given a
 scenario the expected error is a convex function of the classes' shares. See noise-aware.md,
 section 3.

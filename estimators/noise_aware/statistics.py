@@ -41,7 +41,7 @@ class Statistics:
 
     @classmethod
     def of(cls, layout: Layout, blocks: Blocks) -> Statistics:
-        """Lay out estimates by columns."""
+        """Arrange estimates by columns."""
         size = layout.size
         one, two = (
             (np.zeros(size), np.zeros(size)),

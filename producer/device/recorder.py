@@ -47,7 +47,7 @@ class Recorder:
     The arguments and errors are those of `Reporter`.
 
     Attributes:
-        reporter: tells ``status``, ``remaining`` and ``refusal``.
+        reporter: states ``status``, ``remaining`` and ``refusal``.
         trouble: why what was noted could not be written lately; empty while it can. It waits.
     """
 

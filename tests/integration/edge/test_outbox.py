@@ -29,7 +29,7 @@ def reported(plan: Plan) -> Report:
 
 
 class Answers:
-    """A server that answers as it is told, and writes down what came."""
+    """A server that answers as a test sets it, and writes down what came."""
 
     def __init__(self) -> None:
         self.status, self.body, self.lines = 202, b"{}", list[dict[str, Any]]()

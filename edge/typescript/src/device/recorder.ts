@@ -48,7 +48,7 @@ export class Recorder {
   private readonly days: number;
 
   private constructor(
-    /** Tells `status`, `remaining` and `refusal`. */
+    /** States `status`, `remaining` and `refusal`. */
     readonly reporter: Reporter,
     private readonly store: Store,
     private readonly clock: () => number,
