@@ -23,7 +23,7 @@ from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.common.watched_folder import Identity, WatchedFolder
 from calmstream.consumer.metrics.plan import PLAN_METRICS, set_plan_numbers
-from calmstream.consumer.metrics.registry import Metrics, known_labels
+from calmstream.consumer.metrics.registry import Metrics, plan_metrics
 from calmstream.consumer.plans.folder import PlanFolder
 from calmstream.consumer.plans.lanes import Lanes
 from calmstream.consumer.plans.role import PlansRole, WorkerKind
@@ -299,8 +299,8 @@ class Service:
         numbers, self._numbers = self._numbers, ()
 
         def register(plan: Plan) -> Metrics:
-            labels = known_labels(plan, self._where.names(plan))
-            metrics = Metrics(self._registry, (*definitions, *numbers), labels)
+            names, all_of_them = self._where.names(plan), (*definitions, *numbers)
+            metrics = plan_metrics(self._registry, plan, names, all_of_them)
             if numbers:
                 set_plan_numbers(metrics, plan, self._started)
             return metrics

@@ -15,6 +15,7 @@ from calmstream.estimators.central.ledger import Ledger
 from calmstream.estimators.central.plan import CentralPlan
 
 CENTRAL_METRICS = MetricGroup("plan")
+"""All metrics of the aggregator."""
 
 RELEASES = CENTRAL_METRICS.counter(
     "calmstream_central_releases_total",
@@ -38,9 +39,6 @@ SKIPPED = CENTRAL_METRICS.counter(
     "Above 0: a second aggregator runs, or this one failed or was suspended for some time; "
     "see its log.",
 )
-
-
-"""All metrics of the aggregator."""
 
 
 class CentralMetrics:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry
-
 from calmstream.common.metric_definition import MetricGroup
-from calmstream.consumer.metrics.registry import Metrics, plan_label
+from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.sink.stored import StoredSet
 from calmstream.consumer.sink.target import Stored
-from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 
 SINK_METRICS = MetricGroup("plan")
+"""All metrics of a sink."""
 
 SETS = SINK_METRICS.counter(
     "calmstream_sink_sets_stored_total",
@@ -52,9 +50,6 @@ FAULTS = SINK_METRICS.counter(
 )
 
 
-"""All metrics of a sink."""
-
-
 class SinkMetrics:
     """The metrics of the sink of one plan."""
 
@@ -75,8 +70,3 @@ class SinkMetrics:
         """Count a failed attempt to store this many sets."""
         self._metrics.inc(FAILURES)
         self._metrics.set(WAITING, waiting)
-
-
-def sink_metrics(registry: CollectorRegistry, plan: Plan) -> SinkMetrics:
-    """Return the metrics of a sink, registered; every series starts at 0."""
-    return SinkMetrics(Metrics(registry, SINK_METRICS, {"plan": [plan_label(plan)]}))

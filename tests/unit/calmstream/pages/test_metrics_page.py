@@ -14,7 +14,7 @@ from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
 from calmstream.consumer.metrics.registry import new_registry, plan_metrics
 from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.serve.metrics import ServeMetrics
-from calmstream.consumer.sink.metrics import sink_metrics
+from calmstream.consumer.sink.metrics import SINK_METRICS
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.pages.metrics_page import page
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
@@ -42,12 +42,11 @@ def exported() -> dict[str, set[str]]:
     The label ``le`` of histograms, the bound of a bucket, is left out.
     """
     registry, names = new_registry(), names_of(PLAN)
-    for group in (TALLY_METRICS, PUBLISHER_METRICS, PLAN_METRICS, FOLDER_METRICS):
+    for group in (TALLY_METRICS, PUBLISHER_METRICS, PLAN_METRICS, FOLDER_METRICS, SINK_METRICS):
         plan_metrics(registry, PLAN, names, group)
     GatewayMetrics(registry).of_plan(PLAN)
     CentralMetrics(registry, CENTRAL)
     ServeMetrics(registry).turned(0, 0, 0, {"plan": 0})
-    sink_metrics(registry, PLAN)
     for definition in ROLE_METRICS:
         definition.register(registry).labels("tally")
     return {

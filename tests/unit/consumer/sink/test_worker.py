@@ -12,12 +12,20 @@ from prometheus_client import CollectorRegistry
 from calmstream.broker.transport import Sink
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
+from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.sink import once as once_module
 from calmstream.consumer.sink import worker as module
-from calmstream.consumer.sink.metrics import FAILURES, FINALS, SETS, WAITING, sink_metrics
+from calmstream.consumer.sink.metrics import (
+    FAILURES,
+    FINALS,
+    SETS,
+    SINK_METRICS,
+    WAITING,
+    SinkMetrics,
+)
 from calmstream.consumer.sink.once import store_once
 from calmstream.consumer.sink.parquet_files import ParquetTarget
 from calmstream.consumer.sink.postgres_schema import LOCK
@@ -80,7 +88,7 @@ class Running:
             NAMES,
             target,
             SystemClock(),
-            sink_metrics(self.registry, PLAN),
+            SinkMetrics(plan_metrics(self.registry, PLAN, NAMES, SINK_METRICS)),
             **options,  # type: ignore[arg-type]
         )
         self.stop = threading.Event()
