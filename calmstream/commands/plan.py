@@ -39,7 +39,6 @@ _FIRST_USERS = 100_000
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Design a collection: what each group of users reports, by which mechanism and "
         "for how long. Print how precise shares will be, and for how many reports."
@@ -226,7 +225,7 @@ def run(args: argparse.Namespace) -> int:
     sizes = {*range(1, args.k + 1), len(given) + 1, goal.size if goal else 1}
     precision = Precision(plan, codes, sorted(size for size in sizes if size <= len(domain)))
     promised = promises(precision, given)
-    warnings = plan_page.warnings(plan, design, data=data, now=time.time())
+    warnings = plan_page.warnings(plan, data=data, now=time.time())
     if data is not None and not args.json:
         understood.show(Console(), Path(args.data).name, data)
 

@@ -37,7 +37,6 @@ class Drafts:
         self.users = self._given.users
 
     def draft(self, epsilon: str | None = None) -> tuple[Plan, Design]:
-        """Return the plan and its design."""
         args, given = self._args, self._given
         assert self.users is not None
         request = Request(
@@ -64,7 +63,6 @@ class Drafts:
         )
 
     def with_epsilon(self, epsilon: str) -> Plan:
-        """Return the plan with another epsilon."""
         return self.draft(epsilon)[0]
 
 
@@ -84,7 +82,6 @@ class Inputs:
 
 
 def _without_pilot(args: argparse.Namespace) -> Inputs:
-    """Return the inputs that the options state."""
     return Inputs(args.users, args.parameters, lineage.chosen(args, None))
 
 

@@ -57,7 +57,6 @@ def short(plan: Plan) -> str | None:
 
 
 def _range(shifts: list[float]) -> str:
-    """Return the median, and the range where it differs."""
     low, middle, high = (_points(s) for s in (shifts[0], median(shifts), shifts[-1]))
     return f"{middle} points" if low == high else f"{middle} ({low} to {high}) points"
 

@@ -33,7 +33,6 @@ class Lineage:
 
 
 def add_options(about: argparse._ActionsContainer) -> None:
-    """Register the options."""
     about.add_argument(
         "--lineage",
         metavar="LINEAGE",

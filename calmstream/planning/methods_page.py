@@ -22,7 +22,6 @@ CENTRAL_NOTE = Note(
     "counts of tuples with noise, those above a threshold",
     "the operator may see records; errors are far smaller (`central plan`)",
     "Gopi, Mahabadi, Yekhanin, Differentially Private Marginals",
-    expected="",
 )
 
 
@@ -47,14 +46,10 @@ local hashing.
 
 
 def note_of(name: str) -> Note:
-    """Return what a method says about itself: its note, or the first line of its docstring.
-
-    Raises:
-        PlanError: the method's package cannot be used.
-    """
+    """Return what a method says about itself: its note, or the first line of its docstring."""
     method = type(methods.get(name))
     says = (method.__doc__ or "see its package").strip().partition("\n")[0]
-    unnoted = Note(says, "", "", f"package {method.__module__}", expected="")
+    unnoted = Note(says, "", "", f"package {method.__module__}")
     note: Note = getattr(method, "note", unnoted)
     return note
 

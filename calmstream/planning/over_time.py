@@ -16,12 +16,7 @@ _ONCE = (
 
 
 def period(epsilon: Decimal, window: int) -> int:
-    """Return the smallest W with which devices keep to the default policy for ever.
-
-    Args:
-        epsilon: loss of a report, at most that of a year.
-        window: length of a window in seconds.
-    """
+    """Return the smallest W with which devices keep to the default policy for ever."""
     reports = int(MAX_YEAR // epsilon)
     return max(1, -(-YEAR // (window * reports)))
 

@@ -40,7 +40,6 @@ class PublishedModel:
     snapshot: Snapshot
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """Return the published table."""
         names = [self.plan.domain.names[i] for i in attributes]
         if attributes not in self.plan.marginals:
             raise InvalidInput(f"the pilot does not publish the table over {', '.join(names)}")
@@ -121,5 +120,4 @@ def _from_snapshots(method: Piloted, pilot: Plan, broker: Broker, namespace: str
 
 
 def _no_reports(pilot: Plan) -> InvalidInput:
-    """Return the error that no window with reports is final."""
     return InvalidInput(f"plan {pilot.name}: no window with reports is final yet; wait for it")

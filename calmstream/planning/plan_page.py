@@ -14,7 +14,7 @@ from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.plan.central_statement import expected_statement
 from calmstream.estimators.plan.kept_size import kept_window_bytes
 from calmstream.estimators.plan.loss import Loss
-from calmstream.planning import allowed_loss, expectations, findable, over_time
+from calmstream.planning import allowed_loss, findable, over_time
 from calmstream.terminal import Console
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def over(expires: int, now: float) -> list[str]:
     return [_OVER] if expires <= now else []
 
 
-def warnings(plan: Plan, design: Design, *, data: RecordTable | None, now: float) -> list[str]:
+def warnings(plan: Plan, *, data: RecordTable | None, now: float) -> list[str]:
     """Return what the author should consider before the plan is used, one line each."""
     lines = []
     if data is not None:
@@ -77,8 +77,6 @@ def warnings(plan: Plan, design: Design, *, data: RecordTable | None, now: float
     lines += over(plan.expires, now)
     lines += over_time.warnings(plan)
     lines += _unreadable(plan)
-    if too_large := expectations.warning(plan, design, data):
-        lines.append(too_large)
     if all(len(marginal) < plan.k for marginal in plan.marginals):
         lines.append(f"No table of {plan.k} attributes is published; --marginal A,B,.. adds one")
     return lines
@@ -111,9 +109,6 @@ def explain(console: Console, plan: Plan, design: Design) -> None:
     details = [*_central(plan), *design.reason, _cost(plan), _kept(plan)]
     for line in (*details, *filter(None, [findable.line(plan)])):
         console.print(f"- {line}", soft_wrap=True)
-    if design.expected_sse:
-        console.print(expectations.errors(plan, design))
-        console.print(expectations.meaning(plan), soft_wrap=True)
 
 
 def _central(plan: Plan) -> list[str]:
@@ -152,11 +147,7 @@ def _kept(plan: Plan) -> str:
 
 
 def check_new(path: str | None) -> None:
-    """Refuse to replace a file: what a plan in use has collected cannot be read without it.
-
-    Raises:
-        InvalidInput: there is a file.
-    """
+    """Refuse to replace a file: what a plan in use has collected cannot be read without it."""
     if path is not None and Path(path).exists():
         raise InvalidInput(
             f"--out {path}: the file exists, and nothing that its plan collects can be read "

@@ -29,7 +29,6 @@ def names() -> tuple[str, ...]:
 
 @cache
 def get(name: str) -> Method:
-    """Return the method of that name."""
     if name == CENTRAL:
         raise PlanError(
             f"method {CENTRAL} is central: raw records go to a trusted aggregator, see `calmstream "

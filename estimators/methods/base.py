@@ -31,15 +31,11 @@ class Design:
         groups: the groups of the plan, with mechanisms, views and shares.
         parameters: the parameters of the plan: everything that ``fit`` needs beyond the groups.
         reason: the choices and the reasons for them, one line each, for people.
-        expected_sse: expected sum of squared errors of one marginal, by its number of attributes,
-            averaged over the marginals of that size. It contains the errors by noise and sampling;
-            those by reconstruction depend on the data. Empty if the method states none.
     """
 
     groups: tuple[Group, ...]
     parameters: Mapping[str, Any]
     reason: tuple[str, ...]
-    expected_sse: Mapping[int, float]
 
 
 class Model(Protocol):

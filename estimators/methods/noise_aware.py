@@ -14,7 +14,7 @@ import numpy as np
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.methods.base import Design
-from calmstream.estimators.methods.notes import PRIOR, Note
+from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views
 from calmstream.estimators.noise_aware import signs as sign_views
@@ -51,7 +51,6 @@ class NoiseAware:
         "a model of a few hidden causes, fitted to all counts together",
         "the default, for nearly everything",
         "this project",
-        expected=PRIOR,
     )
     baseline: ClassVar[bool] = False
     teachers: ClassVar[tuple[str, ...]] = ("noise-aware", "calm", "am", "marg-ps", "marg-rr")
@@ -95,7 +94,7 @@ class NoiseAware:
         if earlier:
             counted = sum(one.reports for one in earlier)
             reason.append(f"totals join {counted:,} reports of earlier plans; windows do not")
-        return Design(groups, dict(given), tuple(reason), found.expected)
+        return Design(groups, dict(given), tuple(reason))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> NoiseAwareModel:
         """Fit the tallies of one plan."""

@@ -27,7 +27,6 @@ class Uniform:
         "the uniform table",
         "to compare other methods with it: a larger error than this is of no use",
         "baseline",
-        expected="",
     )
     baseline: ClassVar[bool] = True
 
@@ -38,7 +37,6 @@ class Uniform:
             (Group(mechanism, (View((0,)),), (1,)),),
             {},
             ("baseline: answers with the uniform table, whatever devices report",),
-            {},
         )
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> UniformModel:

@@ -36,7 +36,7 @@ class OneWay:
             Group(spec(standard("one-cell", request.epsilon, labels)), (View((place,)),), (1,))
             for place, labels in enumerate(request.domain.cardinalities)
         )
-        return Design(groups, {}, ("one attribute a device",), {})
+        return Design(groups, {}, ("one attribute a device",))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> Product:
         """Estimate each attribute's table from the counts of its group."""

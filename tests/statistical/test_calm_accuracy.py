@@ -128,14 +128,11 @@ def test_published_cells_well_above_zero_are_covered_too(shared: Path) -> None:
 
 
 @pytest.mark.parametrize("runs", [100, pytest.param(300, marks=pytest.mark.slow)])
-def test_stated_and_predicted_errors_are_those_of_many_runs(runs: int) -> None:
-    """Check that the mean squared error of each cell equals the stated variance.
-
-    The mean squared error of a table must equal the error that the design predicts.
-    """
+def test_stated_errors_are_those_of_many_runs(runs: int) -> None:
+    """Check that the mean squared error of each cell equals the stated variance."""
     domain = mixed_domain(2, 3, 4)
     truth = np.random.default_rng(3).dirichlet(np.full(24, 1.0))
-    plan, design = draft(domain, "1", 6000, 2)
+    plan, _ = draft(domain, "1", 6000, 2)
     n = 6000
     squared: dict[tuple[int, ...], list[np.ndarray]] = {}
     stated: dict[tuple[int, ...], list[np.ndarray]] = {}
@@ -156,9 +153,6 @@ def test_stated_and_predicted_errors_are_those_of_many_runs(runs: int) -> None:
         mean = np.mean(errors, axis=0)
         spread = np.std(errors, axis=0) / np.sqrt(runs)
         assert (np.abs(mean - np.mean(stated[attributes], axis=0)) < 5 * spread).all()
-    for size, expected in design.expected_sse.items():
-        sums = [np.mean(e, axis=0).sum() for a, e in squared.items() if len(a) == size]
-        assert np.mean(sums) == pytest.approx(expected, rel=0.15)
 
 
 @pytest.mark.slow

@@ -9,19 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.adaptive import adaptive
-from calmstream.estimators.mechanisms.base import Covariance
 from calmstream.estimators.methods.base import Design
-from calmstream.estimators.methods.notes import TOGETHER, Note
+from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.shared.options import number_parameter, only_parameters
 from calmstream.estimators.methods.shared.packing import Assigned, pack
-from calmstream.estimators.numerics.expected_error import mean_error
 from calmstream.estimators.papers.calm.overlapping import OverlappingTables, observe
-from calmstream.estimators.papers.calm.pooled_variance import Pooled
 from calmstream.estimators.papers.calm.size import Size, algorithm_1
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.request import Request
@@ -37,13 +32,6 @@ MAX_TOTAL_CELLS = 1 << 21
 """Maximum number of cells of all views together. With more, the publisher would need minutes to
 make them consistent."""
 
-_SAMPLED = 48
-_MAX_EXPECTED_SIZE = 3
-"""Maximum number of attributes of marginals whose expected error is stated. Each costs a variance
-over all views."""
-
-_MAX_EXPECTED_CELLS = 1 << 16
-
 
 class Calm:
     """CALM; its registry name is ``calm``.
@@ -57,7 +45,6 @@ class Calm:
         "overlapping tables made consistent and non-negative; maximum entropy beyond them",
         "results have to be comparable with CALM's",
         "Zhang et al., CALM, CCS 2018",
-        expected=TOGETHER,
     )
     baseline: ClassVar[bool] = False
 
@@ -77,7 +64,6 @@ class Calm:
             groups,
             {"theta": theta},
             _reason(size, groups, request, theta),
-            _expected(size.views, request),
         )
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> OverlappingTables:
@@ -130,25 +116,3 @@ def _reason(size: Size, groups: Sequence[Group], request: Request, theta: float)
     if len(groups) < size.m:
         lines.append(f"{size.m} views share {len(groups)} groups, so a report states its view")
     return tuple(lines)
-
-
-def _expected(views: Sequence[Attributes], request: Request) -> dict[int, float]:
-    """Return the mean sum of the cells' variances, by size of marginal, before non-negativity."""
-    domain, n = request.domain, max(request.users // len(views), 1)
-    by_cells: dict[int, Covariance] = {}
-    for attributes in views:
-        cells = domain.size(attributes)
-        if cells not in by_cells:
-            even = np.full(cells, 1.0 / cells)
-            by_cells[cells] = adaptive(request.epsilon, cells).covariance(n, even)
-    covariances = [by_cells[domain.size(attributes)] for attributes in views]
-    precision = np.array([1.0 / c.interaction for c in covariances])
-    pooled = Pooled(views, domain.cardinalities, covariances, precision)
-    return mean_error(
-        domain,
-        request.k,
-        lambda attributes: float(pooled.variance(attributes).sum()),
-        sampled=_SAMPLED,
-        max_size=_MAX_EXPECTED_SIZE,
-        max_cells=_MAX_EXPECTED_CELLS,
-    )

@@ -15,18 +15,14 @@ from typing import Any
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.registry import spec
-from calmstream.estimators.numerics.block_inverse import channels, expected_sse
-from calmstream.estimators.numerics.expected_error import mean_error
 from calmstream.estimators.numerics.subsets import elementary
 from calmstream.estimators.papers.castell.joint_tables import MAX_RECORD_CELLS, integer_row
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
-from calmstream.estimators.papers.castell.schemes import independent_error
 from calmstream.estimators.plan import Group
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.view import View
 
 MAX_LISTED = 20_000
-_SAMPLED = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +108,6 @@ def attribute_sets(what: str, value: object, domain: Domain) -> tuple[Attributes
 
 
 def record_view(domain: Domain) -> View:
-    """Return the view of a whole record as one number."""
     if domain.size() >= MAX_RECORD_CELLS:
         raise PlanError(
             f"a record has {domain.size():.3g} values; methods that randomise whole records take "
@@ -134,25 +129,6 @@ def product_group(
         tuple(tables),
     )
     return Group(spec(mechanism), (view,), (1,)), mechanism
-
-
-def expected_errors(mechanism: ProductGRR, request: Request, *, joint: bool) -> dict[int, float]:
-    """Return the expected sum of squared errors of a marginal, by its size up to k.
-
-    It is the mean over an evenly spaced sample of the marginals of that size.
-    """
-
-    def error(attributes: Attributes) -> float:
-        factors = channels(mechanism, attributes)
-        if joint:
-            return expected_sse(factors, request.users)
-        moments, cells = [f.moment for f in factors], [f.cells for f in factors]
-        return independent_error(moments, cells, request.users)
-
-    domain, k = request.domain, request.k
-    # The formulas do not visit cells, so tables of any size are included.
-    unlimited = 1 << 62
-    return mean_error(domain, k, error, sampled=_SAMPLED, max_size=k, max_cells=unlimited)
 
 
 def loss_reason(mechanism: ProductGRR) -> str:

@@ -13,7 +13,6 @@ from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.papers.castell.design import (
     KeptTables,
     choose_tables,
-    expected_errors,
     loss_reason,
     product_group,
 )
@@ -41,31 +40,24 @@ class BlockMethod:
     """How tables are recovered, for people who read a plan."""
 
     def blocks(self, request: Request) -> tuple[Attributes, ...]:
-        """Return the attributes of each block."""
         return single(request)
 
     def tables(self, request: Request) -> KeptTables:
-        """Return the tables whose counts are kept."""
         return choose_tables(request.domain, request.k, request.parameters)
 
     def design(self, request: Request) -> Design:
         only_parameters(self.name, request.parameters, *self.parameters)
         blocks, tables = self.blocks(request), self.tables(request)
         group, mechanism = product_group(request, blocks, tables.sets)
-        reason = (loss_reason(mechanism), tables.reason, self.recovery)
-        # For the hybrid and the truncated scheme this is an upper bound of the error by noise.
-        joint = self.scheme != "independent"
-        return Design((group,), {}, reason, expected_errors(mechanism, request, joint=joint))
+        return Design((group,), {}, (loss_reason(mechanism), tables.reason, self.recovery))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
-        """Return the model of the scheme."""
         mechanism, tally = only_mechanism(plan, ProductGRR), tallies[0]
         n = int(tally.n[0])
         return ProductModel(plan.domain, mechanism, tally.counts[0], n, self.scheme)
 
 
 def single(request: Request) -> tuple[Attributes, ...]:
-    """Return every attribute by itself."""
     return tuple((i,) for i in range(len(request.domain)))
 
 

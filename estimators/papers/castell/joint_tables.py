@@ -58,7 +58,6 @@ class JointTables:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Number of cells of each table."""
         return tuple(prod(self.axes[i] for i in table) for table in self.tables)
 
     @property
@@ -149,7 +148,6 @@ def integer_rows(what: str, rows: object) -> tuple[tuple[int, ...], ...]:
 
 
 def integer_row(what: str, row: object) -> tuple[int, ...]:
-    """Read a list of non-negative integers as a tuple."""
     if (
         not isinstance(row, list | tuple)
         or not set(map(type, row)) <= {int}

@@ -16,7 +16,7 @@ import numpy as np
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.methods.base import Model
-from calmstream.estimators.methods.notes import PRODUCT, Note
+from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.numerics.dependence import cramers_v
 from calmstream.estimators.papers.castell.design import KeptTables, attribute_sets
 from calmstream.estimators.papers.castell.family import BlockMethod
@@ -45,7 +45,6 @@ class RRClusters(BlockMethod):
         "product of clusters",
         "after a pilot has shown which few attributes depend on each other",
         "Domingo-Ferrer, Soria-Comas, TKDE 2022",
-        expected=PRODUCT,
         raw=True,
     )
     parameters: ClassVar[tuple[str, ...]] = ("clusters",)

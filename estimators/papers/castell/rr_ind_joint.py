@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from calmstream.estimators.methods.notes import EXACT, JOINT, Note
+from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.papers.castell.family import BlockMethod
 
 
@@ -21,7 +21,6 @@ class RRIndJoint(BlockMethod):
         "inverse of the channels, axis by axis",
         "a large epsilon for each attribute (about 4); pilots of rr-clusters",
         "Kikuchi, Domingo-Ferrer, Soria-Comas, Castell",
-        expected=EXACT,
         raw=True,
     )
     scheme: ClassVar[str] = "joint"
@@ -40,7 +39,6 @@ class RRHybrid(BlockMethod):
         "rr-ind-joint or rr-independent, whichever has the smaller predicted error",
         "as rr-ind-joint, for larger tables or a smaller epsilon",
         "Kikuchi, Domingo-Ferrer, Soria-Comas, Castell",
-        expected=JOINT,
         raw=True,
     )
     scheme: ClassVar[str] = "hybrid"
@@ -59,7 +57,6 @@ class RRTruncated(BlockMethod):
         "rr-ind-joint; negative cells become 0, and smaller tables limit the cells",
         "to reproduce the paper",
         "Kikuchi, Domingo-Ferrer, Soria-Comas, Castell",
-        expected=JOINT,
         raw=True,
     )
     scheme: ClassVar[str] = "truncated"

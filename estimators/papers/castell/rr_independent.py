@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from calmstream.estimators.methods.notes import PRODUCT, Note
+from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.papers.castell.design import KeptTables
 from calmstream.estimators.papers.castell.family import BlockMethod, single
 from calmstream.estimators.plan.request import Request
@@ -19,7 +19,6 @@ class RRIndependent(BlockMethod):
         "product of single attributes",
         "attributes known to be independent, tables of any size",
         "Domingo-Ferrer, Soria-Comas, TKDE 2022",
-        expected=PRODUCT,
         raw=True,
     )
     parameters: ClassVar[tuple[str, ...]] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.methods.notes import EXACT, Note
+from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.papers.castell.family import BlockMethod
 from calmstream.estimators.plan.request import Request
 
@@ -23,7 +23,6 @@ class RRJoint(BlockMethod):
         "inverse of the channel",
         "to reproduce the papers; records of a handful of values only",
         "Domingo-Ferrer, Soria-Comas, TKDE 2022",
-        expected=EXACT,
         raw=True,
     )
     scheme: ClassVar[str] = "joint"

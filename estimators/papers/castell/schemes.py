@@ -104,13 +104,3 @@ def truncated(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Schem
             table = np.minimum(table, np.maximum(limit, 0.0))
     clipped = bool((np.abs(table - raw.table) > _ROUNDING).any())
     return SchemeEstimate(table, raw.variance, joint=True, clipped=clipped)
-
-
-def independent_error(moments: Sequence[float], cells: Sequence[int], n: int) -> float:
-    """Return the part of RR-Independent's expected squared error that noise causes on uniform data.
-
-    It is ``prod(1 / r + (M - 1) / n) - prod(1 / r)``. The part that dependence between blocks
-    causes depends on the data and is not included.
-    """
-    noisy = np.prod([1.0 / r + (m - 1.0) / n for m, r in zip(moments, cells, strict=True)])
-    return float(noisy - np.prod([1.0 / r for r in cells]))

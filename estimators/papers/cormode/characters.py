@@ -91,7 +91,7 @@ class Characters(CoefficientMethod):
                 f"cardinalities have the least common multiple {modulus:,}, above {MAX_MODULUS}: "
                 f"Hadamard coefficients of the binary encoding that touch at most {k} attributes"
             )
-            return self.with_errors(request, design_restricted(self.name, request, reason))
+            return design_restricted(self.name, request, reason)
         count = sum(elementary([r - 1 for r in domain.cardinalities], k)[1:])
         require_views(self.name, count, f"coefficients that touch at most {k} attributes")
         views = generators(domain, k)
@@ -108,4 +108,4 @@ class Characters(CoefficientMethod):
             f"{listed}; {request.users / len(views):,.0f} reports each on average",
             statistic(groups, request.epsilon),
         )
-        return self.with_errors(request, Design(groups, {}, reasons, {}))
+        return Design(groups, {}, reasons)

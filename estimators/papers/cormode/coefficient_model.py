@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,9 +10,6 @@ import numpy as np
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
 from calmstream.estimators.mechanisms.base import Counts, Covariance, Mechanism
-from calmstream.estimators.mechanisms.registry import build
-from calmstream.estimators.methods.base import Design
-from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
 from calmstream.estimators.papers.cormode.coefficients import Recovery, ViewEvidence
 from calmstream.estimators.papers.cormode.linear import (
     Estimate,
@@ -23,13 +19,12 @@ from calmstream.estimators.papers.cormode.linear import (
     require_at_most,
 )
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 
 
 class CoefficientMethod:
-    """A method of coefficients: `fit`, and the expected errors of its designs."""
+    """A method of coefficients: `fit`."""
 
     name: ClassVar[str]
     baseline: ClassVar[bool] = False
@@ -44,7 +39,6 @@ class CoefficientMethod:
         return None
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
-        """Fit by the inverse transform."""
         views = [view for group in plan.groups for view in group.views]
         mechanisms = [m for group, m in zip(plan.groups, plan.mechanisms, strict=True)
                       for _ in group.views]  # fmt: skip
@@ -57,30 +51,6 @@ class CoefficientMethod:
         owners = self.owners(plan.domain, plan.k, views)
         recovery = Recovery(plan.domain, views, owners, reports, _precision(mechanisms), read)
         return CoefficientModel(plan, recovery)
-
-    def with_errors(self, request: Request, design: Design) -> Design:
-        """Return the design with its expected errors on uniform data."""
-        views = [view for group in design.groups for view in group.views]
-        shares = np.array([s for group in design.groups for s in group.shares], np.float64)
-        mechanisms = [
-            mechanism
-            for group in design.groups
-            for mechanism in [build(group.mechanism, request.epsilon)] * len(group.views)
-        ]
-        reports = np.maximum(np.rint(request.users * shares / shares.sum()).astype(np.int64), 1)
-        known: dict[tuple[Mechanism, int], ViewEvidence] = {}
-
-        def read(view: int) -> ViewEvidence:
-            mechanism, n = mechanisms[view], int(reports[view])
-            if (mechanism, n) not in known:
-                even = np.full(mechanism.cells, 1.0 / mechanism.cells)
-                known[mechanism, n] = ViewEvidence(even, mechanism.covariance(n, even))
-            return known[mechanism, n]
-
-        domain, owners = request.domain, self.owners(request.domain, request.k, views)
-        recovery = Recovery(domain, views, owners, reports, _precision(mechanisms), read)
-        error = by_cardinalities(domain, lambda a: float(recovery.table(a)[1].sum()))
-        return replace(design, expected_sse=mean_error(domain, request.k, error))
 
 
 def _precision(mechanisms: Sequence[Mechanism]) -> Floats:

@@ -56,7 +56,6 @@ class ViewEvidence:
 
 
 def harmonics(view: View, domain: Domain) -> list[tuple[int, Key]]:
-    """Return every coefficient that a view determines, with its harmonic."""
     if view.kind == "parity":
         return [(1, (view.attributes, view.factors))]
     found = []
@@ -139,7 +138,6 @@ class Recovery:
 
     @property
     def reports(self) -> int:
-        """Number of reports of all views."""
         return int(self._reports.sum())
 
     def _scale(self, attributes: Attributes) -> float:

@@ -20,10 +20,9 @@ from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.base import Counts, Mechanism
 from calmstream.estimators.mechanisms.registry import spec, standard
 from calmstream.estimators.methods.base import Design
-from calmstream.estimators.methods.notes import COLLISIONS, Note
+from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import statistic
-from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
 from calmstream.estimators.papers.cormode.linear import Estimate, Floats, LinearModel, dense, likely
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.request import Request
@@ -59,13 +58,11 @@ class FullDomain:
             )
         mechanism = self.oracle(request.epsilon, cells)
         groups = (Group(spec(mechanism), (View(tuple(range(len(domain)))),), (1,)),)
-        model = FullTable(domain, mechanism, None, request.users)
-        error = by_cardinalities(domain, lambda a: float(model.variance(a).sum()))
         reason = (
             f"{mechanism.name.upper()} on all {cells:,} values of a record; a marginal sums cells",
             statistic(groups, request.epsilon),
         )
-        return Design(groups, {}, reason, mean_error(domain, request.k, error))
+        return Design(groups, {}, reason)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> FullTable:
         """Estimate every cell once."""
@@ -137,7 +134,6 @@ class InpHTCMS(FullDomain):
         "sum of cells",
         "to reproduce the paper",
         "Apple, 2017, in Cormode, Kulkarni, Srivastava, SIGMOD 2018",
-        expected=COLLISIONS,
     )
     oracle = staticmethod(partial(standard, "hadamard-sketch"))
 
@@ -148,16 +144,15 @@ class FullTable(LinearModel):
     All devices report on this table, so there is no sampling error.
 
     Args:
-        counts: shape (width,), counts of n reports; None if only variances on uniform data are
-            needed.
+        counts: shape (width,), counts of n reports.
     """
 
     everyone: ClassVar[bool] = True
 
-    def __init__(self, domain: Domain, mechanism: Mechanism, counts: Counts | None, n: int) -> None:
+    def __init__(self, domain: Domain, mechanism: Mechanism, counts: Counts, n: int) -> None:
         super().__init__(domain)
         self._mechanism, self._n = mechanism, n
-        if counts is None or n == 0:
+        if n == 0:
             self._table = self._likely = np.full(mechanism.cells, 1.0 / mechanism.cells)
         else:
             self._table = mechanism.estimate(counts, n)

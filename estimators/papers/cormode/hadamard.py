@@ -64,7 +64,7 @@ def _design(request: Request, views: Sequence[View], shares: Sequence[int], reas
         f"{reason}; one sign by randomised response; {each:,.0f} reports each on average",
         statistic(groups, request.epsilon),
     )
-    return Design(groups, {}, lines, {})
+    return Design(groups, {}, lines)
 
 
 class InpHT(CoefficientMethod):
@@ -81,7 +81,7 @@ class InpHT(CoefficientMethod):
     def design(self, request: Request) -> Design:
         only_parameters(self.name, request.parameters)
         reason = f"the {{count}} Hadamard coefficients that touch at most {request.k} attributes"
-        return self.with_errors(request, design_restricted(self.name, request, reason))
+        return design_restricted(self.name, request, reason)
 
 
 class FT(CoefficientMethod):
@@ -120,7 +120,7 @@ class FT(CoefficientMethod):
         reason = f"all {count:,} Hadamard {what}"
         if useful < count:
             reason += f" ({useful:,} of them touch at most {request.k} attributes)"
-        return self.with_errors(request, _design(request, views, [1] * count, reason))
+        return _design(request, views, [1] * count, reason)
 
 
 class MargHT(CoefficientMethod):
@@ -159,7 +159,7 @@ class MargHT(CoefficientMethod):
             shares = [1] * count
         tables = f"one of {len(parts):,} tables of {k} attributes"
         reason = f"{tables} and one of its coefficients: {count:,} pairs"
-        return self.with_errors(request, _design(request, views, shares, reason))
+        return _design(request, views, shares, reason)
 
     def owners(self, domain: Domain, k: int, views: Sequence[View]) -> Sequence[Attributes]:
         """Return the marginal of each view; the order of the views states it.

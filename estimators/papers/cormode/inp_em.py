@@ -23,7 +23,6 @@ from calmstream.estimators.numerics.likelihood import (
 )
 from calmstream.estimators.papers.castell.design import (
     choose_tables,
-    expected_errors,
     loss_reason,
     product_group,
 )
@@ -76,8 +75,7 @@ class InpEM:
             f"towards maximum likelihood {STOP[stop]}",
             statistic((group,), request.epsilon),
         )
-        expected = expected_errors(mechanism, request, joint=True)
-        return Design((group,), {"stop": stop}, reason, expected)
+        return Design((group,), {"stop": stop}, reason)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> LikelihoodModel:
         return LikelihoodModel(plan, only_mechanism(plan, ProductGRR), tallies[0])

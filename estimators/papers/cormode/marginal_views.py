@@ -28,7 +28,6 @@ from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic
 from calmstream.estimators.numerics import consistency
 from calmstream.estimators.numerics.consistency import Indices
-from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
 from calmstream.estimators.numerics.subsets import elementary
 from calmstream.estimators.papers.cormode.linear import (
     Estimate,
@@ -76,15 +75,12 @@ class MarginalViews:
         assigned = [Assigned(View(s), m) for s, m in zip(sets, mechanisms, strict=True)]
         groups = pack(assigned, request.max_groups, separate=True)
         each = max(request.users // views, 1)
-        model = MarginalTables(domain, self.name, k, sets, mechanisms, None, [each] * views)
         reason = (
             f"all {views:,} tables of {k} attributes, one per device; {each:,} reports a table",
             f"{' and '.join(sorted({m.name.upper() for m in mechanisms}))} by table size",
             statistic(groups, request.epsilon),
         )
-        error = by_cardinalities(domain, lambda a: float(model.estimate(a).variance.sum()))
-        expected = mean_error(domain, k, error)
-        return Design(groups, {}, reason, expected)
+        return Design(groups, {}, reason)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> MarginalTables:
         sets, mechanisms, counts, reports = [], [], [], []
@@ -145,14 +141,10 @@ class MarginalTables(LinearModel):
         k: int,
         sets: Sequence[Attributes],
         mechanisms: Sequence[Mechanism],
-        counts: Sequence[Counts] | None,
+        counts: Sequence[Counts],
         reports: Sequence[int],
     ) -> None:
-        """Keep the counters; the sequences have one entry per view.
-
-        Args:
-            counts: counters of each table; None if only variances on uniform data are needed.
-        """
+        """Keep the counters; the sequences have one entry per view."""
         super().__init__(domain)
         self._method, self._k = method, k
         self._sets, self._mechanisms = sets, mechanisms
@@ -219,11 +211,8 @@ class MarginalTables(LinearModel):
         return consistency.projection(self._sets[number], attributes, self._domain.cardinalities)
 
     def _read(self, number: int) -> tuple[Floats, Covariance]:
-        """Return the estimate of a table, and its covariance."""
         if number not in self._cache:
             mechanism, n = self._mechanisms[number], self._reports[number]
-            table = np.full(mechanism.cells, 1.0 / mechanism.cells)
-            if self._counts is not None:
-                table = mechanism.estimate(self._counts[number], n)
+            table = mechanism.estimate(self._counts[number], n)
             self._cache[number] = table, mechanism.covariance(n, likely(table))
         return self._cache[number]

@@ -372,5 +372,4 @@ def _interleaved(
 
 
 def _as_integer(bits: NDArray[np.uint8]) -> int:
-    """Return the integer whose bit b is entry b."""
     return sum(1 << b for b, bit in enumerate(bits.tolist()) if bit)

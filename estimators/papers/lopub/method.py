@@ -15,14 +15,13 @@ from typing import ClassVar
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import Floats, Marginal, flagged, uniform
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.mechanisms.registry import spec
 from calmstream.estimators.methods.base import Design
-from calmstream.estimators.methods.notes import LASSO, Note
+from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.shared.options import number_parameter, only_parameters
-from calmstream.estimators.numerics.expected_error import by_cardinalities, mean_error
 from calmstream.estimators.papers.castell.design import choose_tables, record_view
 from calmstream.estimators.papers.castell.family import only_mechanism
 from calmstream.estimators.papers.lopub.bloom_rr import BITS, HASHES, BloomRR
@@ -51,7 +50,6 @@ class LoPub:
         "Lasso from counters",
         "to compare with it",
         "Ren et al., LoPub, TIFS 2018",
-        expected=LASSO,
     )
     baseline: ClassVar[bool] = False
 
@@ -73,28 +71,12 @@ class LoPub:
             tables.reason,
             "Lasso from counters; LoPub's EM needs all reports and is for evaluation only",
         )
-        expected = _expected(mechanism, domain, request)
-        return Design((group,), {"penalty": penalty}, reason, expected)
+        return Design((group,), {"penalty": penalty}, reason)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> LoPubModel:
         mechanism = only_mechanism(plan, BloomRR)
         penalty = float(plan.parameters.get("penalty", PENALTY))
         return LoPubModel(mechanism, tallies[0].counts[0], int(tallies[0].n[0]), penalty)
-
-
-def _expected(mechanism: BloomRR, domain: Domain, request: Request) -> dict[int, float]:
-    """Return the error of least squares by noise on uniform data, by size of marginal.
-
-    The effect of the Lasso's penalty is unknown. Attributes with the same number of values have
-    nearly the same error, because their filters differ by chance only.
-    """
-
-    def error(attributes: Attributes) -> float:
-        shape = domain.shape(attributes)
-        even = np.full(shape, 1.0 / prod(shape))
-        return float(mechanism.noise(even, attributes, request.users).sum())
-
-    return mean_error(domain, request.k, by_cardinalities(domain, error))
 
 
 class LoPubModel:
@@ -162,7 +144,6 @@ class LoPubEM(LoPub):
         "Lasso, then expectation-maximisation on the reports themselves",
         "to compare with it: it needs every report again, so it does not stream",
         "Ren et al., LoPub, TIFS 2018",
-        expected=LASSO,
     )
     baseline: ClassVar[bool] = True
 

@@ -394,7 +394,6 @@ def test_printed_warnings_are_also_in_the_document(
             "id (ids: 90 values in 90 records)",
             "has expired already",
             "once, over several windows",
-            "The expected error exceeds the error of the uniform table",
             "No table of 3 attributes is published",
         ],
         "central": ["this is not local privacy", "has expired already"],
@@ -472,16 +471,6 @@ def test_the_table_of_an_evaluation_keeps_its_numbers_on_a_narrow_screen(
     assert "…" not in shown
     assert "people: 2 attributes, 1 marginals of 2, 2 repeats" in " ".join(shown.split())
     assert "same (every record has '0')" in messages
-
-
-def test_the_expected_error_states_what_it_leaves_out(
-    dictionary: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(planned(dictionary, "--method", "calm", "--explain")) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "upper bounds of the errors by noise and sampling" in shown
-    assert "which adds an error that no formula states" in shown
-    assert "calmstream evaluate" in shown
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")

@@ -34,8 +34,6 @@ def test_a_plan_survives_its_document_and_states_its_size(method: str) -> None:
     plan, design = draft(mixed_domain(2, 3, 3, 2), "1", 10_000, 2, method)
     assert read_plan(plan.to_bytes()).digest == plan.digest
     assert any("statistic: " in line and "counters" in line for line in design.reason)
-    assert set(design.expected_sse) == {1, 2}
-    assert all(value > 0 for value in design.expected_sse.values())
 
 
 @pytest.mark.parametrize("method", NAMES)
@@ -174,7 +172,7 @@ def test_standard_errors_are_the_spread_of_the_estimates(method: str) -> None:
     codes = np.stack(
         np.unravel_index(np.random.default_rng(4).choice(18, n, p=skewed(18)), (2, 3, 3)), axis=1
     ).astype(np.uint16)
-    plan, design = draft(domain, "1", n, 2, method)
+    plan, _ = draft(domain, "1", n, 2, method)
     targets = list(combinations(range(3), 2))
     truths = {t: domain.histogram(codes, t) / n for t in targets}
     estimates, stated = [], []
@@ -188,7 +186,6 @@ def test_standard_errors_are_the_spread_of_the_estimates(method: str) -> None:
         stated.append(np.mean([model.marginal(t).noise_floor for t in targets]))
     spread = np.std(estimates) / np.sqrt(runs)
     assert abs(np.mean(estimates) - np.mean(stated)) < 5 * spread + 0.02 * np.mean(stated)
-    assert np.mean(estimates) == pytest.approx(design.expected_sse[2], rel=0.15)
 
 
 def skewed(cells: int) -> np.ndarray:

@@ -91,8 +91,7 @@ def test_many_users_keep_the_work_bounded() -> None:
 
 @pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 1), (2, 2), (3, 3), (5, 1)])
 def test_small_domains(d: int, k: int) -> None:
-    plan, design = draft(Domain.binary(d), k=k)
-    assert set(design.expected_sse) == set(range(1, min(k, 3) + 1))
+    plan, _ = draft(Domain.binary(d), k=k)
     model = methods.get("calm").fit(plan, exact_tallies(plan, np.full(2**d, 0.5**d), 100))
     assert model.marginal(tuple(range(d))).table == pytest.approx(np.full(2**d, 0.5**d), abs=0.02)
 
