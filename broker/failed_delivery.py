@@ -12,9 +12,7 @@ class FailedDelivery:
         self._error = error
 
     def wait(self, timeout: float) -> int:  # noqa: ARG002 - part of the protocol
-        """Raise the error."""
         raise self._error
 
     def done(self) -> bool:
-        """Return True."""
         return True

@@ -74,7 +74,6 @@ class TopicNames:
 
     @property
     def inputs(self) -> list[Partition]:
-        """All partitions of the reports topics."""
         return [Partition(topic, n) for topic in self.all_reports for n in range(self.partitions)]
 
     @property

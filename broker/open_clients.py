@@ -33,7 +33,6 @@ class OpenClients:
             self._open.append((client, close))
 
     def close(self) -> None:
-        """Close all clients, the newest first."""
         with self._lock:
             left, self._open = self._open, []
         for _, close in reversed(left):

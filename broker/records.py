@@ -104,7 +104,6 @@ class Chunk:
 
     @property
     def size(self) -> int:
-        """Number of bytes of all keys and values."""
         return int((self.key[:, 1] - self.key[:, 0] + self.value[:, 1] - self.value[:, 0]).sum())
 
     def part(self, first: int, last: int) -> Chunk:
@@ -123,7 +122,6 @@ class Chunk:
         )
 
     def record(self, index: int) -> Record:
-        """Return one record."""
         spans = (self.key[index], self.value[index], self.headers[index])
         return self._record(
             int(self.offset[index]),
@@ -133,7 +131,6 @@ class Chunk:
         )
 
     def records(self) -> Iterator[Record]:
-        """Yield all records."""
         for columns in zip(
             self.offset.tolist(),
             self.timestamp.tolist(),

@@ -84,7 +84,6 @@ def central_faults(names: CentralNames, found: Mapping[str, TopicInfo]) -> Itera
 
 
 def refuse(found: Iterable[TopicFault]) -> None:
-    """Raise the first fault as a FatalError."""
     for fault in found:
         raise FatalError(fault.text)
 

@@ -154,7 +154,6 @@ def _number(text: str) -> float:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """Return a JSON object."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -189,11 +188,7 @@ def day(text: str) -> Day:
 
 
 def read_file(path: str) -> bytes:
-    """Return the content of a file.
-
-    Raises:
-        InvalidInput: the file cannot be read.
-    """
+    """Return the content of a file."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -201,11 +196,7 @@ def read_file(path: str) -> bytes:
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Write a file with the usual permissions; do not use it for secrets.
-
-    Raises:
-        InvalidInput: the file cannot be written.
-    """
+    """Write a file with the usual permissions; do not use it for secrets."""
     try:
         Path(path).write_bytes(data)
     except OSError as error:
@@ -213,11 +204,7 @@ def write_file(path: str, data: bytes) -> None:
 
 
 def public_key(path: str) -> str:
-    """Return the only public key in a file.
-
-    Raises:
-        InvalidInput: the file cannot be read, or does not have exactly one key.
-    """
+    """Return the only public key in a file."""
     from calmstream.producer.signed.keys import read_public_keys
 
     try:
@@ -232,12 +219,7 @@ def public_key(path: str) -> str:
 
 
 def load_plan(path: str) -> Plan:
-    """Read the plan in a file.
-
-    Raises:
-        InvalidInput: the file cannot be read.
-        PlanError: it is not a plan.
-    """
+    """Read the plan in a file."""
     try:
         return read_plan(Path(path).read_bytes())
     except OSError as error:
@@ -247,12 +229,7 @@ def load_plan(path: str) -> Plan:
 
 
 def load_central_plan(path: str) -> CentralPlan:
-    """Read the central plan in a file.
-
-    Raises:
-        InvalidInput: the file cannot be read.
-        PlanError: it is not a central plan.
-    """
+    """Read the central plan in a file."""
     from calmstream.estimators.central.plan import read_central_plan
 
     try:
@@ -293,11 +270,7 @@ def add_plans(parser: argparse.ArgumentParser, *, watched: bool = True) -> None:
 
 
 def check_plans(args: argparse.Namespace) -> None:
-    """Check that the options of :func:`add_plans` fit together.
-
-    Raises:
-        InvalidInput: they do not.
-    """
+    """Check that the options of :func:`add_plans` fit together."""
     if args.plans is None and (args.roots or args.allow_unsigned):
         raise InvalidInput("--roots and --allow-unsigned go with --plans DIR")
     if args.plans is not None and args.roots is None and not args.allow_unsigned:
@@ -305,11 +278,7 @@ def check_plans(args: argparse.Namespace) -> None:
 
 
 def load_roots(path: str | None) -> tuple[str, ...]:
-    """Return the public root keys in a file; none without a file.
-
-    Raises:
-        InvalidInput: the file cannot be read, or holds something else.
-    """
+    """Return the public root keys in a file; none without a file."""
     if path is None:
         return ()
     from calmstream.producer.signed.keys import read_public_keys
@@ -363,11 +332,7 @@ def add_http(parser: argparse.ArgumentParser, port: str = "9464") -> None:
 
 
 def http_config(args: argparse.Namespace) -> HttpConfig:
-    """Return the settings of :func:`add_http`, from options, the environment and defaults.
-
-    Raises:
-        InvalidInput: a setting is out of range.
-    """
+    """Return the settings of :func:`add_http`, from options, the environment and defaults."""
     from calmstream.common.settings import load
     from calmstream.consumer.runtime.config import HttpConfig
 

@@ -150,11 +150,7 @@ class _Version(argparse.Action):
 
 
 def parser(chosen: str | None = None) -> Parser:
-    """Return the parser with the options of one command; of the others it has the names.
-
-    Raises:
-        MissingExtra: the chosen command needs packages that are not installed.
-    """
+    """Return the parser with the options of one command; of the others it has the names."""
     top = Parser(
         prog="calmstream",
         usage="calmstream COMMAND [OPTION ...]",
@@ -192,11 +188,7 @@ def _groups() -> str:
 
 
 def _module(command: str) -> ModuleType:
-    """Import the module of a command.
-
-    Raises:
-        MissingExtra: the module needs packages that are not installed.
-    """
+    """Import the module of a command."""
     try:
         return import_module(f"calmstream.commands.{command.replace('-', '_')}")
     except ModuleNotFoundError as error:

@@ -12,12 +12,7 @@ from calmstream.common.settings import load
 
 
 def kafka(bootstrap: str, **limits: Any) -> KafkaBroker:
-    """Connect to ``HOST:PORT[,HOST:PORT]`` with the security of ``CALMSTREAM_*`` variables.
-
-    Raises:
-        RecoverableError: no broker answers.
-        InvalidInput: settings are not valid.
-    """
+    """Connect to ``HOST:PORT[,HOST:PORT]`` with the security of ``CALMSTREAM_*`` variables."""
     return connect(bootstrap, load(SecurityConfig), **limits)
 
 
@@ -50,7 +45,6 @@ class LazyKafka:
         return self._connected().topics()
 
     def close(self) -> None:
-        """Close all clients that are still open."""
         with self._lock:
             if self._broker is not None:
                 self._broker.close()

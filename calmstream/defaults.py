@@ -21,11 +21,7 @@ OTHERS = {"CALMSTREAM_DEBUG", *map(variable, FROM_ENVIRONMENT)}
 
 
 def apply(parser: argparse.ArgumentParser) -> None:
-    """Give a parser, and those of its steps, the defaults of the environment and the file.
-
-    Raises:
-        InvalidInput: the file is wrong.
-    """
+    """Give a parser, and those of its steps, the defaults of the environment and the file."""
     if given := _given():
         _apply(parser, given)
 

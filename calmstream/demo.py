@@ -97,13 +97,7 @@ def adult() -> tuple[Domain, Codes]:
 
 
 def draw_plan(domain: Domain, reports: int, method: str) -> Plan:
-    """Return a plan that starts within a second, so that the first window is complete.
-
-    Args:
-        domain: attributes of a record.
-        reports: number of devices over all windows.
-        method: registry name.
-    """
+    """Return a plan that starts within a second, so that the first window is complete."""
     d = len(domain)
     marginals = [m for size in (1, 2, K) for m in combinations(range(d), size)]
     plan, _ = planning.draft(
@@ -129,10 +123,6 @@ def pacing_seconds(plan: Plan, now: int) -> float:
     """Return the number of seconds in which all devices report.
 
     Half of the last window stays free, so that every device can report on a slow machine too.
-
-    Args:
-        plan: the plan.
-        now: present time, milliseconds since the epoch; before the plan's start, that counts.
     """
     left = plan.window_end(plan.windows - 1) - max(now, plan.window_start(0))
     return max(1.0, left / 1000 - plan.window / 2)
@@ -165,11 +155,7 @@ class Demo:
         self._watchdog = Watchdog(WINDOWS * WINDOW_SECONDS, PATIENCE_SECONDS)
 
     def run(self) -> Iterator[Snapshot]:
-        """Run all parts and yield snapshots; the last one is the plan's last running total.
-
-        Raises:
-            FatalError: a part failed, or nothing went on for too long.
-        """
+        """Run all parts and yield snapshots; the last one is the plan's last running total."""
         self._service.start(self._devices, self._watchdog.run)
         try:
             for snapshot in self._service.snapshots():
@@ -224,11 +210,7 @@ class Watchdog:
         self._from = max(self._from, self._clock())
 
     def run(self, stop: threading.Event) -> None:
-        """Wait until stopped.
-
-        Raises:
-            FatalError: nothing went on for too long.
-        """
+        """Wait until stopped."""
         while (left := self._from + self._patience - self._clock()) > 0.0:
             if stop.wait(left):
                 return
@@ -236,14 +218,7 @@ class Watchdog:
 
 
 def summarise(demo: Demo, last: Snapshot, snapshots: int, seconds: float) -> DemoOutcome:
-    """Compare the last running total with the true tables of the devices.
-
-    Args:
-        demo: the demo after its run.
-        last: the last snapshot.
-        snapshots: number of snapshots that were published.
-        seconds: duration of the run.
-    """
+    """Compare the last running total with the true tables of the devices."""
     plan, domain = demo.plan, demo.plan.domain
     errors, distances, baseline = [], [], []
     for attributes in (m for m in plan.marginals if len(m) == K):

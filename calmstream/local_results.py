@@ -22,11 +22,7 @@ STOP_SECONDS = 20.0
 
 @contextmanager
 def local_results(plan: Plan, broker: Broker, namespace: str, port: int) -> Iterator[str]:
-    """Serve the results of a plan on the loopback address; yield the address of the page.
-
-    Raises:
-        FatalError: the port cannot be used.
-    """
+    """Serve the results of a plan on the loopback address; yield the address of the page."""
     settings = load(ServeSettings, host="127.0.0.1", port=port)
     plans = {plan.digest: plan}
     metrics = ServeMetrics(CollectorRegistry())

@@ -47,11 +47,7 @@ class LocalService:
         self._threads: list[threading.Thread] = []
 
     def start(self, *more: Part) -> None:
-        """Create the topics and start all parts. The first part that fails stops the others.
-
-        Raises:
-            FatalError: a topic exists with other settings.
-        """
+        """Create the topics and start all parts. The first part that fails stops the others."""
         ensure_topics(self._broker, self._plan, self.names)
         for part in (self._tally, self._publish, *more):
             thread = threading.Thread(target=self._guard, args=(part,), daemon=True)
@@ -59,7 +55,6 @@ class LocalService:
             self._threads.append(thread)
 
     def stop(self) -> None:
-        """Stop all parts and wait for them."""
         self._stop.set()
         for thread in self._threads:
             thread.join(STOP_SECONDS)

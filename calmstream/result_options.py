@@ -74,11 +74,7 @@ def add_marginal(parser: argparse.ArgumentParser) -> None:
 
 
 def published(plan: Plan, args: argparse.Namespace) -> tuple[str, ...] | None:
-    """Return the table of ``--marginal``; None without the option.
-
-    Raises:
-        InvalidInput: the plan does not publish it.
-    """
+    """Return the table of ``--marginal``; None without the option."""
     if args.marginal is None:
         return None
     names = attributes(plan.domain, args.marginal)

@@ -66,11 +66,9 @@ class Namespaces:
     output: str = ""
 
     def names(self, plan: Plan) -> TopicNames:
-        """Return the names of a plan's topics."""
         return plan_names(plan, self.namespace, self.output)
 
     def group(self, role: str) -> str:
-        """Return the consumer group of a role."""
         return shared_group(
             self.output or self.namespace, "tally" if role == "tally" else "publisher"
         )
@@ -115,11 +113,7 @@ def _require_answers(plan: Plan) -> None:
 
 
 def listed_plans(args: argparse.Namespace) -> tuple[list[Plan], dict[str, str]]:
-    """Return the plans of ``--plan`` or ``--plans`` by name, and why files are not among them.
-
-    Raises:
-        InvalidInput: the file or the folder cannot be read.
-    """
+    """Return the plans of ``--plan`` or ``--plans`` by name, and why files are not among them."""
     if args.plans is None:
         return [arguments.load_plan(args.plan)], {}
     folder = _folder_of(args, publishes=False)
@@ -131,11 +125,7 @@ def listed_plans(args: argparse.Namespace) -> tuple[list[Plan], dict[str, str]]:
 def read_folder(
     args: argparse.Namespace, clock: Clock, registry: CollectorRegistry, *, publishes: bool
 ) -> PlanFolder:
-    """Return the folder of ``--plans``, which is watched.
-
-    Raises:
-        InvalidInput: the folder cannot be read.
-    """
+    """Return the folder of ``--plans``, which is watched."""
     return PlanFolder(_folder_of(args, publishes=publishes), clock, registry)
 
 
@@ -194,7 +184,6 @@ class Service:
         return [] if self._folder is None else [self._folder]
 
     def tally(self, config: TallyConfig) -> Role:
-        """Return the role that counts."""
         from calmstream.consumer.metrics import tally as m
         from calmstream.consumer.tally.worker import TallyWorker
 
@@ -207,7 +196,6 @@ class Service:
         return self._role(kind, config, member=config.member or None)
 
     def publisher(self, config: PublisherConfig, tally: TallyConfig) -> Role:
-        """Return the role that publishes."""
         from calmstream.consumer.metrics import publisher as m
         from calmstream.consumer.publish.estimate_pool import EstimatePool
         from calmstream.consumer.publish.job import EstimateRunner
@@ -248,7 +236,6 @@ class Service:
         return role
 
     def sink(self, target: Target, config: TallyConfig) -> Role:
-        """Return the role that stores results."""
         from calmstream.consumer.sink import metrics as m
         from calmstream.consumer.sink import worker as w
 

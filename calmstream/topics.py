@@ -14,9 +14,6 @@ def ensure_topics(broker: Broker, plan: Plan, names: TopicNames) -> list[str]:
     """Create missing topics and verify all; return the names of the created ones.
 
     Reports are kept for a week, or twice as long as correctness needs where that is longer.
-
-    Raises:
-        FatalError: a topic that exists differs from what the plan needs.
     """
     retention = max(WEEK_MS, 2 * required_retention_ms(plan))
     topics = broker.topics()

@@ -52,7 +52,6 @@ class FatalError(CalmstreamError):
 
 
 def concerning(error: FatalError, topics: Iterable[str]) -> FatalError:
-    """Return the error, after noting the topics that it concerns."""
     error.topics = frozenset(topics)
     return error
 

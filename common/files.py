@@ -42,9 +42,6 @@ def write_durably(path: Path, data: bytes) -> None:
     The path has no symbolic links; see :func:`real_path`. The new content survives a power failure
     once this function has returned. A crash before that leaves the old content. It can also leave a
     file ``.<name>.<random>.tmp``, which is never read.
-
-    Raises:
-        RecoverableError: the operating system refuses to write (no space, no permission).
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -90,9 +87,6 @@ def exclusive(path: Path, *, wait: bool) -> Iterator[int]:
 
     The path has no symbolic links; its directory is created. A lock that is held is waited for, for
     `LOCK_SECONDS`, or is an error at once.
-
-    Raises:
-        RecoverableError: the lock file cannot be created or locked.
     """
     lock = path.with_name(path.name + ".lock")
     try:

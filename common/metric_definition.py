@@ -51,7 +51,6 @@ class MetricDefinition:
             raise ValueError(f"metric {self.name}: labels come from {sorted(LABELS)}")
 
     def register(self, registry: CollectorRegistry) -> Any:
-        """Return a new collector of this metric."""
         if self.kind == "histogram":
             buckets = self.buckets
             return Histogram(self.name, self.help, self.labels, buckets=buckets, registry=registry)
@@ -71,17 +70,14 @@ class MetricGroup(list[MetricDefinition]):
         self._labels = labels
 
     def counter(self, name: str, meaning: str, action: str, *labels: str) -> MetricDefinition:
-        """Define a counter with further labels."""
         return self._add("counter", name, meaning, action, labels)
 
     def gauge(self, name: str, meaning: str, action: str, *labels: str) -> MetricDefinition:
-        """Define a gauge with further labels."""
         return self._add("gauge", name, meaning, action, labels)
 
     def histogram(
         self, name: str, meaning: str, action: str, *, buckets: tuple[float, ...] = DURATIONS
     ) -> MetricDefinition:
-        """Define a histogram, by default of durations."""
         return self._add("histogram", name, meaning, action, (), buckets)
 
     def _add(
@@ -106,5 +102,4 @@ Collectors = dict[MetricDefinition, Any]
 def register_all(
     registry: CollectorRegistry, definitions: Iterable[MetricDefinition]
 ) -> Collectors:
-    """Return new collectors of all these metrics."""
     return {one: one.register(registry) for one in definitions}

@@ -45,7 +45,6 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """Return the text."""
         return self._text
 
     def __repr__(self) -> str:
@@ -87,7 +86,6 @@ class Settings:
         dataclass(frozen=True, kw_only=True)(cls)
 
     def __post_init__(self) -> None:
-        """Check every value, then all together."""
         for each in fields(self):
             value = getattr(self, each.name)
             for rule, bound in each.metadata.get("rules", {}).items():
@@ -115,17 +113,7 @@ S = TypeVar("S", bound=Settings)
 
 
 def load(kind: type[S], **arguments: Any) -> S:
-    """Return settings from arguments, the environment and defaults.
-
-    Args:
-        kind: the class of the settings.
-        **arguments: values by the names of the command's options, with ``_`` for ``-``; None means
-            that the option is not given.
-
-    Raises:
-        InvalidInput: a setting is unknown or out of range. The message names the option or the
-            variable, and never contains its value.
-    """
+    """Return settings from arguments, the environment and defaults."""
     given = {name: value for name, value in arguments.items() if value is not None}
     environ = {name.upper(): value for name, value in os.environ.items()}
     found = {n: environ[variable(n)] for n in settable(kind) if variable(n) in environ} | given
@@ -144,12 +132,10 @@ def settable(kind: type[Settings]) -> list[str]:
 
 
 def variable(name: str) -> str:
-    """Return the environment variable of a setting."""
     return PREFIX + name.upper()
 
 
 def variables(*kinds: type[Settings]) -> set[str]:
-    """Return the environment variables that these settings read."""
     return {variable(name) for kind in kinds for name in settable(kind)}
 
 

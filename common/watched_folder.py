@@ -102,9 +102,6 @@ class WatchedFolder(Generic[T]):
         """Read files that are new or have changed, and replace :attr:`documents`.
 
         Cost: one ``stat`` for each file, and the reading of those that have changed.
-
-        Raises:
-            InvalidInput: the folder cannot be read; everything stays as it was.
         """
         present = self._stamps()
         self._forget_changed(present)

@@ -204,7 +204,6 @@ def _finite(value: object) -> float | None:
 
 
 def read_number(entry: dict[str, Any], where: str) -> Number:
-    """Read the entry of a number in a domain."""
     edges = entry.get("edges")
     if not isinstance(edges, list) or not all(isinstance(edge, str) for edge in edges):
         raise DomainError(f"{where}.edges: expected a list of decimal numbers in strings")

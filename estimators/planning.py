@@ -94,7 +94,6 @@ def draft(
 
 
 def _collecting(name: str) -> Method:
-    """Return the method, if plans may collect for it."""
     method = methods.get(name)
     if method.baseline:
         raise PlanError(
@@ -129,7 +128,6 @@ def require_answers(plan: Plan) -> None:
 
 
 def empty_tallies(plan: Plan) -> list[Tally]:
-    """Return one tally of no reports per group."""
     return [
         Tally.zero(len(group.views), mechanism.width)
         for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
@@ -137,7 +135,6 @@ def empty_tallies(plan: Plan) -> list[Tally]:
 
 
 def _answers(model: Model, attributes: Attributes, *, explain: bool) -> bool:
-    """Return whether a model can ever answer a marginal."""
     try:
         model.marginal(attributes)
     except InvalidInput as error:

@@ -70,7 +70,6 @@ class View:
                 raise PlanError(f"character factor {factor} does not fit attribute {i}")
 
     def cells(self, domain: Domain) -> int:
-        """Return the number of inputs."""
         if self.kind == "cell":
             return domain.size(self.attributes)
         return 2 if self.kind == "parity" else self.modulus

@@ -62,6 +62,5 @@ class InProcessBroker:
         self._open.close()
 
     def records(self, partition: Partition) -> list[Record]:
-        """Return all records of a partition."""
         with self._cluster.lock:
             return list(self._cluster.log(partition).records)

@@ -60,7 +60,6 @@ class Cluster:
         return True
 
     def alter(self, name: str, settings: Mapping[str, str]) -> None:
-        """Change settings of a topic."""
         logs, info = self.logs(name), self._topics[name].info
         changed = with_defaults({**info.settings, **settings})
         rules = LogRules.of(changed)
@@ -77,7 +76,6 @@ class Cluster:
         self.lock.notify_all()
 
     def delete(self, name: str) -> None:
-        """Delete the topic and its records if it exists."""
         if self._topics.pop(name, None) is not None:
             self.lock.notify_all()
 
@@ -91,14 +89,12 @@ class Cluster:
         return {name: len(topic.logs) for name, topic in self._topics.items()}
 
     def log(self, partition: Partition) -> PartitionLog:
-        """Return a partition's log."""
         logs = self.logs(partition.topic)
         if not 0 <= partition.number < len(logs):
             raise MissingTopic(f"partition {partition} does not exist")
         return logs[partition.number]
 
     def logs(self, topic: str) -> tuple[PartitionLog, ...]:
-        """Return all logs of a topic."""
         if topic not in self._topics:
             raise concerning(MissingTopic(f"topic {topic} does not exist"), [topic])
         return self._topics[topic].logs
@@ -111,7 +107,6 @@ class Cluster:
         headers: Headers,
         settle: Settle,
     ) -> None:
-        """Append a record."""
         settle(self.append(where, key, value, headers))
         self.lock.notify_all()
 
@@ -127,7 +122,6 @@ class Cluster:
         return log.append(key, value, headers, self.clock())
 
     def answers(self, partition: Partition) -> bool:  # noqa: ARG002 - for tests of faults
-        """Return whether a partition answers."""
         return True
 
     def group(self, name: str) -> ConsumerGroup:

@@ -113,7 +113,6 @@ class PartitionLog:
         self._keep(kept + self.records[cut:])
 
     def add(self, record: Record, now: int) -> None:
-        """Add a record at its offset."""
         self._offsets.append(record.offset)
         self.records.append(record)
         self._bytes += stored_bytes(record.key, record.value, record.headers)

@@ -44,7 +44,6 @@ class InProcessSink:
         self.closed = False
 
     def prepare(self, topics: Iterable[str]) -> None:
-        """Check that the topics exist."""
         with self._cluster.lock:
             for topic in topics:
                 self._cluster.logs(topic)

@@ -39,7 +39,6 @@ _ADMIN_REQUESTS = 1000
 
 
 def connect(bootstrap: str, security: SecurityConfig | None = None, **limits: Any) -> KafkaBroker:
-    """Connect to a cluster."""
     check_client_version()
     servers = _servers(bootstrap)
     bounds = KafkaLimits(**limits)

@@ -34,7 +34,6 @@ _MAX_POLL_INTERVAL_MS = 300_000
 def new_member(
     settings: dict[str, Any], limits: KafkaLimits, group: str, member: str | None
 ) -> KafkaConsumer:
-    """Return a consumer in a group."""
     heartbeat = min(limits.session_seconds / 3, _MAX_HEARTBEAT_SECONDS)
     consumer = new_consumer(
         settings,

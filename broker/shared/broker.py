@@ -31,16 +31,13 @@ class SharedBroker:
 
     @cached_property
     def sink(self) -> Sink:
-        """The common sink."""
         return self._broker.sink()
 
     @cached_property
     def topics(self) -> Topics:
-        """The common administrator."""
         return self._broker.topics()
 
     def plan(self) -> PlanBroker:
-        """Return the connection for one plan."""
         return PlanBroker(self)
 
     def close(self, timeout: float) -> None:
@@ -70,21 +67,17 @@ class PlanBroker:
 
     @property
     def readers(self) -> list[ReaderShare]:
-        """The plan's open shares of the reader."""
         return [reader for reader in self._readers if not reader.closed]
 
     def sink(self) -> SinkShare:
-        """Return a share of the sink."""
         return SinkShare(self._shared.sink)
 
     def reader(self) -> ReaderShare:
-        """Return a share of the reader."""
         share = self._shared.reader.share()
         self._readers = [*self.readers, share]
         return share
 
     def group_reader(self, group: str, *, member: str | None = None) -> GroupShare:  # noqa: ARG002
-        """Return the plan's share of the membership, as new."""
         self.share.attach()
         return self.share
 
@@ -93,7 +86,6 @@ class PlanBroker:
         return _OpenTopics(self._shared.topics)
 
     def close(self) -> None:
-        """Give up the shares of this plan."""
         self.share.release()
         for reader in self.readers:
             reader.close()

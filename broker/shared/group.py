@@ -129,7 +129,6 @@ class GroupShare(GroupReader):
     # For the group, under its lock.
 
     def apply(self, changes: AssignmentChanges, owned: frozenset[Partition]) -> None:
-        """Note a change of the assignment."""
         changed = changes.gone | changes.added
         self.owned = owned
         self.queue.drop(changed)
@@ -245,7 +244,6 @@ class SharedGroup:
         return due
 
     def close(self, timeout: float) -> None:
-        """Leave the group."""
         member, self._member = self._member, None
         self.owned = frozenset()
         if member is not None:
@@ -258,7 +256,6 @@ class SharedGroup:
         self._changed = True
 
     def remove(self, share: GroupShare) -> None:
-        """Forget a share and its topics."""
         if share in self._shares:
             self._shares.remove(share)
             self._changed = True

@@ -54,7 +54,6 @@ class RecordQueue:
         return taken
 
     def position(self, partition: Partition) -> int:
-        """Return the offset of the next record to hand out."""
         try:
             return self._next[partition]
         except KeyError:
@@ -78,7 +77,6 @@ class RecordQueue:
             self._next[partition] = position
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Forget partitions with their records."""
         gone = set(partitions)
         if gone and self._chunks:
             self._chunks = deque(c for c in self._chunks if c.partition not in gone)
@@ -89,7 +87,6 @@ class RecordQueue:
             self._end.pop(partition, None)
 
     def clear(self) -> None:
-        """Forget everything."""
         self.size = self._records = 0
         self._chunks.clear()
         self._next.clear()

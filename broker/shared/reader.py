@@ -79,7 +79,6 @@ class ReaderShare(Reader):
                 return chunks
 
     def close(self) -> None:
-        """Read nothing more."""
         self.assign(())
         self.closed = True
         self._common.forget(self)
@@ -114,14 +113,12 @@ class SharedReader:
         self._closed = False
 
     def share(self) -> ReaderShare:
-        """Return a new share, which reads nothing."""
         with self.lock:
             share = ReaderShare(self, self._clock)
             self._shares.append(share)
             return share
 
     def forget(self, share: ReaderShare) -> None:
-        """Forget a share that is closed."""
         with self.lock:
             if share in self._shares:
                 self._shares.remove(share)
@@ -140,7 +137,6 @@ class SharedReader:
             self._turning.release()
 
     def close(self) -> None:
-        """Release the connection."""
         with self._turning:
             self._closed = True
             if self._reader is not None:

@@ -28,7 +28,6 @@ class SinkShare:
         self._closed = False
 
     def prepare(self, topics: Iterable[str]) -> None:
-        """Request the metadata of topics."""
         self._sink.prepare(topics)
 
     def send(
@@ -58,7 +57,6 @@ class SinkShare:
         return delivery
 
     def flush(self, timeout: float) -> None:
-        """Flush the common sink."""
         self._sink.flush(timeout)
 
     def close(self, timeout: float) -> None:  # noqa: ARG002 - part of the protocol

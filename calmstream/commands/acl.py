@@ -16,7 +16,6 @@ from calmstream.terminal import Console, grid
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Print what each role may do with this plan's topics. With --apply, grant a "
         "role to a principal; permissions are only added, never removed."
@@ -31,7 +30,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print or apply."""
     plan = arguments.load_plan(args.plan)
     names = plan_names(plan, args.namespace, args.output_namespace)
     if args.apply:

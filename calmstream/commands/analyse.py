@@ -20,7 +20,6 @@ from calmstream.terminal import Console
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Show for every published pair the mutual information, Cramér's V and a test of "
         "independence that accounts for the noise, and the Chow-Liu tree. The tests need a plan "

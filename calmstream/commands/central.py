@@ -35,7 +35,6 @@ from calmstream.version import version
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "DP Marginals in the central model. Raw records leave their owners: use it "
         "only with their agreement. calmstream central plan makes a plan."
@@ -104,7 +103,6 @@ def _add_account(parser: argparse.ArgumentParser) -> None:
 
 
 def names_of(plan: CentralPlan, namespace: str) -> CentralNames:
-    """Return the names of the plan's topics."""
     return CentralNames(namespace, plan.name, plan.digest, plan.partitions)
 
 

@@ -26,7 +26,6 @@ _SHOWN = 20
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Test for every published table whether the people of some windows answer "
         "differently from those of others, from the counts that the publisher keeps. The tests use "
@@ -63,7 +62,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Test and print."""
     plan = arguments.load_plan(args.plan)
     other = None if args.other_plan is None else arguments.load_plan(args.other_plan)
     if other is not None:

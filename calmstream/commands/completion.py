@@ -8,7 +8,6 @@ from argcomplete.shell_integration import shellcode
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Print what completes calmstream in a shell. "
         'bash: eval "$(calmstream completion bash)" in ~/.bashrc; '
@@ -19,6 +18,5 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print it."""
     print(shellcode(["calmstream"], shell=args.shell))  # noqa: T201 - the interface
     return 0

@@ -16,7 +16,6 @@ from calmstream.service import Namespaces, Service, fetch_limits, served_plans
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Run the service until SIGTERM or SIGINT; it then writes a checkpoint, leaves "
         "its group and exits with 0. Any number of tally workers share the load; one publisher at "
@@ -42,7 +41,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen roles."""
     tally = load(TallyConfig, checkpoint_seconds=args.checkpoint_seconds)
     publish = load(PublisherConfig, refresh_seconds=args.refresh_seconds)
     http = arguments.http_config(args)

@@ -34,7 +34,6 @@ _TURN_SECONDS = 0.2
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Run the whole pipeline in one process with an embedded broker: devices drawn "
         "from the UCI Adult data report, and the result is compared with the truth."
@@ -63,7 +62,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run and show."""
     if args.reports < MIN_REPORTS:
         raise InvalidInput(f"--reports: the demo needs at least {MIN_REPORTS:,}")
     if args.serve and args.json:
@@ -82,7 +80,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(demo: Demo, *, as_json: bool) -> None:
-    """Run the demo and print its outcome."""
     began = time.monotonic()
     snapshots = 0
     with _Screen(demo, quiet=as_json) as screen:
@@ -150,7 +147,6 @@ class _Screen:
             self._live.console.print()
 
     def show(self, snapshot: Snapshot) -> None:
-        """Show a new set of tables."""
         if snapshot.kind == "total":
             self._progress.update(self._counted, completed=snapshot.manifest.reports)
         if snapshot.marginals:

@@ -39,7 +39,6 @@ _WHY = {
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = "Show the store of a device in words. Nothing is changed or sent."
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     view = actions.add_parser("view", help="show what left, what it cost, and what may follow")

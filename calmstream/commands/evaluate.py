@@ -32,7 +32,6 @@ UNCORRECTED = (
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Draw devices from a table, collect their reports as a plan would, and compare "
         "estimated random marginals with the true ones of the drawn devices."
@@ -97,7 +96,6 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_collection(parser: argparse.ArgumentParser) -> None:
-    """Add how reports are collected."""
     parser.add_argument(
         "--repeats", type=arguments.positive, default=5, help="repetitions (default: %(default)s)"
     )
@@ -141,7 +139,6 @@ def _add_stream(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Evaluate and print."""
     table = _table(args)
     for line in (*table.said, *table.warnings):
         Console(stderr=True).print(line, soft_wrap=True)
@@ -190,7 +187,6 @@ def _evaluated(
 
 
 def _show(console: Console, finished: list[Result], *, raw: bool) -> None:
-    """Print the results for people."""
     console.print(_about(finished[0], raw=raw))
     if any(note_of(result.method).raw for result in finished):
         console.print(f"(raw): {UNCORRECTED}")

@@ -18,7 +18,6 @@ from calmstream.pages.export import WRITERS, records, write_rows, write_snapshot
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Write the published snapshots and exit: by default the newest final one, with "
         "--from-window 0 all. Rows have the columns of calmstream sink; with --format json there "

@@ -32,7 +32,6 @@ when its window ends."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Offer the plans of a directory and take their reports over HTTP until SIGTERM "
         "or SIGINT. A report is acknowledged when it is on the disk. Put a proxy with TLS in "
@@ -106,14 +105,12 @@ class BrokerConnection:
         return self._broker.sink()
 
     def topics(self) -> Topics:
-        """Return an administrator of the present connection."""
         broker = self._broker
         if broker is None:
             raise RecoverableError("there is no connection to the broker")
         return broker.topics()
 
     def close(self) -> None:
-        """Release the connection, if there is one."""
         if self._broker is not None:
             self._broker.close()
             self._broker = None
@@ -128,5 +125,4 @@ class GatewayRole:
         self.health = health
 
     def run(self, stop: threading.Event) -> None:
-        """See the protocol."""
         self._gateway.run(stop)

@@ -14,7 +14,6 @@ TIMEOUT_SECONDS = 2.0
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = "Exit 0 if /livez answers 200, else 1 with the reason."
     parser.add_argument(
         "--http-port",

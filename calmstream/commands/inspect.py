@@ -21,7 +21,6 @@ from calmstream.terminal import Console, grid
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Read the plan's topics once and show the progress of counting and publishing "
         "as of the last checkpoints. Joins no consumer group and writes nothing."

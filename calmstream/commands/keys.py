@@ -14,7 +14,6 @@ from calmstream.producer.signed.text import canonical
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Keys that sign plans. Keep the root key offline: it certifies signing keys, "
         "and applications trust it."

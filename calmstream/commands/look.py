@@ -19,7 +19,6 @@ from calmstream.terminal import Console
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Show what a table says: its columns, their labels, what is left out and why. Write the "
         "data dictionary that calmstream plan takes."
@@ -81,7 +80,6 @@ def _show(console: Console, name: str, dictionary: Dictionary) -> None:
 
 
 def _write(path: str, domain: Domain) -> None:
-    """Write a data dictionary, one entry a line."""
     lines = ",\n".join(f"  {orjson.dumps(entry).decode()}" for entry in domain.to_json())
     try:
         Path(path).write_text(f"[\n{lines}\n]\n", "utf-8")

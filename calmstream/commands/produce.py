@@ -33,7 +33,6 @@ UNFINISHED = 3
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Simulate devices: each row of a table is a device that perturbs its record "
         "and reports within the plan's guarantee. For first trials, load tests, and gateways that "
@@ -107,7 +106,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _stopped_by_signals() -> threading.Event:
-    """Return an event that SIGTERM and SIGINT set."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

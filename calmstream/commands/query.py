@@ -27,7 +27,6 @@ TABLE = "table"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Compute a table over any attributes of the plan, published or not, from the counts that "
         "the publisher keeps. A question costs no privacy. Joins no consumer group and writes "
@@ -78,7 +77,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask and print."""
     plan = arguments.load_plan(args.plan)
     result_options.choose_format(args)
     _check(args, plan)

@@ -19,7 +19,6 @@ _ADMISSIBLE = [reason.value for reason in Reason if reason not in NEVER_ADMITTED
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Read the reports topics once and publish the windows that every partition "
         "has closed into the snapshots topic of a new namespace. Existing results stay unchanged. "

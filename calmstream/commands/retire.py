@@ -34,7 +34,6 @@ _TESTS_SECONDS = 60.0
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Let the reports topics refuse reports; count and publish until the last "
         "window with reports is final, which takes until its end plus grace; then delete reports, "

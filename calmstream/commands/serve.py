@@ -27,7 +27,6 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Serve the results of plans until SIGTERM or SIGINT: a page for people, and "
         "tables, series and events for programs. Everything is read-only and comes from the "
@@ -102,7 +101,6 @@ def _plans(
 
 
 def read_token(path: str) -> str:
-    """Return the bearer token in a file."""
     try:
         token = arguments.read_file(path).decode().strip()
     except UnicodeDecodeError:

@@ -15,7 +15,6 @@ from calmstream.producer.signed.certificate import Certificate, certificate_of, 
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Sign a plan made with --lineage NAME@FILE.pub. Devices whose application "
         "trusts the root accept the result."

@@ -22,7 +22,6 @@ from calmstream.service import Namespaces, Service, fetch_limits, listed_plans, 
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Follow the snapshots topic and store every complete set of tables, one row "
         "for each cell, until SIGTERM or SIGINT. A set is stored as a whole or not at all, and a "

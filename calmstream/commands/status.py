@@ -22,7 +22,6 @@ COLOURS = {"well": "green", "late": "yellow", "fault": "red"}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Read the topics of every plan once and show windows, reports, lag, the last "
         "final and the health of each. Joins no consumer group and writes nothing. Exit code 1 if "
@@ -35,7 +34,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read and show."""
     arguments.check_plans(args)
     plans, refused = listed_plans(args)
     where = Namespaces(args.namespace, args.output_namespace)

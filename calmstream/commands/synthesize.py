@@ -37,7 +37,6 @@ USE = (
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Write made-up records whose tables are the estimated ones: drawn from the joint "
         "distribution of the Chow-Liu tree, which joins the attributes that depend on each other "
@@ -78,8 +77,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def fit(model: Model, plan: Plan) -> TreeDistribution:
-    """Return the distribution of the tree of a fitted model."""
-
     def table(*attributes: int) -> Floats:
         found = np.maximum(model.marginal(attributes).table, 0.0)
         return found.reshape(plan.domain.shape(attributes))

@@ -17,7 +17,6 @@ from calmstream.topics import ensure_topics
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Create the topics that are missing, with the settings that correctness needs, "
         "and check the ones that exist. With --plans, once for each plan of the folder."
@@ -28,7 +27,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Create and verify."""
     arguments.check_plans(args)
     if args.plans is None:
         plan = arguments.load_plan(args.plan)

@@ -25,7 +25,6 @@ from calmstream.producer.signed.refusal import PlanRefused
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Check signatures, certificate, dates and lineage of a signed plan. Exit code "
         "0: good; 1: refused; 2: a file cannot be read. The limits of a device's own policy are "
@@ -85,7 +84,6 @@ def document(accepted: AcceptedPlan, *, trusted: bool) -> dict[str, Any]:
 
 
 def _checked(raw: bytes, roots: tuple[str, ...] | None) -> AcceptedPlan:
-    """Return the plan if a device would accept it now."""
     accepted = read_signed_plan(raw, roots)
     # This policy allows every plan, so that only the dates of the certificate are checked.
     lenient = Policy(roots=(accepted.root,), report_epsilon=f"{MAX_EPSILON}")
@@ -96,7 +94,6 @@ def _checked(raw: bytes, roots: tuple[str, ...] | None) -> AcceptedPlan:
 
 
 def _roots(path: str) -> tuple[str, ...]:
-    """Return the public keys in a file."""
     try:
         return read_public_keys(arguments.read_file(path).decode())
     except (InvalidInput, UnicodeDecodeError) as error:
@@ -104,7 +101,6 @@ def _roots(path: str) -> tuple[str, ...]:
 
 
 def _lines(accepted: AcceptedPlan, *, trusted: bool) -> list[str]:
-    """Return the same as lines of text."""
     plan, statement = accepted.plan, accepted.statement
     assert statement is not None  # as in `document`
     valid = [arguments.utc(second) for second in (statement.not_before, statement.not_after)]

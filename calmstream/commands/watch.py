@@ -16,7 +16,6 @@ from calmstream.terminal import Console
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.description = (
         "Follow the snapshots topic. On a terminal, show the newest window and the running total, "
         "live; elsewhere, print one block of text for each table."

@@ -198,7 +198,6 @@ class _Campaign:
         return float(np.mean([sse(np.full(t.size, 1.0 / t.size), t) for t in truths]))
 
     def _once(self, method: Method, plan: Plan, repeat: int) -> tuple[float, ...]:
-        """Measure one repeat."""
         codes = draw(self.table.codes, self.users, _generator(self.seed, _DEVICES, repeat))
         if repeat not in self.truths:
             self.truths[repeat] = [
@@ -327,5 +326,4 @@ def _planned(name: str, request: Request, pilot: float) -> tuple[Method, Plan]:
 
 
 def _generator(*entropy: int) -> np.random.Generator:
-    """Return a generator that these integers determine."""
     return np.random.default_rng(np.random.SeedSequence(entropy))

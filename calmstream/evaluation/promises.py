@@ -110,7 +110,6 @@ def _within(precision: Precision, given: Sequence[str]) -> Promise:
 
 
 def table(plan: Plan, found: Sequence[Promise]) -> Grid:
-    """Return the promises for people."""
     shown = grid("a share of", right=(f"in {span(plan.window)}", "± 1 point needs", "or"))
     for one in found:
         width = one.width(plan.users)
@@ -146,13 +145,7 @@ def documents(plan: Plan, found: Sequence[Promise]) -> list[dict[str, Any]]:
 
 
 def ways(goal: Goal, precision: Precision, redraft: Callable[[str], Plan]) -> list[str]:
-    """Return what reaches a goal: reports, windows, epsilon; one line each.
-
-    Args:
-        goal: what is wanted.
-        precision: of the plan.
-        redraft: returns the same plan with another epsilon.
-    """
+    """Return what reaches a goal: reports, windows, epsilon; one line each."""
     plan, width = precision.plan, goal.width(precision)
     if (reports := needed(width, goal.half_width)) is None:
         return [f"{goal} cannot be reached: no device answers on all of these attributes"]

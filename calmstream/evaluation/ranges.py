@@ -78,7 +78,6 @@ class RangeQuestions:
         truths: Sequence[Floats],
         margins: Sequence[Floats],
     ) -> RangeErrors:
-        """Return the errors of a model."""
         changes = [
             (a - t).reshape(shape)
             for a, t, shape in zip(answers, truths, self._shapes, strict=True)

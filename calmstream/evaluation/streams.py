@@ -61,15 +61,7 @@ class StreamResult:
 
 
 def times_of(columns: Sequence[FileColumn], name: str | None) -> tuple[str, NDArray[np.float64]]:
-    """Return the column with times, and the seconds since the epoch of each record: shape (n,).
-
-    Args:
-        columns: of the table.
-        name: the column; None for the first one of which every cell is a time.
-
-    Raises:
-        InvalidInput: there is none.
-    """
+    """Return the column with times, and the seconds since the epoch of each record: shape (n,)."""
     for column in columns:
         if name in (None, column.name):
             seconds = [_seconds(value) for value in column.texts]
@@ -104,23 +96,7 @@ def evaluate_stream(
     seed: int,
     progress: Callable[[], object] = lambda: None,
 ) -> Iterator[StreamResult]:
-    """Measure every method at every epsilon; yield results one by one.
-
-    Args:
-        table: the records.
-        times: shape (n,), seconds since the epoch.
-        window: length of a window in seconds.
-        methods: registry names.
-        epsilons: privacy losses of a report.
-        k: number of attributes of a target.
-        users: devices of a window.
-        targets: number of random targets.
-        seed: of all draws.
-        progress: called after each window.
-
-    Raises:
-        InvalidInput: fewer than two windows, too many, or a method without tallies.
-    """
+    """Measure every method at every epsilon; yield results one by one."""
     numbers = ((times - times.min()) // window).astype(np.int64)
     if numbers.max() >= MOST_WINDOWS:
         raise InvalidInput(f"--window: {numbers.max() + 1:,} windows; at most {MOST_WINDOWS:,}")

@@ -36,7 +36,6 @@ def show(console: Console, plan: Plan, answer: Answer, where: Sequence[str] = ()
 
 
 def dated(plan: Plan, windows: Windows) -> str:
-    """Return windows with the time that they cover."""
     start, end = (
         datetime.fromtimestamp(ms / 1000, UTC)
         for ms in (plan.window_start(windows.first), plan.window_end(windows.last))

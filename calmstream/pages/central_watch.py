@@ -20,12 +20,10 @@ MAX_ROWS = 20
 def show_release(
     console: Console, release: CentralRelease, marginal: Sequence[str] | None = None
 ) -> None:
-    """Print one block of text for a release."""
     console.print("\n".join(lines(release, marginal)), soft_wrap=True)
 
 
 def lines(release: CentralRelease, marginal: Sequence[str] | None = None) -> Iterator[str]:
-    """Yield the lines of the block."""
     m = release.manifest
     start, end = (datetime.fromtimestamp(m[key], UTC) for key in ("start", "end"))
     yield (

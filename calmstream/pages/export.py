@@ -37,14 +37,7 @@ def write_snapshots(
 def write_rows(
     sets: Iterable[StoredSet], out: BinaryIO, form: str, *, statistics: bool = False
 ) -> None:
-    """Write one row for each cell, or statistic, with the columns that ``calmstream sink`` stores.
-
-    Args:
-        sets: of which the rows are.
-        out: file of bytes.
-        form: one of `WRITERS`.
-        statistics: whether the rows are those of the statistics.
-    """
+    """Write one row for each cell, or statistic, with the columns of ``calmstream sink``."""
     schema, table = (STATISTICS, statistics_table) if statistics else (RESULTS, results_table)
     with WRITERS[form](out, schema) as writer:
         for several in _together(sets):
@@ -78,13 +71,11 @@ class _Csv:
         self._out.detach()
 
     def write_table(self, table: pa.Table) -> None:
-        """Write the rows of a table."""
         columns = [map(_text, column.to_pylist()) for column in table.columns]
         self._writer.writerows(zip(*columns, strict=True))
 
 
 def _text(value: object) -> object:
-    """Return a value as CSV has it."""
     if isinstance(value, list):
         return harmless(joined(value))
     return harmless(value) if isinstance(value, str) else value
@@ -103,7 +94,6 @@ class _Lines:
         """Nothing is left to write."""
 
     def write_table(self, table: pa.Table) -> None:
-        """Write the rows of a table."""
         self._out.writelines(orjson.dumps(row) + b"\n" for row in table.to_pylist())
 
 

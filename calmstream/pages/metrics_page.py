@@ -51,7 +51,6 @@ partition. No metric carries anything of a record or of a device.
 
 
 def page() -> str:
-    """Return the whole page in Markdown."""
     parts = [_HEAD]
     for title, where, definitions in SECTIONS:
         parts += [f"## {title}\n\n{where}\n", *map(_entry, definitions)]

@@ -146,7 +146,6 @@ def truth(manifest: Manifest) -> str:
 
 
 def notes(record: MarginalRecord) -> list[str]:
-    """Return the notes that a reader of one table needs."""
     noise = " of the noise alone" if "maxent" in record.flags else ""
     return [
         f"{record.reports:,} reports are about it; ± and bars are 95 % intervals{noise}",
@@ -261,7 +260,6 @@ class Empty:
         return not new
 
     def end(self, console: Console) -> None:
-        """Print the line, if there is one."""
         if self._windows:
             first, last = min(self._windows), max(self._windows)
             windows = f"window {first}" if first == last else f"windows {first} to {last}"

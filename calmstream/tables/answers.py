@@ -46,16 +46,11 @@ def separator_of(column: FileColumn, missing: MissingRule) -> str | None:
 
 
 def split_by(text: str, separator: str) -> tuple[str, ...]:
-    """Return the answers in a cell."""
     return tuple(filter(None, (part.strip() for part in text.split(separator))))
 
 
 def split(column: FileColumn, separator: str, missing: MissingRule) -> FileColumn:
-    """Return a column of lists; a cell that says nothing is an empty one.
-
-    Raises:
-        InvalidInput: no cell has the separator.
-    """
+    """Return a column of lists; a cell that says nothing is an empty one."""
     texts = [value for value in column.texts if not missing.holds(value)]
     if texts and not any(separator in text for text in texts):
         found = separator_of(column, missing)

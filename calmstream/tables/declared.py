@@ -25,7 +25,6 @@ _BOUND = Decimal(10) ** 17
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the option."""
     parser.add_argument(
         "--number",
         action="append",

@@ -70,12 +70,7 @@ class Dialect:
 
 
 def read_delimited(text: str, delimiter: str | None) -> Grid:
-    """Return the cells of a text.
-
-    Raises:
-        InvalidInput: a row has more or fewer cells than the others, a quote is not closed, or
-            there are no rows; with the line.
-    """
+    """Return the cells of a text."""
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     comments, start = _comments(text)
     body, first = text[start:], 1 + text.count("\n", 0, start)

@@ -40,11 +40,7 @@ class Dictionary:
 
 
 def read_dictionary(path: str | Path) -> Dictionary | None:
-    """Read the data dictionary in a file; None if the file is a table.
-
-    Raises:
-        InvalidInput: the file cannot be read, or its dictionary says no labels.
-    """
+    """Read the data dictionary in a file; None if the file is a table."""
     path = Path(path)
     if path.suffix not in _SUFFIXES:
         return None
@@ -67,11 +63,7 @@ def read_dictionary(path: str | Path) -> Dictionary | None:
 
 
 def load_domain(path: str | Path) -> Domain:
-    """Return the domain of a data dictionary.
-
-    Raises:
-        InvalidInput: the file cannot be read, or is no data dictionary.
-    """
+    """Return the domain of a data dictionary."""
     found = read_dictionary(path)
     if found is None:
         raise InvalidInput(f"{path}: this is no data dictionary; calmstream look TABLE writes one")

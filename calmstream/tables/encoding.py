@@ -44,12 +44,7 @@ def unpacked(raw: bytes) -> bytes:
 
 
 def decoded(raw: bytes, encoding: str | None) -> tuple[str, list[str]]:
-    """Return the text of a file, and what is to be said about its encoding.
-
-    Args:
-        raw: the file.
-        encoding: its encoding; None: the one of its mark, UTF-8, or Windows-1252 or Latin-1.
-    """
+    """Return the text of a file, and what is to be said about its encoding."""
     if encoding is not None:
         return _stated(raw, encoding), []
     for mark, name in _MARKS:

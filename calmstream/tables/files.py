@@ -47,11 +47,7 @@ _PART = 1 << 14
 
 
 def read_file(path: str | Path, *, delimiter: str | None, encoding: str | None) -> Grid | FileTable:
-    """Return the cells of a file; a table where the file itself names its columns.
-
-    Raises:
-        InvalidInput: the file cannot be read; the cause and the remedy in one line.
-    """
+    """Return the cells of a file; a table where the file itself names its columns."""
     if program := _PROGRAMS.get(Path(path).suffix.lower()):
         raise InvalidInput(f"this is a file of {program}: save it as CSV, Excel or Parquet")
     try:
@@ -203,7 +199,6 @@ def _workbook(raw: bytes) -> Grid:
 
 
 def _json(text: str, said: list[str]) -> FileTable:
-    """Read JSON lines, or a list of objects."""
     decode = json.JSONDecoder(
         parse_int=str, parse_constant=lambda _: None, object_hook=_flat
     ).decode

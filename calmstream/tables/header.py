@@ -25,15 +25,7 @@ _MISSING = MissingRule()
 
 
 def with_names(grid: Grid, stated: int | None) -> FileTable:
-    """Return the table of a grid.
-
-    Args:
-        grid: the cells.
-        stated: number of header rows; None: found.
-
-    Raises:
-        InvalidInput: the first row looks like a record, or there are no records.
-    """
+    """Return the table of a grid."""
     lines = None if grid.lines is None else np.array(grid.lines, np.int64)
     if stated == 0:
         columns = tuple(
@@ -59,14 +51,12 @@ def with_names(grid: Grid, stated: int | None) -> FileTable:
 
 
 def _with_first(column: FileColumn, cell: str, name: str) -> FileColumn:
-    """Return a column with one record more, the first."""
     values: tuple[Value, ...] = (*column.values, cell)
     places = np.append(np.int32(len(column.values)), column.places)
     return FileColumn(name, values, places).mapped(values)
 
 
 def _headers(grid: Grid, stated: int | None) -> list[list[str]]:
-    """Return the header rows."""
     rows = [grid.head]
     records = len(grid.columns[0].places)
     most = _MAX_ROWS if stated is None else stated
@@ -278,5 +268,4 @@ def _joined(
 
 
 def _says(value: Value, option: str) -> bool:
-    """Return whether a cell says that an option was chosen."""
     return value == option or _is_mark(value)

@@ -61,10 +61,6 @@ def edges(values: NDArray[np.float64], counts: NDArray[np.int64]) -> list[str]:
 
     A value that fills a bin has one of its own. Edges are rounded down as far as that moves none by
     more than a tenth of a bin.
-
-    Args:
-        values: distinct numbers, shape (n,).
-        counts: how many records have each, shape (n,).
     """
     order = np.argsort(values)
     values, counts = np.clip(values[order], -_BOUND, _BOUND), counts[order]
@@ -104,6 +100,5 @@ def short(value: float, most: float) -> str:
 
 
 def plain(edge: str) -> bool:
-    """Return whether plans can hold an edge."""
     whole, _, digits = edge.lstrip("-").partition(".")
     return len(whole) <= 18 and len(digits) <= 18

@@ -40,7 +40,6 @@ class ReadingOptions:
 
 
 def add_options(parser: argparse.ArgumentParser, *, columns: bool = True) -> None:
-    """Register the options."""
     group = parser.add_argument_group("a table, where finding it out is not enough")
     if columns:
         group.add_argument(
@@ -74,7 +73,6 @@ def add_options(parser: argparse.ArgumentParser, *, columns: bool = True) -> Non
 
 
 def reading(args: argparse.Namespace) -> ReadingOptions:
-    """Return what the options say."""
     choices = {}
     for text in args.choices:
         name, equals, separator = text.rpartition("=") if "=" in text else (text, "", "")
@@ -91,11 +89,7 @@ def reading(args: argparse.Namespace) -> ReadingOptions:
 
 
 def refuse_options(args: argparse.Namespace) -> None:
-    """Refuse options about a table where the file is a data dictionary.
-
-    Raises:
-        InvalidInput: one was given.
-    """
+    """Refuse options about a table where the file is a data dictionary."""
     for name in ("delimiter", "encoding", "header_rows", "choices", "number"):
         if getattr(args, name, None) not in (None, []):
             option = name.replace("_", "-")
@@ -110,11 +104,7 @@ def _missing(text: str) -> MissingRule:
 
 
 def load(path: str | Path, how: ReadingOptions) -> FileTable:
-    """Return the table in a file; cells with several answers, as stated or found, are lists.
-
-    Raises:
-        InvalidInput: the file cannot be read; one line with its path.
-    """
+    """Return the table in a file; cells with several answers, as stated or found, are lists."""
     try:
         found = read_file(path, delimiter=how.delimiter, encoding=how.encoding)
         table = found if isinstance(found, FileTable) else with_names(found, how.header_rows)

@@ -44,7 +44,6 @@ class RecordTable:
 
     @property
     def entries(self) -> list[dict[str, Any]]:
-        """The data dictionary."""
         return [dict(column.entry) for column in self.columns if column.entry is not None]
 
     @property
@@ -60,16 +59,7 @@ def read_table(
     how: ReadingOptions = ReadingOptions(),  # noqa: B008 - frozen
     declared: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> RecordTable:
-    """Read a table, and learn what is not declared of its domain.
-
-    Args:
-        path: path of the file.
-        how: how the file is read.
-        declared: entries of a data dictionary about which nothing is learnt, by their column.
-
-    Raises:
-        InvalidInput: the file cannot be read, or has no column that can be used.
-    """
+    """Read a table, and learn what is not declared of its domain."""
     table = load(path, how)
     if table.records == 1:
         raise InvalidInput(f"{path}: the file has one record; a table has many")
@@ -137,18 +127,7 @@ def read_records(
     randomness: Randomness | None = None,
     how: ReadingOptions = ReadingOptions(),  # noqa: B008 - frozen
 ) -> Codes:
-    """Return the records of a file in a given domain, such as a plan's: shape (n, d), uint16.
-
-    Args:
-        path: path of the file, which may have more columns than the domain.
-        domain: attributes of a record; unknown labels get the code ``other`` of their attribute.
-        randomness: rounds numbers on a grid; without it they become the nearest point.
-        how: how the file is read.
-
-    Raises:
-        InvalidInput: the file cannot be read, lacks a column, or has a label that the domain does
-            not have.
-    """
+    """Return the records of a file in a given domain, such as a plan's: shape (n, d), uint16."""
     table = load(path, how)
     try:
         if how.missing.how == "drop":
@@ -205,11 +184,7 @@ def _option(column: FileColumn, kind: Choice) -> NDArray[np.uint16]:
 
 
 def _list_of(column: FileColumn, kind: Choice, missing: MissingRule) -> FileColumn:
-    """Return a column as lists, with the separator that fits the options best.
-
-    Raises:
-        InvalidInput: most cells have no option.
-    """
+    """Return a column as lists, with the separator that fits the options best."""
     if any(isinstance(value, tuple) for value in column.values):
         best = column
     else:
@@ -321,9 +296,6 @@ def read_texts(path: str | Path, names: Sequence[str] | None = None) -> dict[str
 
     A cell may have any length and any bytes; those that are not UTF-8 become U+FFFD. So the text
     of one user cannot prevent that the records of others are read.
-
-    Raises:
-        InvalidInput: the file is unreadable, malformed or without records, or a column is missing.
     """
     from calmstream.tables.delimited import read_delimited
 

@@ -69,7 +69,6 @@ class FileColumn:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The values that are texts."""
         return tuple(value for value in self.values if isinstance(value, str))
 
     def taken(self, name: str, rows: Any) -> FileColumn:
@@ -121,15 +120,12 @@ class FileTable:
 
     @property
     def records(self) -> int:
-        """Number of records."""
         return len(self.columns[0].places)
 
     def place(self, row: int) -> str:
-        """Return where a record stands."""
         return f"record {row + 1:,}" if self.lines is None else f"line {self.lines[row]:,}"
 
     def rows(self, kept: NDArray[np.bool_]) -> FileTable:
-        """Return the table with some of its records."""
         columns = tuple(column.taken(column.name, kept) for column in self.columns)
         return FileTable(columns, self.said, None if self.lines is None else self.lines[kept])
 

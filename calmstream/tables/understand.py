@@ -69,13 +69,7 @@ class Understood:
 
 
 def understand(column: FileColumn, missing: MissingRule, *, asked: bool) -> Understood:
-    """Return what a column is.
-
-    Args:
-        column: its cells.
-        missing: which cells say nothing.
-        asked: whether a person named it; then dates, ids and rare labels are labels, too.
-    """
+    """Return what a column is."""
     if any(isinstance(value, tuple) for value in column.values):
         return _choices(column)
     said = _numbers_only([not missing.holds(value) for value in column.values], column)
@@ -208,7 +202,6 @@ def _spellings(name: str, counts: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def _choices(column: FileColumn) -> Understood:
-    """Return a column of lists."""
     counts = answers.options_of(column)
     options = sorted(counts)
     entry: dict[str, Any] = {"name": column.name, "kind": "choices"}
@@ -230,5 +223,4 @@ def _choices(column: FileColumn) -> Understood:
 
 
 def percent(share: float) -> str:
-    """Return a share for people."""
     return "<1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"

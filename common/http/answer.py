@@ -44,7 +44,6 @@ class HttpReply:
     problem: str | None = None
 
     def head(self) -> list[tuple[bytes, bytes]]:
-        """Return all headers."""
         if self.status in {204, 304}:
             return list(self.headers)
         return [*self.headers, (b"content-length", str(len(self.body)).encode())]

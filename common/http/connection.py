@@ -323,5 +323,4 @@ class Connection(HttpToolsProtocol):
 
 
 def protocol_of(connections: Connections) -> type[Connection]:
-    """Return the class of the connections of one server."""
     return type("ServerConnection", (Connection,), {"shared": connections})

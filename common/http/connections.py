@@ -74,7 +74,6 @@ class Connections:
         return len(self._open)
 
     def has(self, connection: Connection) -> bool:
-        """Whether a connection has a place."""
         return connection in self._open
 
     def admit(self, connection: Connection) -> bool:
@@ -107,14 +106,12 @@ class Connections:
         return found
 
     def leave(self, connection: Connection) -> None:
-        """Take back the place of a connection."""
         if connection in self._open:
             self._open.discard(connection)
             self._idle.pop(connection, None)
             self._places.give_back(connection.peer)
 
     def note_idle(self, connection: Connection, *, idle: bool) -> None:
-        """Note whether a connection does nothing."""
         self._idle.pop(connection, None)
         if idle and connection in self._open:
             self._idle[connection] = time.monotonic()

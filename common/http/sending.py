@@ -58,7 +58,6 @@ class Sending:
         self._over = False
 
     async def __call__(self, message: MutableMapping[str, Any]) -> None:
-        """Send one message of ASGI."""
         if message["type"] == _START:
             self._start = message
             return
@@ -94,6 +93,5 @@ class Sending:
 
 
 async def send_answer(send: Send, answer: HttpReply) -> None:
-    """Send a complete answer."""
     await send({"type": _START, "status": answer.status, "headers": answer.head()})
     await send({"type": _BODY, "body": answer.body})

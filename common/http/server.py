@@ -109,7 +109,6 @@ class ServerRequest:
         self._headers = headers
 
     def header(self, name: str) -> str:
-        """Return a header, or an empty text."""
         return self._headers.get(name.encode(), b"").decode("latin-1")
 
 
@@ -128,7 +127,6 @@ class ThreadServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop serving."""
         self._server.stop()
         self._thread.join(_GRACEFUL_SECONDS + 2)
         self._listening.close()

@@ -21,7 +21,6 @@ class Share:
         self._held: Counter[str] = Counter()
 
     def take(self, peer: str, amount: int = 1) -> bool:
-        """Take an amount if the peer may have it."""
         free, held = self.most - self.used, self._held[peer]
         if amount > free or (held and held + amount > _TIMES_FREE * free):
             return False
@@ -30,7 +29,6 @@ class Share:
         return True
 
     def give_back(self, peer: str, amount: int = 1) -> None:
-        """Give back what was taken."""
         self.used -= amount
         self._held[peer] -= amount
         if not self._held[peer]:

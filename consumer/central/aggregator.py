@@ -153,7 +153,6 @@ class Aggregator:
         self.abandon()
 
     def abandon(self) -> None:
-        """Close the clients."""
         self.health.not_ready("stopped")
         self._claims.close()
         self._reader.close()

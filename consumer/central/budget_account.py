@@ -31,7 +31,6 @@ class BudgetAccount:
 
     @classmethod
     def create(cls, path: Path, ledger: Ledger) -> BudgetAccount:
-        """Create a new account."""
         account = cls(path, ledger.plan)
         with account._locked():
             if path.exists():
@@ -40,7 +39,6 @@ class BudgetAccount:
         return account
 
     def read(self) -> Ledger:
-        """Return the current ledger."""
         try:
             raw = self._path.read_bytes()
         except OSError as error:

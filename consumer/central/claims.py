@@ -102,7 +102,6 @@ class Claims:
                 raise RecoverableError(f"reading {self._partition} makes no progress")
 
     def append(self, window: int) -> None:
-        """Append a claim to the releases topic."""
         nonce = self._randomness.bytes(NONCE_BYTES).hex()
         # The nonce is noted before the send, because the claim is valid even if its acknowledgement
         # is lost.

@@ -49,7 +49,6 @@ class CentralMetrics:
         self._metrics = Metrics(registry, CENTRAL_METRICS, labels)
 
     def released(self) -> None:
-        """Count a release that was sent."""
         self._metrics.inc(RELEASES)
 
     def refused(self) -> None:

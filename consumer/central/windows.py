@@ -50,7 +50,6 @@ class RawWindows:
         return sum(len(row) + ROW_BYTES for row in kept)
 
     def read(self, record: Record) -> None:
-        """Read one record of the raw topic."""
         if not record.append_time:
             raise FatalError(f"topic {record.partition.topic} must use LogAppendTime")
         number = record.partition.number

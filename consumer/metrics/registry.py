@@ -91,7 +91,6 @@ class Metrics:
         child.set(value)
 
     def set_all(self, value: float, *definitions: MetricDefinition) -> None:
-        """Set every series of these gauges."""
         for definition in definitions:
             collector: Any = self._collectors[definition.name]
             for values in (values for one, values in self._series if one is collector):
@@ -132,5 +131,4 @@ def plan_metrics(
     names: TopicNames,
     definitions: Iterable[MetricDefinition],
 ) -> Metrics:
-    """Return metrics of a plan, registered."""
     return Metrics(registry, definitions, known_labels(plan, names))

@@ -26,7 +26,6 @@ class PilotCounts:
 
     @property
     def reports(self) -> int:
-        """The number of reports of all groups."""
         return sum(tally.reports for tally in self.tallies)
 
 

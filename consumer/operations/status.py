@@ -77,7 +77,6 @@ def _status(plan: Plan, found: Inspection, now_ms: int) -> PlanStatus:
 
 
 def _health(plan: Plan, found: Inspection, due: int, now_ms: int) -> tuple[str, str]:
-    """Return the health in a word, and the reason."""
     for partition in found.partitions:
         if partition.trouble:
             return "fault", f"group {partition.group}[{partition.partition}]: {partition.trouble}"

@@ -57,7 +57,6 @@ class PlanFolder:
             self.turn()
 
     def turn(self) -> None:
-        """Read what is new or has changed."""
         trouble = ""
         try:
             self._folder.refresh()

@@ -28,7 +28,6 @@ class Task:
         self._call = call
 
     def run(self) -> None:
-        """Make the call."""
         try:
             self.more = self._call()
         except BaseException as error:  # noqa: BLE001 - the loop decides what it means
@@ -68,7 +67,6 @@ class Lanes:
         return task
 
     def busy(self) -> bool:
-        """Return whether a quick call is running."""
         return self._number_quick() > 0
 
     def _number_quick(self) -> int:

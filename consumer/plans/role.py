@@ -125,7 +125,6 @@ class PlansRole:
 
     @property
     def states(self) -> dict[str, PlanState]:
-        """What each plan does, by digest."""
         return {digest: entry.served.state for digest, entry in self._entries.items()}
 
     def silent_seconds(self) -> float:
@@ -160,12 +159,7 @@ class PlansRole:
         self._report()
 
     def finish(self) -> None:
-        """Let every worker write what it must and end, within ``stop_seconds``.
-
-        Raises:
-            FatalError: names the workers that did not, with the reasons. What they have not
-                written is counted again by whoever takes the plans up.
-        """
+        """Let every worker write what it must and end, within ``stop_seconds``."""
         self.health.not_ready("draining")
         self._unfinished.clear()
         deadline = self._clock.monotonic() + self._stop_seconds

@@ -82,7 +82,6 @@ class ServedPlan:
             self._due_at = self._clock.monotonic()
 
     def due(self, now: float) -> bool:
-        """Return whether a call of the worker can begin."""
         return self._task is None and self._call() is not None and now >= self._due_at
 
     def order(self) -> float:
@@ -136,7 +135,6 @@ class ServedPlan:
             self._worker.abandon()
 
     def verdict(self) -> Verdict:
-        """Return whether the plan is served, in words."""
         if self.state is PlanState.QUARANTINED:
             pause = max(self._due_at - self._clock.monotonic(), 0.0)
             return Verdict(False, f"quarantined: {self.reason} (next attempt in {pause:.0f} s)")
@@ -185,7 +183,6 @@ class ServedPlan:
 
 
 def described(error: BaseException) -> str:
-    """Return what has happened, in one line."""
     if isinstance(error, CalmstreamError):
         return str(error)
     first = next(iter(str(error).splitlines()), "")

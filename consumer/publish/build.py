@@ -94,13 +94,7 @@ def build_set(plan: Plan, merged: MergedWindow, *, counts: bool = False) -> Snap
 
 
 def build_current(plan: Plan, merged: MergedWindow, tracking: Mapping[str, Any]) -> SnapshotSet:
-    """Estimate every published marginal from discounted counts, as :func:`build_set` does.
-
-    Args:
-        plan: the plan.
-        merged: the counts of a current set.
-        tracking: what they rest on, as the manifest states it.
-    """
+    """Estimate every published marginal from discounted counts, as :func:`build_set` does."""
     model = methods.get(plan.method).fit(plan, merged.tallies)
     tables = tuple(
         _record(plan, merged, attributes, model, suspicious=False)
@@ -219,7 +213,6 @@ def processing(model: Model, tables: tuple[MarginalRecord, ...]) -> tuple[str, .
 
 @cache
 def software() -> str:
-    """Return the version of the installed distribution."""
     try:
         return installed("calmstream")
     except PackageNotFoundError:

@@ -49,7 +49,6 @@ class MergedWindow:
 
     @property
     def reports(self) -> int:
-        """The number of reports of all groups."""
         return sum(tally.reports for tally in self.tallies)
 
 
@@ -104,7 +103,6 @@ class StateMerger:
         self.add_closed(group, slot % self._plan.partitions, closed)
 
     def add_closed(self, group: int, partition: int, closed: ClosedWindow) -> None:
-        """Add the closed record of one input partition."""
         slot, window = group * self._plan.partitions + partition, closed.window
         offsets = self._closed_at.setdefault(window, {})
         if offsets.setdefault(slot, closed.closed_at) != closed.closed_at:

@@ -78,7 +78,6 @@ class Schedule:
         return attempts
 
     def written(self, merged: MergedWindow, manifest: int, counts: int, attempts: int) -> None:
-        """Note that a set was acknowledged."""
         if merged.kind is Kind.EARLY:
             self._sent_early[merged.window] = merged
         else:

@@ -23,7 +23,6 @@ class UntrackedCounts:
             self._records.setdefault(window, {})[group] = value
 
     def windows(self) -> list[int]:
-        """Return the windows whose records are all there."""
         return [w for w, records in self._records.items() if len(records) == self._groups]
 
     def following(self) -> int | None:

@@ -77,7 +77,6 @@ def as_arrow(plan: Plan, answer: Answer) -> bytes:
 
 
 def as_parquet(plan: Plan, answer: Answer) -> bytes:
-    """Return the same table as a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

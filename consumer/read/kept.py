@@ -65,12 +65,10 @@ class KeptCounts:
             ) from error
 
     def close(self) -> None:
-        """Release the clients."""
         self._reader.close()
         self._topics.close()
 
     def kept(self, window: int) -> bool:
-        """Return whether the counts of all groups are there."""
         return len(self._records.get(window, ())) == len(self._plan.groups)
 
     def windows(self) -> list[int]:

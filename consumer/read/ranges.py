@@ -53,7 +53,6 @@ class Windows:
         return f"window {self.first}" if len(self) == 1 else f"windows {self.first} to {self.last}"
 
     def overlaps(self, other: Windows) -> bool:
-        """Return whether a window is in both."""
         return self.first <= other.last and other.first <= self.last
 
 

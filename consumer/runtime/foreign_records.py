@@ -48,7 +48,6 @@ class ForeignRecordCounter:
             self.skip(record, f"it cannot be read ({type(error).__name__})")
 
     def skip(self, record: Record, reason: str) -> None:
-        """Count a record that is skipped."""
         self.count += 1
         self._on_skip()
         now = time.monotonic()

@@ -74,7 +74,6 @@ class RoleHealth:
             self._stuck = what
 
     def ready(self) -> None:
-        """Note that the role does its work."""
         with self._lock:
             self._not_ready = ""
 
@@ -129,7 +128,6 @@ class RoleHealth:
         return Verdict(not stuck, stuck or "turning")
 
     def readiness(self) -> Verdict:
-        """Return whether the role does its work."""
         with self._lock:
             silent = self._silent()
             away = f"no broker has answered for {silent:.0f} s" if silent > self._away else ""

@@ -34,7 +34,6 @@ class RetryBudget:
         self._failing_since = None
 
     def failed(self, since: float | None = None) -> bool:
-        """Note a failure."""
         if self._failing_since is None:
             self._failing_since = self._clock.monotonic() if since is None else since
         return self.failing_seconds >= self._seconds

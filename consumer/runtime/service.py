@@ -107,7 +107,6 @@ def run_roles(roles: Sequence[Role], stop: threading.Event) -> None:
 
 
 def _say_readiness(roles: Sequence[Role], said: dict[str, bool]) -> None:
-    """Log each change of a role's readiness, with the reason."""
     log = structlog.get_logger("calmstream.service")
     for role in roles:
         verdict = role.health.readiness()

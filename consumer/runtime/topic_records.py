@@ -81,7 +81,6 @@ class TopicRecords:
         self._started = True
 
     def at_end(self) -> bool:
-        """Return whether everything was read."""
         position = self._reader.position(self._partition)
         return position >= self._topics.log_ends([self._partition])[self._partition]
 

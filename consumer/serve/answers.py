@@ -35,7 +35,6 @@ class Answers:
         self._running: dict[str, _Computation] = {}
 
     def has(self, etag: str) -> bool:
-        """Return whether the answer is kept."""
         return etag in self._kept
 
     async def get(self, etag: str, submit: Submit) -> bytes:

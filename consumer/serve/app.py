@@ -13,8 +13,6 @@ from calmstream.consumer.serve.routes import Routes
 
 
 def create_app(context: Context) -> Starlette:
-    """Return the application."""
-
     def answer(problem: Problem, detail: str = "") -> Response:
         context.metrics.refused(problem)
         found = answer_to(problem, detail)

@@ -29,7 +29,6 @@ class Context:
         self.answers = Answers(settings.answer_bytes, settings.answer_seconds)
 
     def plan(self, name: str) -> PlanService:
-        """Return a plan by its name or digest."""
         plans = self.plans()
         found = plans.get(name) or next((s for s in plans.values() if s.plan.digest == name), None)
         if found is None:
@@ -37,11 +36,9 @@ class Context:
         return found
 
     def etag(self, service: PlanService, question: Question) -> str:
-        """Return the ETag of the answer to a question."""
         revision = service.results.revision(question.last)
         return etag_of(service.plan.digest, service.namespace, revision, question.key)
 
     async def answer(self, service: PlanService, question: Question, peer: str) -> bytes:
-        """Return the answer to a question, computed or kept."""
         etag = self.etag(service, question)
         return await self.answers.get(etag, lambda: service.submit(question.job, peer))

@@ -32,13 +32,11 @@ class Streams:
         return len(self._queues)
 
     def close(self) -> None:
-        """End all streams."""
         self._closed = True
         for queue in self._queues:
             _put(queue, _CLOSED)
 
     def open(self, service: PlanService, peer: str) -> AsyncIterator[bytes]:
-        """Return the stream of a plan's events."""
         if self._closed or not self._share.take(peer):
             raise Refused(Problem.BUSY, "too many streams of events are open")
         queue: asyncio.Queue[Manifest | None] = asyncio.Queue(MAX_BEHIND)

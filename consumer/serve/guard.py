@@ -69,7 +69,6 @@ class Guard:
         self.stopping = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one request."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
         origin = headers.get(b"origin")
         out = _Completing(send, scope["method"] == "HEAD", self._cors(origin))
@@ -157,7 +156,6 @@ class _Completing:
             self.complete = not message.get("more_body", False)
 
     async def refuse(self, problem: Problem) -> None:
-        """Answer with a problem document."""
         await send_answer(self, answer_to(problem))
 
     async def preflight(self) -> None:

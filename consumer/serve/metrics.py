@@ -57,7 +57,6 @@ class ServeMetrics:
             self._to[PROBLEMS].labels(problem.value)
 
     def answered(self) -> None:
-        """A request was received."""
         self._to[REQUESTS].inc()
 
     def connection_refused(self, problem: str) -> None:

@@ -39,7 +39,6 @@ class Parameters:
         self._given = given
 
     def text(self, name: str, default: str = "") -> str:
-        """Return the value of a parameter."""
         return self._given.get(name, default).strip()
 
     def number(self, name: str, default: int, most: int) -> int:
@@ -75,11 +74,9 @@ class Parameters:
         return attributes, given
 
     def windows(self, service: PlanService, name: str, default: str = TOTAL) -> Windows:
-        """Return the final windows that a parameter names."""
         return _windows(service, self.text(name, default))
 
     def against(self, service: PlanService, name: str, default: str, tested: Windows) -> Windows:
-        """Return the windows that others are tested against."""
         try:
             named = against_windows(self.text(name, default), tested)
         except NotFinal as error:
@@ -102,7 +99,6 @@ class Parameters:
         return Windows(max(newest - int(found[1]) + 1, 0), newest)
 
     def statistics(self, name: str) -> tuple[str, ...]:
-        """Return the names of statistics, separated by commas."""
         text = self.text(name)
         names = tuple(part.strip() for part in text.split(",")) if text else STANDARD
         if not all(names) or len(names) > MAX_STATISTICS:

@@ -89,7 +89,6 @@ class PlanService:
         self._refreshing = False
 
     def start(self) -> None:
-        """Begin to follow."""
         self._thread.start()
 
     def stop(self, seconds: float = 5.0) -> None:
@@ -128,7 +127,6 @@ class PlanService:
         self._listeners.add(listener)
 
     def unlisten(self, listener: Listener) -> None:
-        """Stop calling it."""
         self._listeners.discard(listener)
 
     def require_results(self) -> None:

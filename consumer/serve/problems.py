@@ -99,5 +99,4 @@ def refusal(error: CalmstreamError) -> Refused:
 
 
 def answer_to(problem: Problem, detail: str = "") -> HttpReply:
-    """Return the answer with the problem document."""
     return answer.problem(KINDS, problem, detail)

@@ -46,8 +46,6 @@ def table(
     given: tuple[str, ...] = (),
     format: str = "json",  # noqa: A002 - the parameter's name
 ) -> Question:
-    """Return the question about a table."""
-
     def job(history: History) -> bytes:
         if minus is None:
             answer = history.ask(attributes, windows, group=group, given=given)

@@ -61,7 +61,6 @@ class Results:
         return self._tables.get((window, kind))
 
     def take(self, snapshot: Snapshot) -> None:
-        """Note a complete set."""
         with self._lock:
             if snapshot.kind is Kind.EARLY:
                 if self._newest is None or snapshot.window > self._newest:

@@ -45,7 +45,6 @@ class Routes:
         self._context = context
 
     def all(self) -> list[BaseRoute]:
-        """Return all addresses."""
         plan = "/v1/plans/{name}"
         return [
             _route("/v1/plans", self._plans),
@@ -86,8 +85,6 @@ class Routes:
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
     def _question(self, read: Read) -> Handler:
-        """Return what answers a question, with an ETag."""
-
         async def answer(request: Request, asked: Parameters) -> Response:
             service, context = self._service(request), self._context
             question = read(service, asked, context.settings.max_cells)

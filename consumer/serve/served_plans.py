@@ -49,7 +49,6 @@ class ServedPlans:
         return {name: one for name, one in found.items() if one is not None}
 
     def stop(self) -> None:
-        """Stop all services."""
         threads = [threading.Thread(target=one.stop) for one in self._services.values()]
         for thread in threads:
             thread.start()

@@ -148,7 +148,6 @@ class ResultsServer:
         )
 
     def _say(self, troubles: dict[str, Refused]) -> None:
-        """Log what is new."""
         for name, one in troubles.items():
             said = self._said.get(name)
             if one.problem is not Problem.STARTING and (said is None or said.detail != one.detail):

@@ -50,7 +50,6 @@ class ParquetTarget:
         """See the protocol; Parquet stores every text."""
 
     def open(self) -> None:
-        """See the protocol."""
         try:
             with self._locked():
                 pass
@@ -58,7 +57,6 @@ class ParquetTarget:
             raise FatalError(f"{self.name}: {error}") from None
 
     def store(self, sets: Sequence[StoredSet]) -> Stored:
-        """See the protocol."""
         with self._locked():
             folder = self._folder(sets[0])
             _remove_leftovers(folder)

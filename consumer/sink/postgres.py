@@ -78,12 +78,10 @@ class PostgresTarget:
                 )
 
     def open(self) -> None:
-        """See the protocol."""
         with self._errors():
             self._connect()
 
     def store(self, sets: Sequence[StoredSet]) -> Stored:
-        """See the protocol."""
         with self._lock, self._errors():
             connection = self._connect()
             with connection.transaction():
@@ -103,7 +101,6 @@ class PostgresTarget:
                     same.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """See the protocol."""
         if self._connection is not None:
             with contextlib.suppress(psycopg.Error):
                 self._connection.close()

@@ -41,7 +41,6 @@ class StoredSet:
 
     @property
     def rows(self) -> int:
-        """The number of cells of all tables."""
         return sum(len(table.table) for table in self.tables)
 
     @property
@@ -51,7 +50,6 @@ class StoredSet:
 
 
 def stored_set(output_namespace: str, snapshot: Snapshot) -> StoredSet:
-    """Return the form of a set that targets store."""
     return StoredSet(output_namespace, snapshot.manifest, tuple(snapshot.marginals.values()))
 
 

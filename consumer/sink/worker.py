@@ -157,7 +157,6 @@ class SinkWorker:
         return self._rows >= self._batch_rows or waited >= _BATCH_SECONDS
 
     def _store(self) -> None:
-        """Store what waits, or pause."""
         try:
             stored = self._target.store(self._sets)
         except RecoverableError as error:

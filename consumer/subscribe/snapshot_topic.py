@@ -80,10 +80,8 @@ class SnapshotTopic:
         return found if records else None
 
     def at_end(self) -> bool:
-        """Return whether everything was read."""
         return self._source.at_end()
 
     def close(self) -> None:
-        """Release the clients."""
         self._reader.close()
         self._topics.close()

@@ -29,7 +29,6 @@ class StatisticRow:
 
 
 def statistic_rows(tables: Iterable[MarginalRecord]) -> Iterator[StatisticRow]:
-    """Yield the statistics of tables, in their order."""
     for table in tables:
         for summary in table.summaries:
             flags = (*table.flags, *summary.flags)

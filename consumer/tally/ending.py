@@ -28,7 +28,6 @@ class PlanEnd:
         self._look_at = clock.monotonic()
 
     def turn(self) -> None:
-        """Look if a look is due."""
         early = self._clock.now_ms() <= all_windows_closed_at(self._plan)
         now = self._clock.monotonic()
         if not self.reached and now >= self._look_at and not early:

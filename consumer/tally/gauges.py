@@ -36,7 +36,6 @@ class Gauges:
         folds: Mapping[Partition, PartitionFold],
         end_offset: Callable[[Partition], int | None],
     ) -> None:
-        """Set the gauges of all restored partitions."""
         wall = self._clock.now_ms()
         for partition, fold in folds.items():
             end = end_offset(partition)

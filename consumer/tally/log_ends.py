@@ -56,14 +56,7 @@ class EndWatch:
         self._short: dict[Partition, tuple[int, int, int]] = {}
 
     def turn(self, counted: Mapping[Partition, int]) -> None:
-        """Begin a request if one is due. Called often; never blocks.
-
-        Args:
-            counted: of each owned partition the offset below which its records are counted.
-
-        Raises:
-            FatalError: a log ends below what was counted of it.
-        """
+        """Begin a request if one is due. Called often; never blocks."""
         for partition, (times, end, offset) in list(self._short.items()):
             if times >= _TIMES and partition in counted:
                 raise lost_records(partition, end, offset)

@@ -163,7 +163,6 @@ class Membership:
         self._reader.commit(offsets)
 
     def leave(self, timeout: float) -> None:
-        """Leave the group."""
         self._reader.close(timeout)
 
     def _receive(self, timeout: float) -> None:

@@ -40,7 +40,6 @@ class Independence:
 
     @property
     def dependent(self) -> bool:
-        """Whether independence is rejected."""
         return self.statistic > self.critical
 
 

@@ -49,12 +49,10 @@ class Grouping:
 
     @property
     def identity(self) -> bool:
-        """Whether every label is a group of its own."""
         return len(self.labels) == int(self.member.shape[1])
 
 
 def ungrouped(attribute: Attribute) -> Grouping:
-    """Return the grouping that leaves every label alone."""
     return Grouping(attribute.labels, np.eye(attribute.cardinality))
 
 
@@ -150,7 +148,6 @@ def of_labels(attribute: Attribute, groups: list[str]) -> Grouping:
 
 
 def _codes(attribute: Attribute, member: str) -> list[int]:
-    """Return the codes of one member of a group."""
     labels, plain = attribute.labels, _unquoted(member)
     if plain in labels:
         return [labels.index(plain)]

@@ -80,7 +80,6 @@ class Examination:
 
     @property
     def suspicious(self) -> bool:
-        """Whether the p-value of the examination is below ALPHA."""
         return self.p < ALPHA
 
     def to_json(self) -> dict[str, Any]:

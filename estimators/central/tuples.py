@@ -69,7 +69,6 @@ class Records:
 
 
 def size(cells: Cells) -> int:
-    """Return the number of tuples."""
     return sum(len(own) for own in cells.values())
 
 

@@ -55,12 +55,10 @@ class ComparedTable:
 
     @property
     def covered(self) -> bool:
-        """Whether the test speaks about all of the table."""
         return not self.reason and not self.uncovered
 
     @property
     def changed(self) -> bool:
-        """Whether the table is called changed."""
         return self.adjusted is not None and self.adjusted < FALSE_SHARE
 
 
@@ -72,12 +70,10 @@ class Comparison:
 
     @property
     def tested(self) -> int:
-        """Number of tables with a test."""
         return sum(table.p is not None for table in self.tables)
 
     @property
     def changed(self) -> int:
-        """Number of tables that are called changed."""
         return sum(table.changed for table in self.tables)
 
     @property
@@ -112,7 +108,6 @@ def compare(
 
 
 def check(first: Source, second: Source) -> None:
-    """Check that two sources can be compared."""
     for one, other in zip(first.domain.attributes, second.domain.attributes, strict=False):
         if (one.name, one.labels) != (other.name, other.labels):
             raise InvalidInput(

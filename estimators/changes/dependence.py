@@ -54,7 +54,6 @@ def covered_rows(known: Flags, shape: Shape) -> Indices:
 
 
 def _central(fit: Fit, shape: Shape, rows: Indices) -> tuple[Floats, Floats]:
-    """Return the central interactions, and their covariance."""
     values, slope = central(fit.theta, shape)
     chosen = slope[rows]
     return values[rows] - _bias(fit, shape)[rows], np.asarray(chosen @ fit.covariance @ chosen.T)

@@ -135,6 +135,5 @@ class Readings:
         return np.asarray(own.mechanism.table(counts, n, part.shape, part.axes))
 
     def _reports(self, side: int, number: int, *, together: bool) -> int:
-        """Return the number of reports that these frequencies come from."""
         sides = self.sides if together and self._pooled is not None else (self.sides[side],)
         return sum(one.views[number].n for one in sides)

@@ -31,7 +31,6 @@ one call per view is faster."""
 
 
 def row_bytes(bits: int) -> int:
-    """Return the number of bytes of one row."""
     return -(-bits // 8)
 
 
@@ -124,6 +123,5 @@ def _add_thirds(rows: Rows) -> tuple[Rows, Rows]:
 
 
 def _ones_of_few(rows: Rows) -> Counts:
-    """Count ones per position by unpacking all bits."""
     ones: Counts = _unpack(rows).sum(axis=0, dtype=np.int64)
     return ones

@@ -46,7 +46,6 @@ class GRR(SupportOracle):
 
     @property
     def _total(self) -> int:
-        """Sum of the weights of all cells."""
         return self.weight + (self.cells - 1) * OTHER
 
     @property

@@ -51,7 +51,6 @@ class HadamardResponse(SupportOracle):
 
     @property
     def rows(self) -> int:
-        """Number K of rows."""
         return power_of_two(self.cells)
 
     @property

@@ -41,9 +41,7 @@ class BlockResponse(Protocol):
         ...
 
     @property
-    def block_cells(self) -> tuple[int, ...]:
-        """Number of cells of each block."""
-        ...
+    def block_cells(self) -> tuple[int, ...]: ...
 
     def probabilities(self, block: int) -> tuple[Fraction, Fraction]:
         """Return the exact probabilities of a block's true cell and of one other cell."""

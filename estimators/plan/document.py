@@ -80,7 +80,6 @@ def parse(raw: bytes) -> object:
 def plan_of(
     document: object, check: Callable[[tuple[Group, ...], str], None] | None = None
 ) -> Plan:
-    """Return the plan that a document states."""
     fields = _fields(document)
     try:
         domain = Domain.from_json(fields["domain"])
@@ -114,7 +113,6 @@ def plan_of(
 
 
 def _fields(document: object) -> dict[str, Any]:
-    """Return the fields of a document."""
     if isinstance(document, dict) and "model" in document:
         raise PlanError(
             f"model: this is a {document['model']} plan, for raw records and a trusted aggregator; "
@@ -127,7 +125,6 @@ def _fields(document: object) -> dict[str, Any]:
 
 
 def _optional(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that a document may leave out."""
     if "lineage_name" in fields and not fields["lineage_name"]:
         raise PlanError("lineage_name: expected a name, or no such field")
     if "continues" in fields and not fields["continues"]:
@@ -147,7 +144,6 @@ def _optional(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_groups(entries: object, where: str) -> tuple[Group, ...]:
-    """Read the groups of a plan document."""
     if not isinstance(entries, list):
         raise PlanError(f"{where}: expected a list")
     return _each(entries, where, _group)

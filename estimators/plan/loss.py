@@ -32,7 +32,6 @@ class Loss:
 
     @classmethod
     def of(cls, plan: Plan) -> Loss:
-        """Return the loss under a plan."""
         return loss(plan.epsilon, plan.guarantee, plan.window, plan.windows)
 
     def to_json(self) -> dict[str, str]:

@@ -97,7 +97,6 @@ def read_earlier(parameters: Any, domain: Domain) -> tuple[Earlier, ...]:
 
 
 def check_size(earlier: Sequence[Earlier]) -> None:
-    """Check that they fit into a plan."""
     counters = sum(tally.counts.size for one in earlier for tally in one.tallies)
     if counters > MAX_COUNTERS:
         raise PlanError(
@@ -127,7 +126,6 @@ def _read(entry: object, where: str, domain: Domain) -> Earlier:
 
 
 def _check(group: Group, mechanism: Mechanism, domain: Domain, where: str) -> None:
-    """Check that a group's counts are tables over this domain."""
     for view in group.views:
         try:
             view.check(domain)

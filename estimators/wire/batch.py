@@ -86,7 +86,6 @@ class Form:
 
 
 def form_of(plan: Plan, group: int) -> Form:
-    """Return the form of a group's batches."""
     key = f"form of batches {group}"
     form: Form | None = plan.derived.get(key)
     if form is None:

@@ -58,7 +58,6 @@ class ChangesRecord:
 
 
 def changes_key(window: int) -> bytes:
-    """Return the key of a record."""
     return str(window).encode() + _SUFFIX
 
 
@@ -68,7 +67,6 @@ def is_changes_key(key: bytes) -> bool:
 
 
 def encode_changes(plan: Plan, record: ChangesRecord) -> bytes:
-    """Return the value of a record."""
     families = [family.to_json() for family in record.families]
     return orjson.dumps(
         {

@@ -69,7 +69,6 @@ class GroupCounts:
 
 
 def counts_key(window: int, group: int) -> bytes:
-    """Return the key of a record."""
     return f"{window}/{group:04d}".encode()
 
 

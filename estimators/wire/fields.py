@@ -41,7 +41,6 @@ def offset_of(plan: Plan) -> Check:
 
 
 def number(value: Any) -> bool:
-    """Accept finite numbers."""
     return type(value) in (int, float) and math.isfinite(value)
 
 
@@ -78,12 +77,10 @@ texts = each(text)
 
 
 def either(*checks: Check) -> Check:
-    """Accept what one of the checks accepts."""
     return lambda value: any(check(value) for check in checks)
 
 
 def null(value: Any) -> bool:
-    """Accept null."""
     return value is None
 
 
@@ -95,7 +92,6 @@ def named(check: Check) -> Check:
 
 
 def fields(required: Format, optional: Format | None = None) -> Check:
-    """Accept an object with these fields."""
     return lambda value: type(value) is dict and _misfit(value, required, optional or {}) is None
 
 

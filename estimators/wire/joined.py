@@ -59,11 +59,9 @@ class Values:
         return len(self.key)
 
     def key_of(self, index: int) -> bytes | None:
-        """Return the key of a record."""
         return self._content(self.key, index)
 
     def value_of(self, index: int) -> bytes | None:
-        """Return the value of a record."""
         return self._content(self.value, index)
 
     def _content(self, spans: Integers, index: int) -> bytes | None:
@@ -100,7 +98,6 @@ class Joined:
 
     @classmethod
     def of(cls, record: int, batch: Batch) -> Joined:
-        """Return a single batch."""
         one = (np.array([record]), np.array([batch.period]), np.array([batch.n]))
         return cls(*one, batch.view, batch.columns)
 

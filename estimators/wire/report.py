@@ -31,7 +31,6 @@ VERSION = "1.0"
 
 
 def encode_report(plan: Plan, group: int, report: Batch) -> bytes:
-    """Return the JSON of a batch of one report."""
     columns = {
         column.name: _encode_column(column, report.columns[column.name])
         for column in plan.mechanisms[group].columns

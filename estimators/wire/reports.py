@@ -34,7 +34,6 @@ class Batch:
 
 
 def refuse(reason: Reason, detail: str) -> NoReturn:
-    """Raise a rejection with one line of detail."""
     raise Rejection(reason, detail)
 
 

@@ -162,7 +162,6 @@ class Manifest:
 
 
 def marginal_key(window: int, kind: Kind, attributes: Sequence[str]) -> bytes:
-    """Return the key of a marginal record."""
     joined = "+".join(_escaped(name) for name in attributes)
     if joined == _MANIFEST:
         # The 1-way table of an attribute of that very name must not replace the manifest.
@@ -175,7 +174,6 @@ def _escaped(name: str) -> str:
 
 
 def manifest_key(window: int, kind: Kind) -> bytes:
-    """Return the key of a manifest."""
     return f"{window}/{kind}/{_MANIFEST}".encode()
 
 

@@ -89,12 +89,10 @@ class ClosedWindow:
 
 
 def partition_key(group: int, partition: int) -> bytes:
-    """Return the key of the partition record."""
     return f"{group:04d}/{partition}".encode()
 
 
 def closed_key(group: int, partition: int, window: int) -> bytes:
-    """Return the key of a closed record."""
     return f"{group:04d}/{partition}/{window}".encode()
 
 
@@ -113,7 +111,6 @@ def parse_key(key: bytes) -> tuple[int, int, int | None]:
 
 
 def encode_state(plan: Plan, state: PartitionState) -> bytes:
-    """Return the value of a partition record."""
     return orjson.dumps(
         {
             "v": VERSION,
@@ -173,7 +170,6 @@ def _open_windows(plan: Plan) -> fields.Check:
 
 
 def encode_closed(plan: Plan, closed: ClosedWindow) -> bytes:
-    """Return the value of a closed record."""
     return orjson.dumps(
         {
             "v": VERSION,

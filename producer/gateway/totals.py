@@ -32,11 +32,9 @@ class GatewayTotals:
 
     @property
     def reports_failed(self) -> int:
-        """Reports that were given up."""
         return self.failures.total()
 
     def sent(self, group: int, reports: int) -> None:  # noqa: ARG002 - metrics state the group
-        """A batch was acknowledged."""
         self.batches_sent += 1
         self.reports_sent += reports
 
@@ -45,7 +43,6 @@ class GatewayTotals:
         self.retries += 1
 
     def failed(self, reports: int, why: Failure) -> None:
-        """A number of reports was given up."""
         self.failures[why] += reports
 
     def small(self, reports: int) -> None:

@@ -54,7 +54,6 @@ class Statement:
             raise ValueError("expected 0 <= not_before <= not_after <= 2^40")
 
     def to_bytes(self) -> bytes:
-        """Return the canonical bytes, which the root signs."""
         return canonical(asdict(self) | {"v": VERSION})
 
     def valid_at(self, second: int) -> bool:
@@ -90,7 +89,6 @@ class Certificate:
 
     @property
     def signed_bytes(self) -> bytes:
-        """The message that the root signs."""
         return TAG + hashlib.sha256(self.statement).digest()
 
     def to_json(self) -> dict[str, str]:

@@ -55,11 +55,9 @@ class Envelope:
 
     @property
     def signed_bytes(self) -> bytes:
-        """The message that the signing key signs."""
         return plan_message(self.certificate, self.plan)
 
     def to_bytes(self) -> bytes:
-        """Return the envelope as JSON."""
         return canonical(
             {
                 "v": VERSION,

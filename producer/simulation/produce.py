@@ -162,7 +162,6 @@ class _Run:
         return max(1, round(self.rate))
 
     def let_report(self, windows: int | None) -> None:
-        """Let devices report, window after window."""
         first = max(self._window(), 0)
         last = self.plan.windows if windows is None else min(first + windows, self.plan.windows)
         due_next = first

@@ -35,7 +35,6 @@ def repair_admin(admin: KafkaAdminClient) -> None:
 
 
 def repair_consumer(consumer: KafkaConsumer) -> None:
-    """Apply the repairs that every consumer needs."""
     avoid_hanging_nodes(consumer)
     keep_refreshing(consumer)
     use_own_decoder(consumer)
@@ -57,7 +56,6 @@ class RepairedProducer(KafkaProducer):  # type: ignore[misc]  # the client has n
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Repair a part of the producer before it is used."""
         if name == "_transaction_manager" and value is not None:
             survive_refused_records(value)
             request_new_id_after_expiry(value)

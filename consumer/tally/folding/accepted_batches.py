@@ -56,5 +56,4 @@ class AcceptedBatches:
         return min(self._first.values(), default=None)
 
     def snapshot(self) -> dict[int, frozenset[bytes]]:
-        """Return a copy of the ids of each window."""
         return {period: frozenset(ids) for period, ids in self._ids.items()}

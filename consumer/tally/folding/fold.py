@@ -38,7 +38,6 @@ class RecordOutcome:
 
     @property
     def tick(self) -> bool:
-        """Whether the record was a tick."""
         return not self.reports and self.rejection is None
 
 
@@ -88,7 +87,6 @@ class Accumulator:
         self.counts += self._mechanism.tally(columns, view, self._views)
 
     def add(self, other: WindowCount) -> None:
-        """Add another window's counts."""
         self.n += other.tally.n
         self.counts += other.tally.counts
         for reason, count in other.rejects.items():
@@ -100,7 +98,6 @@ class Accumulator:
         return total
 
     def copy(self) -> WindowCount:
-        """Return a copy of the counts."""
         return WindowCount(Tally(self.n.copy(), self.counts.copy()), dict(self.rejects))
 
 
@@ -144,7 +141,6 @@ class PartitionFold:
 
     @classmethod
     def start(cls, plan: Plan, group: int, topic_id: str) -> PartitionFold:
-        """Return the state before the first record of a partition."""
         zero = zero_count(plan, group)
         return cls(
             plan,

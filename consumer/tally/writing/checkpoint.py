@@ -35,7 +35,6 @@ class Checkpointer:
         self._saved: dict[Partition, int] = {}
 
     def begin(self, partition: Partition, next_offset: int) -> None:
-        """Note that a partition was restored at this offset."""
         self._saved[partition] = next_offset
 
     def drop(self, partitions: Collection[Partition]) -> None:

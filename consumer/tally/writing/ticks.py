@@ -86,7 +86,6 @@ class Ticker:
             self._sent[partition] = (now, delivery)
 
     def _process_results(self, now: float) -> None:
-        """Process the results of the ticks that were sent."""
         for partition, (sent, delivery) in list(self._sent.items()):
             if delivery.done():
                 del self._sent[partition]

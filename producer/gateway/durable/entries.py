@@ -102,7 +102,6 @@ class RowCodec:
         return max(form.size for form in self._forms) - self._forms[group].size
 
     def pack(self, group: int, row: Row) -> bytes:
-        """Return the bytes of a row."""
         return self._forms[group].pack(row[0], *row[1])
 
     def unpack(self, group: int, payload: bytes, at: int) -> tuple[Row, int]:
@@ -136,7 +135,6 @@ def sealed(numbers: Sequence[int], batches: Iterable[EncodedBatch]) -> bytes:
 
 
 def settled(outcomes: Iterable[Settled]) -> bytes:
-    """Return the entries of batches that are settled."""
     return b"".join(
         _SETTLED.pack(b"A" if one.acknowledged else b"L", one.batch_id) for one in outcomes
     )

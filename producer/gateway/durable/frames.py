@@ -77,7 +77,6 @@ class FrameFile:
             raise RecoverableError(f"cannot write {self.path}: {error.strerror}") from error
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return bytes of the file."""
         if self._file is None:
             raise RecoverableError(f"{self.path} is closed")
         try:
@@ -89,12 +88,10 @@ class FrameFile:
         return found
 
     def remove(self) -> None:
-        """Close and delete the file."""
         self.close()
         self._files.remove(self.path)
 
     def close(self) -> None:
-        """Close the file. Never raises."""
         if self._file is not None:
             self._file.close()
             self._file = None

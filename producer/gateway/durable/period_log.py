@@ -86,7 +86,6 @@ class PeriodLog:
             self._write(b"")
 
     def body(self, batch: SealedBatch) -> bytes:
-        """Return the record's body of a batch."""
         found = self.file.read(batch.offset, batch.length)
         if zlib.crc32(found) != batch.check:
             raise FatalError(f"{self.file.path}: the disk has changed a batch at {batch.offset:,}")

@@ -179,7 +179,6 @@ class Spool:
         return min((seconds for seconds in waits if seconds is not None), default=None)
 
     def settle(self, digest: str, batch: SealedBatch | EncodedBatch, *, acknowledged: bool) -> None:
-        """Note what became of a batch."""
         if digest in self.plans and batch.period in (logs := self.plans[digest].logs):
             logs[batch.period].settle(batch.batch_id, acknowledged=acknowledged)
 

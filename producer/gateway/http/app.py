@@ -70,7 +70,6 @@ class GatewayApp:
         self._failed = failed
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one request."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
         try:
             answer = await self._answer(scope, headers, receive)
@@ -208,7 +207,6 @@ def _document(offered: Offered, headers: Mapping[bytes, bytes]) -> HttpReply:
 
 
 def _part(message: Mapping[str, Any]) -> bytes:
-    """Return what a message brings of the body."""
     if message["type"] == "http.disconnect":
         raise Stopped
     return bytes(message.get("body", b""))

@@ -78,7 +78,6 @@ class AppKeys:
 
 
 def read_app_keys(path: Path) -> dict[bytes, AppKey]:
-    """Read a file of keys, by digest."""
     try:
         return _keys(orjson.loads(path.read_bytes()))
     except OSError as error:

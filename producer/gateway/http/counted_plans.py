@@ -37,7 +37,6 @@ class CountedPlans:
         self._failing = False
 
     def run(self, stop: threading.Event) -> None:
-        """Check until stopped."""
         try:
             seen: set[str] = set()
             while not stop.wait(_FIRST_SECONDS):

@@ -144,7 +144,6 @@ class Gateway:
 
     @property
     def offered(self) -> Mapping[str, Offered]:
-        """Plans by digest."""
         return self._plans.offered
 
     def refusal(self, digest: str) -> str:
@@ -177,7 +176,6 @@ class Gateway:
     # What the delivery asks for.
 
     def body(self, digest: str, batch: SealedBatch) -> EncodedBatch:
-        """Return a batch with its bytes."""
         return self._spool.plans[digest].body(batch)
 
     def settle(self, digest: str, batch: SealedBatch | EncodedBatch, lost: Failure | None) -> None:
@@ -302,7 +300,6 @@ class Gateway:
             self._log.warning("sending fails", error=trouble)
 
     async def _refresh(self) -> None:
-        """Read plans and keys that have changed."""
         try:
             await asyncio.to_thread(self._read_files)
         except InvalidInput as error:

@@ -74,7 +74,6 @@ class PlanDirectory:
                 yield found
 
     def refuse(self, plan: Plan, why: str) -> None:
-        """Note that a plan cannot be offered."""
         self._folder.refuse(plan.digest, why)
 
     def offer(self) -> None:

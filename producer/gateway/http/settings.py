@@ -53,5 +53,4 @@ class GatewaySettings(Settings):
             )
 
     def batching(self) -> Batching:
-        """Return how reports are merged."""
         return Batching(self.batch_size, self.linger, self.min_batch)
