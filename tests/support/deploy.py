@@ -133,7 +133,7 @@ class Rendering:
         return dict(container)
 
     def variables(self, component: str) -> set[str]:
-        return {each["name"] for each in self.container(component).get("env", ())}
+        return {each["name"] for each in self.container(component).get("env") or ()}
 
     def mounted(self, component: str) -> dict[str, str]:
         """Return the mount paths of its volumes, by name."""
@@ -170,6 +170,7 @@ TRIAL_PLANS = Rendering(
     HELM / "trial-plans-values.yaml",
     folder=tuple(DEPLOY / "plans" / f"{name}.plan.json" for name in ("devices", "browser")),
 )
+SAMPLES = (LOCAL, GATEWAY, SERVE, SINK, CENTRAL, PLANS, TRIAL_PLANS)
 
 
 def assert_confined(pod: dict[str, Any]) -> None:

@@ -38,11 +38,6 @@ def report_on(*packages: dict[str, Any]) -> str:
     return json.dumps({"dependencies": list(packages), "fixes": []})
 
 
-def test_all_looked_up_and_none_known(audit: ModuleType) -> None:
-    expected = (0, ["2 packages looked up: no known vulnerability"])
-    assert audit.verdict(report_on(WELL, WELL), "") == expected
-
-
 def test_a_vulnerability_is_named_with_its_repair(audit: ModuleType) -> None:
     code, lines = audit.verdict(report_on(WELL, ILL), "Found 2 known vulnerabilities")
     assert code == 1
@@ -72,12 +67,3 @@ def test_an_unreachable_database_is_reported(audit: ModuleType, output: str) -> 
         ],
     )
     assert audit.verdict(output, "")[1][-1] == "pip-audit said nothing"
-
-
-def test_nothing_to_audit_is_not_clean(audit: ModuleType) -> None:
-    assert audit.verdict(report_on(), "")[0] == 2
-
-
-def test_make_audit_runs_it() -> None:
-    recipe = (ROOT / "Makefile").read_text().split("\naudit:")[1].split("\n\n")[0]
-    assert "deploy/audit.py" in recipe

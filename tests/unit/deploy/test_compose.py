@@ -71,13 +71,6 @@ def test_everybody_uses_the_plans_that_are_made() -> None:
     assert set(PRODUCERS.values()) <= set(waited_for)
 
 
-def test_results_are_served_to_this_machine_alone() -> None:
-    serve = SERVICES["serve"]
-    assert serve["profiles"] == ["results"]
-    assert parsed("serve").host == "0.0.0.0"
-    assert serve["ports"] == ["127.0.0.1:8090:8090"]
-
-
 def test_results_go_where_grafana_reads_them() -> None:
     """The database and its sink start only with a profile."""
     sink, database = SERVICES["sink"], SERVICES["postgres"]["environment"]
@@ -153,11 +146,3 @@ def test_prometheus_scrapes_the_services_that_there_are() -> None:
     assert named == {"tally", "publisher", "gateway", "producer", "work-producer", "sink", "serve"}
     mounted = "\n".join(SERVICES["prometheus"]["volumes"])
     assert all(f":{path}:ro" in mounted for path in config["rule_files"])
-
-
-def test_grafana_finds_its_source_and_its_dashboards() -> None:
-    (source,) = load(DEPLOY / "grafana/provisioning/datasources/prometheus.yaml")["datasources"]
-    assert source["url"] == "http://prometheus:9090"
-    (provider,) = load(DEPLOY / "grafana/provisioning/dashboards/calmstream.yaml")["providers"]
-    mounts = SERVICES["grafana"]["volumes"]
-    assert f"./grafana/dashboards:{provider['options']['path']}:ro" in mounts

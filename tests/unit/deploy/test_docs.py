@@ -22,9 +22,6 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import RETENTION_MARGIN_MS
 from calmstream.cli import parse
 from calmstream.common.errors import Reason, Rejection
-from calmstream.estimators.central.candidates import MAX_CANDIDATES, MAX_COLUMN_SETS
-from calmstream.estimators.central.coding import ROW_BYTES
-from calmstream.estimators.central.wire import MAX_BATCH_RECORDS, MAX_TEXT, MAX_VALUE_BYTES
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.recorded import MAX_DAYS
 from calmstream.estimators.wire.batch import decode_batch
@@ -64,19 +61,6 @@ def anchors(page: Path) -> set[str]:
     """Return the anchors of a page's headings."""
     heads = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
-
-
-def test_the_limits_of_the_central_model_are_those_of_the_code() -> None:
-    text = (DOCS / "central-privacy.md").read_text()
-    for number in (
-        MAX_TEXT,
-        MAX_VALUE_BYTES + 1,
-        ROW_BYTES,
-        MAX_BATCH_RECORDS,
-        MAX_CANDIDATES,
-        MAX_COLUMN_SETS,
-    ):
-        assert re.search(rf"\b{number:,}\b", text), number
 
 
 def test_times_and_sizes_of_what_is_kept_are_those_of_the_code() -> None:
@@ -141,16 +125,6 @@ def test_every_file_named_in_code_exists(page: Path) -> None:
     folders = "|".join(("deploy", "examples", "benchmarks", "docs", "tests", *PACKAGES))
     for path in re.findall(rf"`((?:{folders})/[A-Za-z0-9_./-]+)`", page.read_text()):
         assert (ROOT / path.rstrip("/")).exists(), path
-
-
-def test_no_file_refers_to_a_document_outside_the_repository() -> None:
-    outside = "METHODS|DESIGN|ENDS|STYLE|STATISTICS|KAFKA"
-    pattern = re.compile(rf"\b(?:{outside})(?:\.md\b| §)")
-    folders = (*PACKAGES, "benchmarks", "deploy", "docs", "examples", "tests")
-    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
-    for path in [*files, *ROOT.glob("*.md")]:
-        if path.suffix in {".py", ".md", ".yaml", ".sh", ".json"}:
-            assert not pattern.search(path.read_text()), path
 
 
 @pytest.mark.slow

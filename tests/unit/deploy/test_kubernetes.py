@@ -7,17 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.deploy import (
-    CENTRAL,
-    CHART,
-    GATEWAY,
-    LOCAL,
-    PLANS,
-    SERVE,
-    SINK,
-    TRIAL_PLANS,
-    load,
-)
+from tests.support.deploy import CHART, LOCAL, SAMPLES, load
 
 kubernetes_validate = pytest.importorskip("kubernetes_validate")
 # The oldest that the chart takes, one in between, and the newest that has a schema.
@@ -29,7 +19,7 @@ OPERATOR = "monitoring.coreos.com/v1"
 def objects() -> list[Any]:
     return [
         pytest.param(each, id=f"{sample.name}-{each['kind']}-{each['metadata']['name']}")
-        for sample in (LOCAL, GATEWAY, SERVE, SINK, CENTRAL, PLANS, TRIAL_PLANS)
+        for sample in SAMPLES
         for each in sample.objects
         if each["apiVersion"] != OPERATOR
     ]

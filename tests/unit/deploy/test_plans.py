@@ -14,14 +14,6 @@ from tests.support.deploy import DEPLOY
 PLANS = sorted((DEPLOY / "plans").glob("*.plan.json"))
 
 
-def test_there_are_three() -> None:
-    assert {path.name for path in PLANS} == {
-        "browser.plan.json",
-        "devices.plan.json",
-        "mobile.plan.json",
-    }
-
-
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.name)
 def test_an_example_plan_has_all_required_fields(path: Path) -> None:
     raw = path.read_bytes()

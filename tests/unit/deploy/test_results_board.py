@@ -21,7 +21,6 @@ from tests.support.sink.postgres import PostgresServer
 from tests.support.sink.targets import postgres_place
 
 BOARD = load(DEPLOY / "grafana" / "dashboards" / "results.json")
-SOURCE = load(DEPLOY / "grafana" / "provisioning" / "datasources" / "results.yaml")
 PANELS = {panel["title"]: panel for panel in BOARD["panels"]}
 ODD = Attribute('the "user\'s" region\\', ("it's", 'a "b"\\'))
 PLAN = replace(
@@ -149,23 +148,3 @@ def test_reports_flags_and_windows_without_tables(grafana: Grafana) -> None:
     assert covered == [(START + 10, 2), (START + 30, 2)]
     why = {r["window"]: r["why"] for r in grafana.show("Windows without tables")}
     assert why == {1: "no reports", 3: "withheld: the raw counts look forged"}
-
-
-def test_the_band_lies_between_the_fields_of_the_query() -> None:
-    panel = PANELS["Cell $cell with its 95 % interval"]
-    fields = {override["matcher"]["options"] for override in panel["fieldConfig"]["overrides"]}
-    assert fields == {"low", "high"}
-    assert panel["repeat"] == "cell"
-    below = [
-        p["value"]
-        for override in panel["fieldConfig"]["overrides"]
-        for p in override["properties"]
-        if p["id"] == "custom.fillBelowTo"
-    ]
-    assert below == ["low"]
-
-
-def test_the_password_of_the_source_is_kept_as_a_secret() -> None:
-    (source,) = SOURCE["datasources"]
-    assert source["secureJsonData"] == {"password": "$CALMSTREAM_RESULTS_PASSWORD"}
-    assert "password" not in source["jsonData"]
