@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-from itertools import combinations
 from math import comb
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calmstream.estimators.central.wire import MAX_BATCH_BYTES, MAX_TEXT, user_id, value_text
+from calmstream.estimators.central.wire import MAX_BATCH_BYTES, MAX_TEXT, user_id
 from tests.support.central import PLAN, Row, bodies, counts, foreign_body, placed, table
 
 D = len(PLAN.columns)
@@ -221,31 +220,3 @@ def test_any_text_is_one_row_at_most(user: object, value: object) -> None:
     row: Row = (user, (value, "x", value))
     check_added(bodies(OTHERS, 7), bodies(with_row(row, 3), 7))
     check_added([foreign_body(OTHERS)], [foreign_body(with_row(row, 3), json.dumps)])
-
-
-@given(st.text())
-def test_texts_are_bounded_and_fit_utf8(text: str) -> None:
-    assert len(value_text(text).encode()) <= 4 * MAX_TEXT
-    assert value_text(value_text(text)) == value_text(text)
-    assert bool(value_text(text)) == bool(text)
-
-
-def test_no_text_makes_a_batch_too_large() -> None:
-    rows: list[Row] = [
-        (f"{i}" * 300, ("\x01" * 999, "\U0001f600" * 999, "x" * 999)) for i in range(900)
-    ]
-    made = bodies(rows)
-    assert len(made) > 1
-    assert max(map(len, made)) <= MAX_BATCH_BYTES
-    assert table(placed(made)).total() == 900
-
-
-@pytest.mark.slow
-def test_pairs_of_bad_records_do_not_add_up_to_more() -> None:
-    for one, two in combinations(FOREIGN.values(), 2):
-        other = ("trent", two[1]) if two[0] == one[0] else two
-        for place in (2, 30):
-            rows = with_row(one, 9)
-            single = [foreign_body(rows, json.dumps)]
-            rows.insert(place, other)
-            check_added(single, [foreign_body(rows, json.dumps)])

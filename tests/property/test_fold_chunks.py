@@ -170,42 +170,6 @@ def test_the_logs_contain_every_verdict() -> None:
     assert found == {None, *Reason} - {Reason.LENGTH_MISMATCH}, "a batch's length follows from n"
 
 
-def test_one_bad_batch_among_equal_ones_is_the_only_one_rejected() -> None:
-    plan = PLANS["usual"]
-    group = next(g for g in GROUPS if plan.mechanisms[g].name == "grr")
-    stream = (m for m in messages(plan, group, 5) if (m[1] or b"").startswith(b"\x01\x01"))
-    head = next(v for _, v in stream if v is not None and len(v) > 26)[:26]
-    good = head[:20] + bytes(4) + b"\x01\x00" + b"\x03"
-    values = [good] * 20
-    values[7] = good[:-1] + b"\x04"
-    values[13] = good[:2] + b"\xff" + good[3:]
-    records = [
-        Record(WHERE, i, plan.start * 1000, True, bytes([i]) * 16, v) for i, v in enumerate(values)
-    ]
-    fold = PartitionFold.start(plan, group, "id")
-    (chunk,) = in_chunks(records)
-    outcomes = list(folded(fold, chunk))
-    refused = {i: o.rejection.reason for i, o in enumerate(outcomes) if o.rejection}
-    assert refused == {7: Reason.OUT_OF_RANGE, 13: Reason.UNKNOWN_PLAN}
-    assert fold.state().open[0].tally.reports == 18
-
-
-@pytest.mark.parametrize("period", [4, 1 << 31, (1 << 32) - 1])
-def test_any_number_of_a_window_is_judged_alike(period: int) -> None:
-    plan = PLANS["usual"]
-    group = next(g for g in GROUPS if plan.mechanisms[g].name == "grr")
-    value = encode_batch(plan, group, Batch(period, 1, None, {"v": np.array([0])}))
-    records = [
-        Record(WHERE, i, plan.start * 1000, True, np.uint64(i).tobytes() * 2, value)
-        for i in range(12)
-    ]
-    single, joined = (PartitionFold.start(plan, group, "id") for _ in range(2))
-    expected = [shown(fold_one(single, record), plan) for record in records]
-    (chunk,) = in_chunks(records)
-    assert [shown(outcome, plan) for outcome in folded(joined, chunk)] == expected
-    assert all(reports == 0 for reports, *_ in expected)
-
-
 @pytest.mark.parametrize("n", [1, 3])
 def test_a_batch_with_one_bad_value_is_the_only_one_rejected(n: int) -> None:
     """Check for every column of every mechanism the first value that is out of range."""
@@ -240,12 +204,3 @@ def test_a_batch_with_one_bad_value_is_the_only_one_rejected(n: int) -> None:
         refused = {i: o.rejection.reason for i, o in enumerate(outcomes) if o.rejection}
         assert refused == {10 + i: Reason.OUT_OF_RANGE for i in range(len(bad))}
         assert fold.state().open[0].tally.reports == 15 * n
-
-
-def test_a_chunk_that_was_folded_is_refused() -> None:
-    plan = PLANS["usual"]
-    fold = PartitionFold.start(plan, 0, "id")
-    (chunk,) = in_chunks([Record(WHERE, i, plan.start * 1000, True, None, TICK) for i in range(20)])
-    fold.fold_chunk(chunk)
-    with pytest.raises(ValueError, match="below 20"):
-        fold.fold_chunk(chunk)

@@ -136,30 +136,6 @@ def test_a_restore_at_every_prefix_is_the_live_state(plan: Plan, log: Any) -> No
         assert restored.next_close == live.next_close
 
 
-@settings(max_examples=60, deadline=None)
-@given(log=steps)
-def test_recounting_open_windows_from_resume_equals_the_stored_counts(log: Any) -> None:
-    plan = PLANS[2]
-    records, _ = build(plan, log)
-    fold = PartitionFold.start(plan, 0, TOPIC_ID)
-    for r in records:
-        fold_one(fold, r)
-    state = fold.state()
-    recount: Counter[tuple[int, int]] = Counter()
-    admission = AdmissionControl(plan, 0, state.resume_clock)
-    for r in records:
-        if r.offset >= state.resume_from:
-            (chunk,) = in_chunks([r])
-            admission.advance(r.timestamp)
-            decisions = admission.admit(chunk)
-            if decisions.accepted[0]:
-                (joined,) = decisions.decoded.joined
-                window = int(joined.period[0])
-                recount.update((window, int(v)) for v in joined.columns["v"])
-    for window, count in state.open.items():
-        assert [recount[window, c] for c in range(4)] == count.tally.counts[0].tolist()
-
-
 @settings(max_examples=80, deadline=None)
 @given(
     sends=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=25),

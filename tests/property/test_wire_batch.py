@@ -20,15 +20,12 @@ from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import (
     HEAD_BYTES,
-    MARK,
     TICK,
     Batch,
     decode_batch,
     encode_batch,
     form_of,
-    read_heads,
 )
-from calmstream.producer.gateway.encoding import make_batch, most_reports
 from tests.support.attacks.fuzzing import plan_of
 from tests.support.batches import Row
 from tests.support.batches import batch as record_batch
@@ -75,17 +72,6 @@ def test_a_batch_is_read_as_it_was_sent(group: int, n: int) -> None:
     assert_equal(decode_batch(PLAN, group, KEY, raw), sent_as_read(sent))
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_heads_of_equal_length_are_read_together(group: int) -> None:
-    sent = [replace(batch(PLAN, group, 3, seed), period=seed) for seed in (0, 1, 3)]
-    values = [encode_batch(PLAN, group, one) for one in sent]
-    values.append(values[0][:2] + bytes(16) + values[0][18:])  # of another plan
-    rows = np.frombuffer(b"".join(values), np.uint8).reshape(4, -1)
-    good, period = read_heads(form_of(PLAN, group), rows, 3)
-    assert good.tolist() == [True, True, True, False]
-    assert period.tolist() == [0, 1, 3, 0]
-
-
 @pytest.mark.parametrize("sizes", [(255,), (256,), (257,), (256, 256), (256, 257)])
 def test_an_integer_takes_the_fewest_bytes_that_hold_the_largest(sizes: tuple[int, ...]) -> None:
     cells = math.prod(sizes)
@@ -117,18 +103,6 @@ def test_a_batch_has_1_to_65535_reports() -> None:
             encode_batch(PLAN, group, Batch(0, n, None, columns))
     with pytest.raises(ValueError, match="period"):
         encode_batch(PLAN, group, Batch(1 << 32, 1, None, {"v": np.zeros(1, np.int64)}))
-
-
-@pytest.mark.parametrize("group", GROUPS)
-def test_the_most_reports_fit(group: int) -> None:
-    roomy = replace(PLAN, limits=replace(PLAN.limits, batch_reports=65_535))
-    n = most_reports(roomy, group)
-    assert n <= 65_535
-    sent = batch(roomy, group, n)
-    view = np.zeros(n, np.int64) if sent.view is None else sent.view
-    made = make_batch(roomy, group, 2, view, sent.columns)
-    assert made.value.startswith(MARK)
-    assert_equal(decode_batch(roomy, group, made.batch_id, made.value), sent_as_read(sent))
 
 
 def sent_as_read(sent: Batch) -> Batch:

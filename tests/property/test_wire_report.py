@@ -144,13 +144,6 @@ def test_any_bytes(value: bytes) -> None:
 
 
 @pytest.mark.slow
-@given(value=json_values)
-@settings(max_examples=300, deadline=None)
-def test_any_json(value: Any) -> None:
-    assert isinstance(verdict(orjson.dumps(value)), Reason)
-
-
-@pytest.mark.slow
 @given(
     sent=groups,
     changes=st.dictionaries(st.sampled_from(sorted(good(2))) | st.text(max_size=4), json_values),

@@ -51,15 +51,6 @@ def test_lineages_are_independent_of_each_other() -> None:
     assert stats.chi2_contingency(table).pvalue > ALPHA
 
 
-@pytest.mark.slow
-def test_secrets_that_differ_in_one_bit_have_unrelated_words() -> None:
-    secrets = devices(5)
-    twins = [secret[:15] + bytes([secret[15] ^ 1]) for secret in secrets]
-    table = np.zeros((4, 4), np.int64)
-    np.add.at(table, (places(PLAN, secrets)[0], places(PLAN, twins)[0]), 1)
-    assert stats.chi2_contingency(table).pvalue > ALPHA
-
-
 def test_every_bit_of_a_word_is_fair() -> None:
     for purpose in (GROUP, SLOT):
         words = np.array(parts(devices(6), LINEAGE, purpose, 1 << WORD_BITS), np.uint64)

@@ -100,44 +100,6 @@ def test_rr_independent_s_error_over_all_subsets(shared: Path) -> None:
         assert np.mean(worst) == pytest.approx(expected, rel=0.05), w
 
 
-@pytest.mark.slow
-def test_rr_ind_joint_s_error_over_all_subsets(shared: Path) -> None:
-    table = adult(shared)
-    m = mechanism(table, "32", tuple(combinations(range(8), 4)))
-    runs = [models(table, m, seed)["joint"] for seed in range(8, 12)]
-    for w, expected in zip((2, 3, 4), (0.0020, 0.0020, 0.0019), strict=True):
-        worst = [
-            np.abs(fitted.marginal(s).table - truth(table, s)).max()
-            for s in combinations(range(8), w)
-            for fitted in runs
-        ]
-        # Published to two digits, from few runs.
-        assert np.mean(worst) == pytest.approx(expected, rel=0.15), w
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("epsilon", ["8", "32"])
-def test_the_hybrid_is_never_much_worse_than_the_better_of_its_two(
-    shared: Path, epsilon: str
-) -> None:
-    table = adult(shared)
-    everything = tuple(range(8))
-    m = mechanism(table, epsilon, (everything,))
-    fitted = models(table, m, 9)
-    n = len(table.codes)
-    whole = table.domain.histogram(table.codes, everything).reshape(table.domain.cardinalities) / n
-    for w in range(1, 7):
-        subsets = list(combinations(range(8), w))
-        if w > 3:  # large tables: a fixed fourth of them gives the same verdict
-            subsets = subsets[::4]
-        total = dict.fromkeys(("joint", "independent", "hybrid"), 0.0)
-        for s in subsets:
-            exact = whole.sum(axis=tuple(i for i in everything if i not in s)).reshape(-1)
-            for scheme in total:
-                total[scheme] += np.square(fitted[scheme].marginal(s).table - exact).sum()
-        assert total["hybrid"] <= 1.1 * min(total["joint"], total["independent"]), (w, total)
-
-
 def test_stated_errors_are_honest(shared: Path) -> None:
     table = adult(shared)
     subsets = [(6, 7), (1, 7), (2, 4, 6)]

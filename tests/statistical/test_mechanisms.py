@@ -74,25 +74,6 @@ def test_perturb_has_the_listed_channel_from_the_system_source(key: str) -> None
     assert p_value(observed, n * matrix(mechanism)[x]) > ALPHA
 
 
-@pytest.mark.parametrize("key", EXAMPLES)
-def test_neighbouring_devices_are_perturbed_independently(key: str) -> None:
-    mechanism = example(key, "1")
-    n = 40_000
-    code = codes(mechanism, mechanism.perturb(np.zeros(n, np.int64), SeededRandomness(23)))
-    # About half of the outputs' probability, so that every pair of halves is common.
-    chances = matrix(mechanism)[0]
-    order = np.argsort(chances)
-    half = order[np.cumsum(chances[order]) <= 0.5]
-    low = np.isin(code, np.array(possible_codes(mechanism))[half])
-    p = chances[half].sum()
-    assert 0.2 < p <= 0.5
-    for lag in (1, 2, 8):
-        pairs = np.bincount(2 * low[lag:] + low[:-lag], minlength=4)
-        each = np.array([(1 - p) ** 2, p * (1 - p), p * (1 - p), p**2]) * (n - lag)
-        # Overlapping pairs: each cell's variance is at most three times that of disjoint ones.
-        assert np.all(np.abs(pairs - each) < SIGMAS * np.sqrt(3 * each)), lag
-
-
 @pytest.mark.parametrize("key", drawn_law)
 def test_one_drawn_device_has_the_listed_channel(key: str) -> None:
     mechanism = example(key, "1")
@@ -170,25 +151,6 @@ def test_drawn_tallies_of_local_hashing_have_the_distribution_of_perturbed_ones(
     reports = mechanism.perturb(values, SeededRandomness(43))
     counted = mechanism.tally(reports, np.repeat(np.arange(400), 2000), 400)
     assert_moments(counted, mean, covariance)
-
-
-@pytest.mark.parametrize("pair", [(0, 1), (3, 1000), (65_535, 65_536)])
-@pytest.mark.parametrize("count", [2, 3, 4, 8])
-def test_hashes_send_two_cells_together_as_often_as_chance(
-    pair: tuple[int, int], count: int
-) -> None:
-    seeds = SeededRandomness(47)
-    draws = np.frombuffer(seeds.bytes(4 << 20), "<u4")
-    hashed = buckets(draws, np.array(pair)[:, None], count)
-    together = np.bincount(hashed[0] * count + hashed[1], minlength=count**2)
-    expected = np.full(count**2, len(draws) / count**2)
-    assert p_value(together, expected) > ALPHA
-
-
-def test_one_seed_spreads_all_cells_evenly() -> None:
-    for seed in range(20):
-        observed = np.bincount(buckets(np.array([seed]), np.arange(1 << 16), 64), minlength=64)
-        assert p_value(observed, np.full(64, 1024.0)) > ALPHA
 
 
 # n times the summed squared error of a table, as the literature's formulas give it.

@@ -14,13 +14,12 @@ import pytest
 from scipy import stats
 
 from calmstream.estimators.analysis import poisoning
-from calmstream.estimators.analysis.distribution import tail
-from calmstream.estimators.analysis.poisoning import ALPHA, Finding, examine
+from calmstream.estimators.analysis.poisoning import ALPHA, examine
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.tally import Tally
 from tests.support.attacks.forgery import honest, skewed, with_forged
-from tests.support.plans import draft, empty_tallies, mixed_domain
+from tests.support.plans import draft, mixed_domain
 
 WINDOWS, FEWER = 1000, 250
 USERS = 60_000
@@ -139,32 +138,7 @@ def test_forged_reports_that_replace_honest_ones_show_in_the_tables(mechanism: s
     assert "agreement" in by
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 3, 7, 40, 301])
-def test_the_chi_square_tail_is_right(freedom: int) -> None:
-    for quantile in (0.9, 0.5, 0.05, 1e-4, 1e-9):
-        at = stats.chi2.isf(quantile, freedom)
-        assert tail(at, freedom) == pytest.approx(quantile, rel=1e-6)
-    assert tail(0.0, freedom) == 1.0
-
-
 def test_the_binomial_tail_is_right() -> None:
     for n, p, least in [(100, 3e-5, 1), (1000, 3e-5, 3), (10, 0.2, 4)]:
         expected = stats.binom.sf(least - 1, n, p)
         assert poisoning._binomial_tail(n, p, least) == pytest.approx(expected, rel=1e-6)
-
-
-def test_too_few_reports_say_nothing() -> None:
-    plan = plan_with("grr")
-    nothing = empty_tallies(plan)
-    assert examine(plan, nothing).findings == ()
-    assert examine(plan, nothing).p == 1.0
-    assert not examine(plan, nothing).suspicious
-
-
-def test_the_document_names_the_test_and_its_numbers() -> None:
-    finding = poisoning.Examination((Finding("shares", 50.123456789, 3, 1e-9),))
-    assert finding.to_json() == {
-        "suspicious": True,
-        "p": 1e-9,
-        "tests": [{"test": "shares", "statistic": 50.1235, "of": 3, "p": 1e-9}],
-    }

@@ -19,7 +19,6 @@ from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.report import decode_report
 from calmstream.producer.device.assignment import place
 from calmstream.producer.device.ledger import DeviceState, Spent
-from calmstream.producer.device.store import from_bytes, to_bytes
 from tests.support.producer import START, WINDOW, make_plan, unsigned_reporter
 
 PLAN = make_plan()
@@ -157,24 +156,3 @@ states = st.builds(
     secrets,
     st.dictionaries(st.text(max_size=8), st.dictionaries(st.text(max_size=8), spends)),
 )
-
-
-@pytest.mark.slow
-@given(state=states)
-@settings(max_examples=100, deadline=None)
-def test_a_state_survives_the_disk(state: DeviceState) -> None:
-    assert from_bytes(to_bytes(state)) == state
-
-
-@pytest.mark.slow
-@given(state=states, data=st.data())
-@settings(max_examples=200, deadline=None)
-def test_a_changed_byte_never_gives_another_state(state: DeviceState, data: st.DataObject) -> None:
-    raw = bytearray(to_bytes(state))
-    at = data.draw(st.integers(0, len(raw) - 1))
-    raw[at] = data.draw(st.integers(0, 255))
-    try:
-        read = from_bytes(bytes(raw))
-    except ValueError:
-        return
-    assert read == state

@@ -41,31 +41,11 @@ def test_encode_is_strict_without_other(changes: dict[str, list[str]], message: 
         DOMAIN.encode(COLUMNS | changes)
 
 
-def test_encode_needs_every_column() -> None:
-    with pytest.raises(DomainError, match="no column 'size'"):
-        DOMAIN.encode({"colour": ["red"], "shop": ["west"]})
-
-
 def test_cells_are_row_major() -> None:
     grid = np.indices((4, 2, 3)).reshape(3, -1).T
     np.testing.assert_array_equal(DOMAIN.cells(grid, (0, 1, 2)), np.arange(24))
     np.testing.assert_array_equal(DOMAIN.cells(grid, (1, 2)), grid[:, 1] * 3 + grid[:, 2])
     np.testing.assert_array_equal(DOMAIN.histogram(grid, (2,)), [8, 8, 8])
-
-
-def test_histogram_counts_what_is_there() -> None:
-    codes = np.array([[2, 1, 2], [2, 1, 2], [0, 0, 1]], np.uint16)
-    expected = np.zeros((4, 3), int)
-    expected[2, 2], expected[0, 1] = 2, 1
-    np.testing.assert_array_equal(DOMAIN.histogram(codes, (0, 2)), expected.ravel())
-
-
-def test_sizes_and_positions() -> None:
-    assert DOMAIN.cardinalities == (4, 2, 3)
-    assert DOMAIN.shape((2, 0)) == (3, 4)
-    assert (DOMAIN.size(), DOMAIN.size((0, 2)), DOMAIN.size(())) == (24, 12, 1)
-    assert DOMAIN.index(["shop", "colour"]) == (0, 2)
-    assert len(DOMAIN) == 3
 
 
 @pytest.mark.parametrize(
@@ -92,11 +72,6 @@ def test_integers_stand_for_the_labels_that_spell_them() -> None:
     for other in (True, np.True_, 1.0, np.float32(1), None, 10**5000):
         assert domain.code(0, other) == 2
         assert domain.code(1, other) is None
-
-
-def test_code_of_one_label() -> None:
-    assert [DOMAIN.code(0, label) for label in ("green", "mauve", None, 7)] == [1, 3, 3, 3]
-    assert [DOMAIN.code(1, label) for label in ("large", "huge", None)] == [1, None, None]
 
 
 def test_cells_beyond_sixty_two_bits_are_refused() -> None:
@@ -129,10 +104,6 @@ def test_bad_domains() -> None:
     with pytest.raises(DomainError, match="unique"):
         Domain((Attribute("x", ("a", "b")), Attribute("x", ("c", "d"))))
     assert issubclass(DomainError, InvalidInput)
-
-
-def test_json_round_trip() -> None:
-    assert Domain.from_json(DOMAIN.to_json()) == DOMAIN
 
 
 @pytest.mark.parametrize(

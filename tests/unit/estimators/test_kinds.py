@@ -14,7 +14,7 @@ import pytest
 from calmstream import estimators
 from calmstream.common.errors import DomainError
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.kinds import Choice, Number, Ordered, decimal_text
+from calmstream.estimators.kinds import Choice, Number, Ordered
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.randomness import SeededRandomness
 
@@ -109,11 +109,6 @@ def test_a_list_of_options_gives_one_code_for_each_option(
 ) -> None:
     domain = Domain.from_json(ALL)
     assert tuple(domain.code(j, value) for j in (2, 3, 4)) == codes
-
-
-def test_unknown_options_are_ignored_where_none_stands_for_them() -> None:
-    domain = Domain.from_json([{"name": "apps", "kind": "choices", "options": ["mail", "maps"]}])
-    assert [domain.code(j, ["games", "maps"]) for j in (0, 1)] == [0, 1]
 
 
 def test_the_mean_of_a_grid_is_unbiased() -> None:
@@ -215,11 +210,6 @@ def test_part_of_a_choice_is_refused() -> None:
             Domain(chosen)
     with pytest.raises(DomainError, match="use all options"):
         Domain((Attribute("a=x", ("no", "yes"), None, Choice("a", "x", ("x", "y"))),))
-
-
-def test_numbers_of_a_data_dictionary_become_plain_decimals() -> None:
-    texts = [decimal_text(x) for x in (1, -0.0, 0.5, 1e-7, 123456789.25, 10**17, "0.10")]
-    assert texts == ["1", "0", "0.5", "0.0000001", "123456789.25", "100000000000000000", "0.10"]
 
 
 def test_a_table_of_texts_is_encoded() -> None:

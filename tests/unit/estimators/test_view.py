@@ -39,19 +39,6 @@ def test_a_character_view_adds_in_the_common_modulus() -> None:
 
 
 @pytest.mark.parametrize(
-    "view", [View((0, 2)), View((1,), "parity", (2,)), View((0, 3), "character", (1, 4), 6)]
-)
-def test_json_round_trip(view: View) -> None:
-    assert View.from_json(view.to_json()) == view
-    assert view.inputs(CODES, DOMAIN).max() == view.cells(DOMAIN) - 1
-
-
-def test_parity_and_character_exclude_each_other() -> None:
-    with pytest.raises(PlanError, match="not both"):
-        View.from_json({"attributes": [0], "parity": [1], "character": [1], "modulus": 2})
-
-
-@pytest.mark.parametrize(
     ("attributes", "kind", "factors", "modulus", "message"),
     [
         ((), "cell", (), 0, "ascend"),

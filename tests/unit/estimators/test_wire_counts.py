@@ -18,7 +18,6 @@ from calmstream.estimators.wire.counts import (
     decode_counts,
     decode_header,
     encode_counts,
-    parse_key,
     read_record,
 )
 from tests.support.publisher import published_plan
@@ -47,19 +46,6 @@ def test_counts_are_read_back(window: Tally, total: Tally | None) -> None:
     assert decode_counts(PLAN, encode_counts(PLAN, made)) == made
 
 
-def test_keys_are_read_back() -> None:
-    assert counts_key(12, 3) == b"12/0003"
-    assert parse_key(b"12/0003") == (12, 3)
-    for foreign in (b"", b"12", b"a/b", b"1/2/3", b"\xff/1"):
-        with pytest.raises(ForeignRecord, match="counts topic"):
-            parse_key(foreign)
-
-
-def test_a_header_needs_no_counters() -> None:
-    found = decode_header(PLAN, value().split(b"\n")[0])
-    assert (found.window, found.group, found.revision, found.total) == (3, 1, (7, 9), False)
-
-
 def test_the_bytes_are_frozen() -> None:
     header, _, body = value(tally(300, 100, 100, 50, 50)).partition(b"\n")
     assert orjson.loads(header) == {
@@ -73,14 +59,6 @@ def test_the_bytes_are_frozen() -> None:
     }
     planes = bytes([10, 1, 2, 3, 4, 300 - 256, 100, 100, 50, 50, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0])
     assert zlib.decompress(body) == planes
-
-
-@pytest.mark.parametrize("suspicious", [True, False])
-def test_whether_the_counts_look_forged_is_read_back(suspicious: bool) -> None:
-    made = GroupCounts(3, 1, (7, 9), tally(10, 1, 2, 3, 4), None, suspicious)
-    raw = encode_counts(PLAN, made)
-    assert decode_counts(PLAN, raw) == made
-    assert decode_header(PLAN, raw).suspicious is suspicious
 
 
 def changed(**fields: object) -> bytes:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods
 from calmstream.estimators.analysis.grouped import GroupedTable, conditional, difference, grouped
-from calmstream.estimators.analysis.grouping import Grouping, parse
+from calmstream.estimators.analysis.grouping import parse
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.methods.base import Model
-from calmstream.estimators.numerics.contraction import contract, contract_both
+from calmstream.estimators.numerics.contraction import contract_both
 from calmstream.estimators.tally import Tally
 from tests.support.plans import draft, mixed_domain
 
@@ -67,19 +65,6 @@ def test_a_group_is_the_sum_of_its_cells(model: Model) -> None:
     assert (groups.table >= 0).all()
 
 
-def test_the_order_of_groups_does_not_matter(model: Model) -> None:
-    one, other = ask(model, "a0", group="a0=0|1|2"), ask(model, "a0", group="a0=2|1|0")
-    assert one.table[::-1] == pytest.approx(other.table)
-    assert one.stderr[::-1] == pytest.approx(other.stderr)
-
-
-def test_all_labels_in_one_group_sum_the_attribute_out(model: Model) -> None:
-    alone, summed = ask(model, "a0"), ask(model, "a0", "a1", group="a1=0,1,2,3")
-    assert summed.table.shape == (3, 1)
-    assert summed.table[:, 0] == pytest.approx(alone.table)
-    assert summed.stderr[:, 0] == pytest.approx(alone.stderr)
-
-
 def test_errors_of_groups_have_the_covariance_of_their_cells(model: Model) -> None:
     cells, groups = ask(model, "a0", "a1"), ask(model, "a0", "a1", group="a0=0|1,2;a1=0,1|2,3")
     assert cells.covariance is not None
@@ -90,19 +75,6 @@ def test_errors_of_groups_have_the_covariance_of_their_cells(model: Model) -> No
     members = [g.member for g in parse("a0=0|1,2;a1=0,1|2,3", DOMAIN).values()]
     summed = contract_both(cells.covariance, members)
     assert np.diag(groups.covariance) == pytest.approx(np.diag(summed), rel=0.3)
-
-
-def test_a_grouped_error_is_at_most_that_of_independent_cells(model: Model) -> None:
-    cells = ask(model, "a0", "a1")
-    for text in ("a0=0|1,2", "a1=0,1|2,3", "a0=0,1|2;a1=0,2|1,3"):
-        groupings = parse(text, DOMAIN)
-        members = [
-            groupings[i].member if i in groupings else np.eye(DOMAIN.cardinalities[i])
-            for i in (0, 1)
-        ]
-        independent = np.sqrt(contract(np.square(cells.stderr), members))
-        found = ask(model, "a0", "a1", group=text)
-        assert np.square(found.stderr).mean() <= 1.02 * np.square(independent).mean()
 
 
 def test_a_conditional_error_is_of_first_order(model: Model) -> None:
@@ -163,27 +135,3 @@ def test_a_table_that_no_view_covers_is_modelled() -> None:
     assert "approximate" in conditional(cells, ["a0"]).flags
     groups = grouped(model, domain, domain.names, parse("a1=0,1|2,3", domain))
     assert {"modelled", "approximate"} <= set(groups.flags)
-
-
-def test_sums_over_groups_are_those_of_loops() -> None:
-    random = np.random.default_rng(2)
-    members = [np.array([[1.0, 0, 1], [0, 1, 0]]), np.eye(2)[::-1]]
-    table = random.normal(size=(3, 2))
-    expected = [
-        sum(
-            table[i, j] * members[0][g, i] * members[1][h, j]
-            for i, j in product(range(3), range(2))
-        )
-        for g, h in product(range(2), range(2))
-    ]
-    assert contract(table, members).ravel() == pytest.approx(expected)
-    whole = np.kron(members[0], members[1])
-    spread = random.normal(size=(6, 6))
-    assert contract_both(spread, members) == pytest.approx(whole @ spread @ whole.T)
-    batch = random.normal(size=(5, 3, 2))
-    assert contract(batch, members)[3] == pytest.approx(contract(batch[3], members))
-
-
-def test_a_grouping_needs_its_attribute() -> None:
-    with pytest.raises(InvalidInput, match="'a1' is not among the attributes"):
-        grouped(fitted("am"), DOMAIN, ["a0"], {1: Grouping(("x",), np.ones((1, 4)))})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators.analysis.grouping import REST, Grouping, of_mapping, parse, ungrouped
+from calmstream.estimators.analysis.grouping import REST, Grouping, of_mapping, parse
 from calmstream.estimators.domain import Attribute, Domain
 
 REGION = Attribute("region", ("EU", "US", "Asia", "other"), other=3)
@@ -87,11 +87,6 @@ def test_other_texts_are_refused_in_one_line(text: str, why: str) -> None:
     with pytest.raises(InvalidInput, match=why) as refused:
         parse(text, DOMAIN)
     assert "\n" not in str(refused.value)
-
-
-def test_without_groups_every_label_stays() -> None:
-    assert ungrouped(LEVEL).identity
-    assert not parse("level=low|mid,high,top", DOMAIN)[3].identity
 
 
 ODD = Domain(

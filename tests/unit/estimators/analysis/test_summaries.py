@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from calmstream.common.errors import InvalidInput
 from calmstream.estimators.analysis.summaries import Distribution, levels
 from calmstream.estimators.domain import Attribute, Domain
 
@@ -97,14 +96,3 @@ def test_an_attribute_without_known_values_has_no_summary() -> None:
     found = exact(GRID, [0.0, 0.0, 0.0, 1.0])
     assert math.isnan(found.mean().value)
     assert math.isnan(found.quantile(0.5).value)
-
-
-def test_negative_estimates_give_finite_quantiles() -> None:
-    found = multinomial(BINS, [-0.05, 0.4, 0.4, 0.3, -0.05], 100)
-    median = found.quantile(0.5)
-    assert 0.0 <= median.low <= median.value <= median.high <= 40.0
-
-
-def test_shares_of_another_number_of_codes_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="expected the shares of 5 codes"):
-        Distribution(levels(attribute(BINS)), np.ones(4) / 4, np.zeros((4, 4)))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise, product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 
-from calmstream.common.errors import InvalidInput
 from calmstream.estimators.analysis.tree import TreeDistribution, tree_distribution
 
 SHAPE = (2, 3, 4, 2, 3)
@@ -56,15 +55,6 @@ def test_single_attributes_and_the_pairs_of_the_tree_have_the_given_tables() -> 
         np.testing.assert_allclose(tree.table(attributes), marginal(joint, attributes))
 
 
-def test_a_distribution_of_a_tree_is_found_again() -> None:
-    """A chain of five: its tree has the whole joint distribution."""
-    random = np.random.default_rng(5)
-    joint = random.dirichlet(np.ones(SHAPE[0]))
-    for before, labels in pairwise(SHAPE):
-        joint = joint[..., None] * random.dirichlet(np.full(labels, 0.3), before)
-    np.testing.assert_allclose(fitted(joint).table((0, 1, 2, 3, 4)), joint, atol=1e-12)
-
-
 def test_samples_have_the_tables_of_the_tree() -> None:
     tree, n = fitted(any_joint(6)), 200_000
     codes = tree.sample(n, np.random.default_rng(7))
@@ -80,9 +70,3 @@ def test_attributes_without_a_pair_are_independent_and_empty_labels_harmless() -
     tree = tree_distribution(singles, {(0, 1): np.array([[0.5, 0.5], [0.0, 0.0]])})
     np.testing.assert_allclose(tree.table((1, 2)), np.outer(singles[1], singles[2]))
     np.testing.assert_allclose(tree.table((0, 1)), [[0.5, 0.5], [0.0, 0.0]])
-
-
-def test_a_table_that_is_too_large_is_refused() -> None:
-    tree = tree_distribution([np.full(100, 0.01)] * 4, {})
-    with pytest.raises(InvalidInput, match="more than 4,194,304 cells"):
-        tree.table((0, 1, 2, 3))

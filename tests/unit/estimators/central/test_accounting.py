@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import log, sqrt
@@ -31,12 +30,6 @@ def test_the_budget_is_the_whole_of_epsilon(epsilon: str, delta: str) -> None:
     exact = epsilon_of(rho, delta)
     assert abs(exact - Decimal(epsilon)) < Decimal("1e-40")
     assert whole_budget(epsilon, delta).delta == Fraction(delta) / 2
-
-
-def test_the_budget_as_printed_overspends() -> None:
-    printed = sqrt(1 + log(2e6)) - sqrt(log(2e6))  # Theorem 1.1 without its square
-    assert float(epsilon_of(Fraction(printed), "1e-6")) == pytest.approx(2.87, abs=0.005)
-    assert float(whole_budget("1", "1e-6").rho) == pytest.approx(printed**2)
 
 
 @pytest.mark.parametrize("levels", [1, 3, 5])
@@ -122,10 +115,3 @@ def test_a_damaged_account_is_refused(damage, message: str) -> None:  # type: ig
     raw = damage(book.pay("0", cost).to_bytes())
     with pytest.raises(FatalError, match=message):
         read_ledger(raw)
-
-
-def test_an_entry_out_of_range_is_refused_even_with_a_good_checksum() -> None:
-    book, cost = ledger(7)
-    forged = replace(book.pay("0", cost).entries[0], cost=Spend(Fraction(-1), Fraction(0)))
-    with pytest.raises(FatalError, match="out of range"):
-        read_ledger(replace(book, entries=(forged,)).to_bytes())

@@ -102,15 +102,6 @@ def test_so_are_too_many_column_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(universe.cells) == set(combinations(range(3, 8), 2))
 
 
-def test_where_all_fit_all_are_extended() -> None:
-    radix = (6, 5, 7, 6)
-    previous = some_tuples(3, radix, 1)
-    counts = {key: np.ones(len(own), np.int64) for key, own in previous.items()}
-    universe = grow(previous, counts, 3, radix)
-    assert universe.above is None
-    assert universe.parents == size(previous)
-
-
 def test_column_sets_beyond_64_bits_are_left_out() -> None:
     radix = (1 << 21,) * 3 + (2,)
     previous = {key: np.array([0, 5]) for key in combinations(range(4), 2)}

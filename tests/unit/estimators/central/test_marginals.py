@@ -14,7 +14,6 @@ from calmstream.estimators.central.accounting import Allocation, allocate, whole
 from calmstream.estimators.central.dp_marginals import (
     ReleaseSettings,
     check_allocation,
-    noisy_threshold,
     release,
 )
 from calmstream.estimators.central.quantile import private_quantile
@@ -112,26 +111,6 @@ def test_contributions_are_limited_to_a_uniform_subset(
     )
 
 
-def test_a_record_s_tuples_never_count_more_than_the_limit() -> None:
-    records = table(1, 8, 5)
-    for limit in (1, 2, 5):
-        universe = {
-            key: np.arange(np.prod([records.cardinalities[i] for i in key]))
-            for key in combinations(range(8), 2)
-        }
-        locator = Locator(records, universe)
-        sizes = locator.sizes()
-        counted = locator.count(sizes, limit, SeededRandomness(limit))
-        assert sum(int(c.sum()) for _, c in counted) == min(limit, int(sizes[0]))
-
-
-def test_missing_values_are_no_values() -> None:
-    codes = np.array([[0, -1], [0, 1], [-1, 1], [-1, -1]] * 100)
-    result = release(Records(codes, (1, 2)), CLEAR, ReleaseSettings(), SeededRandomness(6))
-    assert as_tuples(result, 1) == {((0, 0),): 200, ((1, 1),): 200}
-    assert as_tuples(result, 2) == {((0, 0), (1, 1)): 100}
-
-
 def test_nothing_but_missing_values_and_no_records_at_all() -> None:
     for codes in (np.full((50, 3), -1), np.zeros((0, 3), np.int64)):
         result = release(Records(codes, (2, 2, 2)), CLEAR, ReleaseSettings(), SeededRandomness(7))
@@ -176,16 +155,6 @@ def test_which_limits_are_possible_does_not_depend_on_the_records(
     assert limits == [3, 1, 3, 1]
 
 
-def test_it_reports_progress_while_it_works() -> None:
-    called = []
-    records = table(200, 8, 14)
-    release(
-        records, CLEAR, ReleaseSettings(Fraction(1)), SeededRandomness(14), lambda: called.append(1)
-    )
-    # At least at every column set of every level: 8, 28 and 56.
-    assert len(called) > 2 * (8 + 28 + 56)
-
-
 def test_thresholds_are_the_paper_s_rounded_up() -> None:
     normal, delta = NormalDist(), 5e-7
     exact = 1 + 1600.5**0.5 * normal.inv_cdf((1 - delta) ** (1 / 16))
@@ -195,15 +164,6 @@ def test_thresholds_are_the_paper_s_rounded_up() -> None:
     assert bound <= 0.1 * 40
     # A certain tail: with a huge deviation and one candidate it may be negative, never wrong.
     assert universe_threshold(Fraction(4), 1, 1, Fraction(1, 2))[0] >= 0
-
-
-def test_a_count_has_to_be_above_its_threshold() -> None:
-    tiny = Fraction(1, 1 << 12)  # noise 0 but for odds exp(-2048)
-    cells, noisy = noisy_threshold(
-        np.array([7, 8, 9]), np.array([4, 5, 6]), tiny, 5, SeededRandomness(8)
-    )
-    assert cells.tolist() == [9]
-    assert noisy.tolist() == [6]
 
 
 @pytest.mark.parametrize("runs", [10, pytest.param(200, marks=pytest.mark.slow)])
@@ -263,18 +223,3 @@ def test_noise_has_the_stated_deviation() -> None:
                     z.extend((counts - 4000) / float(level.variance) ** 0.5)
     assert len(z) > 300
     assert np.std(z) == pytest.approx(1.0, abs=5 / (2 * len(z)) ** 0.5)
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"quantile": Fraction(0)},
-        {"quantile": Fraction(2)},
-        {"quantile": Fraction(1, 99_999)},
-        {"spurious": Fraction(0)},
-        {"spurious": Fraction(1)},
-    ],
-)
-def test_settings_out_of_range_are_refused(fields: dict[str, Fraction]) -> None:
-    with pytest.raises(PlanError, match="must lie"):
-        ReleaseSettings(**fields)

@@ -9,15 +9,7 @@ import pytest
 
 from benchmarks.changes.simulate import view_frequencies, windows
 from calmstream.estimators import methods
-from calmstream.estimators.analysis.distribution import critical_value
 from calmstream.estimators.changes import compare
-from calmstream.estimators.changes.basis import contrasts
-from calmstream.estimators.changes.power import (
-    expected_fit,
-    noncentral_tail,
-    noncentrality,
-    planned_views,
-)
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
@@ -74,30 +66,3 @@ def test_every_plan_says_what_change_is_found(name: str) -> None:
     assert line is not None
     assert ("1 attribute" in line) == (name != "characters")
     assert ("2 attributes" in line) == (name != "rr-independent")
-
-
-def test_the_power_of_combinations_of_coefficients_is_the_predicted_one() -> None:
-    """A character of many values gives a combination of coefficients, none of them alone."""
-    plan = planned("characters")
-    target, alpha, draws = (0, 3), 0.01, 200
-    even = np.full(9, 1 / 9)
-    moved = even + 0.09 * np.where(np.arange(9) == 4, 1, -1 / 8)
-    fit = expected_fit(planned_views(plan, USERS), DOMAIN, target, even)
-    strength, freedom = noncentrality(fit, fit, contrasts((3, 3)).T @ (moved - even))
-    predicted = noncentral_tail(critical_value(alpha, freedom), freedom, strength)
-    assert 0.2 < predicted < 0.98
-    generator = np.random.default_rng(3)
-    cell = DOMAIN.cells(RECORDS, target)
-    own = np.bincount(cell, minlength=9) / len(cell)
-    sides = []
-    for table in (even, moved):
-        rows = generator.choice(len(RECORDS), 400_000, p=(table / own)[cell] / len(cell))
-        frequencies = view_frequencies(DOMAIN, plan.groups, RECORDS[rows])
-        args = (DOMAIN, plan.groups, plan.epsilon, frequencies, USERS, draws, generator)
-        sides.append(windows(*args))
-    found = [
-        compare(sides[0].source(i), sides[1].source(i), [target], details=0.0).tables[0].p
-        for i in range(draws)
-    ]
-    share = np.mean([p is not None and p < alpha for p in found])
-    assert abs(share - predicted) < 0.05 + 4 * np.sqrt(predicted * (1 - predicted) / draws)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calmstream.estimators.mechanisms.bits import BLOCK_BYTES, FEW_BYTES, count_bits, random_rows
+from calmstream.estimators.mechanisms.bits import BLOCK_BYTES, FEW_BYTES, count_bits
 from calmstream.estimators.mechanisms.registry import build
-from calmstream.estimators.mechanisms.unary import replace_own
-from calmstream.estimators.randomness import SeededRandomness
 
 
 def naive(rows: np.ndarray, bits: int) -> list[int]:
@@ -34,11 +30,6 @@ def test_counting_equals_looking_at_every_bit(width: int, size: int) -> None:
     n = max(1, size // width)
     rows = np.random.default_rng(size + width).integers(0, 256, (n, width), dtype=np.uint8)
     assert count_bits(rows, 8 * width - 3, None, 1).tolist() == [naive(rows, 8 * width - 3)]
-
-
-def test_rows_wider_than_a_block_are_counted() -> None:
-    rows = np.full((30, BLOCK_BYTES // 16), 0xFF, np.uint8)
-    assert (count_bits(rows, 8 * rows.shape[1], None, 1) == 30).all()
 
 
 def test_full_rows_do_not_overflow() -> None:
@@ -72,30 +63,3 @@ def test_long_views_are_counted_apart_too() -> None:
     for v in np.unique(view):
         assert counts[v].tolist() == naive(rows[view == v], 37)
     assert counts.sum() == np.unpackbits(rows, axis=1, bitorder="little")[:, :37].sum()
-
-
-def test_a_view_of_rows_that_is_not_contiguous_is_counted() -> None:
-    rows = np.random.default_rng(4).integers(0, 256, (50_000, 4), dtype=np.uint8)
-    assert count_bits(rows[::2, 1:3], 16, None, 1).tolist() == [naive(rows[::2, 1:3], 16)]
-
-
-@pytest.mark.parametrize("bits", [1, 7, 8, 9, 65])
-def test_random_rows_leave_unused_bits_clear(bits: int) -> None:
-    rows = random_rows(500, bits, Fraction(9, 10), SeededRandomness(1))
-    unpacked = np.unpackbits(rows, axis=1, bitorder="little")
-    assert not unpacked[:, bits:].any()
-    assert unpacked[:, :bits].any(axis=0).all()
-
-
-def test_only_the_own_bit_is_replaced() -> None:
-    rows = np.array([[0x00, 0x00], [0xFF, 0xFF], [0x0F, 0xF0]], np.uint8)
-    replace_own(rows, np.array([9, 0, 15]), np.array([0xFF, 0x00, 0x7F], np.uint8))
-    assert rows.tolist() == [[0x00, 0x02], [0xFE, 0xFF], [0x0F, 0x70]]
-
-
-def test_more_views_than_two_bytes_can_number_are_counted_apart() -> None:
-    last = 1 << 16
-    rows = np.array([[0b001], [0b010], [0b100]], np.uint8)
-    counts = count_bits(rows, 3, np.array([last, 0, last]), last + 1)
-    assert counts[[0, last]].tolist() == [[0, 1, 0], [1, 0, 1]]
-    assert counts.sum() == 3

@@ -10,10 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.mechanisms.covariance import summed_into
 from calmstream.estimators.mechanisms.olh import OLH
 from calmstream.estimators.mechanisms.registry import build, names
-from calmstream.estimators.randomness import SeededRandomness
 from tests.support.mechanisms import EXAMPLES, HASHED, SPLIT, example, matrix, output_tallies
 
 Floats = NDArray[np.float64]
@@ -143,40 +141,6 @@ def test_the_covariance_of_a_table_is_exact(key: str, axes: tuple[int, ...]) -> 
     np.testing.assert_allclose(stated, expected / 10, rtol=1e-9, atol=1e-12)
 
 
-def test_the_covariance_of_bloom_filters_does_not_follow_the_noise_of_the_total() -> None:
-    """Estimated tables do not add up to 1; nearly all of the covariance is the filters' noise."""
-    shape, n = (2,) * 8, 4096
-    spec = {"name": "bloom-rr", "cells": 256, "axes": [*shape], "bits": 64, "hashes": 5}
-    mechanism = build(spec | {"tables": [[0, 1]]}, "1")
-    random = np.random.default_rng(3)
-    truth = mechanism.table_covariance(n, np.array([0.5, 0.5]), shape, (0,))
-    contrast, totals = np.array([1.0, -1.0]), []
-    for _ in range(20):
-        counts = mechanism.draw_tally(np.full(256, n // 256), random)
-        table = mechanism.table(counts, n, shape, (0,))
-        stated = mechanism.table_covariance(n, table, shape, (0,))
-        assert contrast @ stated @ contrast == pytest.approx(contrast @ truth @ contrast, rel=0.05)
-        totals.append(table.sum())
-    assert np.ptp(totals) > 0.5
-
-
-@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
-def test_the_covariance_of_local_hashing_is_that_of_its_reports(axes: tuple[int, ...]) -> None:
-    """Within one percent of the standard deviations, which is five errors of the sample."""
-    n, shape = 500_000, (2, 3)
-    mechanism = build(ALL_TABLES["olh"], "1")
-    values = np.random.default_rng(5).choice(6, n, p=uneven(6))
-    reports = mechanism.perturb(values, SeededRandomness(7))
-    supports = mechanism.tally(reports, np.arange(n), n)
-    index = summed_into(shape, axes)
-    sums = np.stack([supports[:, index == c].sum(axis=1) for c in range(index.max() + 1)], axis=1)
-    expected = np.cov(sums.T) / float(mechanism.p - mechanism.q) ** 2
-    mean = np.bincount(index, weights=uneven(6))
-    stated = mechanism.table_covariance(1, mean, shape, axes)
-    deviations = np.sqrt(np.diag(expected))
-    assert np.abs(stated - expected).max() < 0.01 * np.outer(deviations, deviations).max()
-
-
 @pytest.mark.parametrize("key", [key for key in SHAPED if key != "bloom-rr"])
 def test_a_table_of_some_attributes_sums_the_whole_one(key: str) -> None:
     mechanism = build(SHAPED[key], "1")
@@ -215,13 +179,3 @@ def test_a_record_too_large_to_count_whole_has_its_smaller_tables() -> None:
     assert mechanism.table_covariance(3000, table, (4,) * 12, (0, 5)).shape == (16, 16)
     with pytest.raises(KeyError):
         mechanism.table(counts, 3000, (4,) * 12, (0, 1))
-
-
-@pytest.mark.parametrize("key", EXAMPLES)
-def test_a_tally_drawn_from_inputs_is_the_one_drawn_from_their_histogram(key: str) -> None:
-    mechanism = example(key)
-    values: NDArray[Any] = np.arange(200) % mechanism.cells
-    histogram = np.bincount(values, minlength=mechanism.cells)
-    ours = mechanism.draw_tally_of(values, np.random.default_rng(3))
-    theirs = mechanism.draw_tally(histogram, np.random.default_rng(3))
-    np.testing.assert_array_equal(ours, theirs)

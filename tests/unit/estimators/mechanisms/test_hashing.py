@@ -54,21 +54,6 @@ def test_shipped_buckets_follow_the_contract() -> None:
         assert buckets(seeds, cells, count).tolist() == expected
 
 
-def test_the_scrambler_is_a_bijection_on_a_sample() -> None:
-    assert len(np.unique(mix(np.arange(1 << 20, dtype=np.uint32)))) == 1 << 20
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 255, 256, 3_000_000])
-def test_bucket_bounds_are_where_the_bucket_changes(count: int) -> None:
-    bounds = bucket_bounds(count).tolist()
-    assert bounds[0] == 0
-    assert bounds[-1] == 1 << 32
-    for bucket in {0, 1, count // 2, count - 1} & set(range(count)):
-        first = bounds[bucket]
-        assert first * count >> 32 == bucket
-        assert (bounds[bucket + 1] - 1) * count >> 32 == bucket
-
-
 def test_local_hashing_supports_the_cells_of_the_wire_contract() -> None:
     oracle = build({"name": "olh", "cells": 10, "buckets": 3, "seed_bits": 32}, "1")
     rng = np.random.default_rng(2)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from math import comb
 
-import numpy as np
 import pytest
 
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.methods.base import LinearAnswers
 from calmstream.estimators.papers.cormode.characters import generators, vectors
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.planning import empty_tallies
-from calmstream.evaluation.population import collect
 from tests.support.plans import draft, mixed_domain
 
 NAMES = (
@@ -34,29 +30,6 @@ def test_a_plan_survives_its_document_and_states_its_size(method: str) -> None:
     plan, design = draft(mixed_domain(2, 3, 3, 2), "1", 10_000, 2, method)
     assert read_plan(plan.to_bytes()).digest == plan.digest
     assert any("statistic: " in line and "counters" in line for line in design.reason)
-
-
-@pytest.mark.parametrize("method", NAMES)
-def test_no_reports_at_all_answer_uniform(method: str) -> None:
-    plan, _ = draft(mixed_domain(2, 3, 3), "1", 10_000, 2, method)
-    answer = methods.get(method).fit(plan, empty_tallies(plan)).marginal((0, 1))
-    assert answer.table == pytest.approx(np.full(6, 1 / 6))
-    assert answer.flags == ("uniform",)
-    assert answer.reports == 0
-
-
-@pytest.mark.parametrize("method", NAMES)
-def test_any_counts_give_finite_distributions(method: str) -> None:
-    """Check one report, and counters that no honest devices would produce."""
-    plan, _ = draft(mixed_domain(2, 3, 3), "0.5", 10_000, 2, method)
-    one = collect(plan, np.zeros((1, 3), np.uint16), np.random.SeedSequence(1), exact=False)
-    model = methods.get(method).fit(plan, one)
-    for attributes in [(0,), (1,), (0, 2), (1, 2)]:
-        answer = model.marginal(attributes)
-        assert np.isfinite(answer.table).all()
-        assert np.isfinite(answer.stderr).all()
-        assert answer.table.min() >= 0.0
-        assert answer.table.sum() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("method", ["am", "marg-rr", "marg-ps", "marg-ht", "ft", "inp-ht"])
@@ -118,12 +91,6 @@ def test_numbers_of_views() -> None:
     assert views_of("characters", ternary, 3) == (16 + 28 * 4 + 56 * 8) // 2
 
 
-def test_thousands_of_views_share_a_group() -> None:
-    plan, _ = draft(mixed_domain(*[3] * 8), "1", 10_000, 3, "inp-ht")
-    [group] = plan.groups
-    assert set(group.shares) == {1}
-
-
 @pytest.mark.parametrize("cardinalities", [(3, 3, 3), (4, 4), (2, 3, 6), (2, 4, 4), (5, 5)])
 def test_generators_reach_every_coefficient_and_none_is_idle(
     cardinalities: tuple[int, ...],
@@ -146,48 +113,3 @@ def test_unequal_cardinalities_fall_back_to_bits_when_the_group_would_be_large()
     large, design = draft(mixed_domain(3, 5, 7), "1", 10_000, 2, "characters")
     assert {view.kind for g in large.groups for view in g.views} == {"parity"}
     assert "least common multiple 105" in design.reason[0]
-
-
-def test_full_domain_answers_every_marginal() -> None:
-    domain = mixed_domain(2, 3, 2)
-    plan, _ = draft(domain, "1", 10_000, 1, "fc")
-    model = methods.get("fc").fit(plan, empty_tallies(plan))
-    assert model.marginal((0, 1, 2)).table == pytest.approx(np.full(12, 1 / 12))
-
-
-@pytest.mark.parametrize(
-    "method",
-    [
-        "fc",
-        "am",
-        *(pytest.param(m, marks=pytest.mark.slow) for m in ("characters", "marg-ht")),
-        "inp-ht",
-        "inp-ps",
-    ],
-)
-def test_standard_errors_are_the_spread_of_the_estimates(method: str) -> None:
-    """Check that the mean squared error of raw tables over many runs equals the stated variance."""
-    domain = mixed_domain(2, 3, 3)
-    n, runs = 6000, 150
-    codes = np.stack(
-        np.unravel_index(np.random.default_rng(4).choice(18, n, p=skewed(18)), (2, 3, 3)), axis=1
-    ).astype(np.uint16)
-    plan, _ = draft(domain, "1", n, 2, method)
-    targets = list(combinations(range(3), 2))
-    truths = {t: domain.histogram(codes, t) / n for t in targets}
-    estimates, stated = [], []
-    for run in range(runs):
-        tallies = collect(plan, codes, np.random.SeedSequence((14, run)), exact=True)
-        model = methods.get(method).fit(plan, tallies)
-        assert isinstance(model, LinearAnswers)
-        estimates.append(
-            np.mean([np.square(model.unclipped(t) - truths[t]).sum() for t in targets])
-        )
-        stated.append(np.mean([model.marginal(t).noise_floor for t in targets]))
-    spread = np.std(estimates) / np.sqrt(runs)
-    assert abs(np.mean(estimates) - np.mean(stated)) < 5 * spread + 0.02 * np.mean(stated)
-
-
-def skewed(cells: int) -> np.ndarray:
-    weights = 0.8 ** np.arange(cells)
-    return weights / weights.sum()

@@ -7,13 +7,10 @@ from math import prod
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.numerics.consistency import harmonise, projection, structure
 from calmstream.estimators.papers.calm.pooled_variance import Pooled
-
-Floats = NDArray[np.float64]
 
 FAMILIES = {
     "all pairs": (tuple(combinations(range(4), 2)), (2, 3, 2, 4)),
@@ -56,27 +53,6 @@ def test_equals_the_dense_computation(family: str, oracle: str) -> None:
                 np.testing.assert_allclose(pooled.variance(target), expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("cells", [2, 4, 9])
-def test_grr_covariance_is_multinomial(cells: int) -> None:
-    frequencies = np.random.default_rng(cells).dirichlet(np.ones(cells))
-    mechanism = build({"name": "grr", "cells": cells}, "0.7")
-    own = mechanism.covariance(100, frequencies)
-    dense = np.diag(own.diagonal) - own.factors @ own.factors.T
-    np.testing.assert_allclose(dense.sum(axis=0), 0.0, atol=1e-12)
-    expected = mechanism.variance(100, frequencies) + frequencies * (1 - frequencies) / 100
-    np.testing.assert_allclose(np.diag(dense), expected, rtol=1e-9)
-
-
-def test_oue_covariance_adds_sampling_to_noise() -> None:
-    frequencies = np.array([0.5, 0.3, 0.2])
-    mechanism = build({"name": "oue", "cells": 3}, "1")
-    own = mechanism.covariance(50, frequencies)
-    dense = np.diag(own.diagonal) - own.factors @ own.factors.T
-    expected = mechanism.variance(50, frequencies) + frequencies * (1 - frequencies) / 50
-    np.testing.assert_allclose(np.diag(dense), expected, rtol=1e-12)
-    assert dense[0, 1] == pytest.approx(-0.5 * 0.3 / 50)
-
-
 def test_an_attribute_in_no_view_adds_nothing() -> None:
     mechanism = build({"name": "grr", "cells": 2}, "1")
     own = mechanism.covariance(10, np.array([0.5, 0.5]))
@@ -85,11 +61,3 @@ def test_an_attribute_in_no_view_adds_nothing() -> None:
     # One fifth of the first attribute's share each: a fifth of its error.
     both = pooled.variance((0, 1))
     np.testing.assert_allclose(both, np.repeat(pooled.variance((0,)) / 25, 5))
-
-
-def test_twice_the_views_halve_the_variance() -> None:
-    mechanism = build({"name": "oue", "cells": 6}, "1")
-    own = mechanism.covariance(100, np.full(6, 1 / 6))
-    one = Pooled(((0, 1),), (2, 3), [own], np.ones(1)).variance((0, 1))
-    two = Pooled(((0, 1), (0, 1)), (2, 3), [own, own], np.ones(2)).variance((0, 1))
-    np.testing.assert_allclose(two, one / 2)

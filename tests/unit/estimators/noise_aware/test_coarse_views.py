@@ -7,11 +7,9 @@ import pytest
 
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import Ordered
-from calmstream.estimators.methods.noise_aware import NoiseAware
 from calmstream.estimators.noise_aware import signs as coarse_views
 from calmstream.estimators.noise_aware.ordered import Levels, levels_of, signs_of
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 from tests.support.noise_aware import domain_of, plan_for, tallies_of
 
 
@@ -82,19 +80,6 @@ def test_a_plan_asks_for_signs_of_numbers_only(plan: Plan) -> None:
     )
     # At most half of the part of one of two attributes.
     assert 0.0 < part / total <= 0.25 + 1e-6
-
-
-def test_a_plan_whose_topics_are_few_has_no_signs(plan: Plan) -> None:
-    request = Request(plan.domain, "0.5", 20_000, 2, max_groups=len(plan.groups) - 1)
-    design = NoiseAware().design(request)
-    assert all(v.kind == "cell" for group in design.groups for v in group.views)
-
-
-def test_a_plan_with_signs_teaches_the_next_one(plan: Plan) -> None:
-    codes = np.random.default_rng(2).integers([32, 3], size=(5000, 2)).astype(np.uint16)
-    parameters = NoiseAware().follow(plan, tallies_of(plan, codes, 1))
-    design = NoiseAware().design(Request(plan.domain, "0.5", 20_000, 2, parameters))
-    assert any(v.kind == "parity" for group in design.groups for v in group.views)
 
 
 @pytest.mark.slow

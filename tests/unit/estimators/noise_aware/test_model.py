@@ -8,10 +8,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.common.errors import InvalidInput
 from calmstream.estimators.marginal import sse
 from calmstream.estimators.methods import get
-from calmstream.estimators.methods.noise_aware import NoiseAware
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.planning import empty_tallies
@@ -31,12 +30,6 @@ def _assert_valid(model: NoiseAwareModel, d: int) -> None:
         assert (answer.table >= 0).all()
         assert (answer.stderr >= 0).all()
         assert answer.table.sum() == pytest.approx(1.0, abs=1e-9)
-
-
-def test_it_is_registered_and_refuses_parameters() -> None:
-    assert get("noise-aware").name == "noise-aware"
-    with pytest.raises(PlanError, match="has prior_sizes, pilots"):
-        NoiseAware().design(Request(domain_of(2, 2), "1", 1000, 2, {"theta": 1}))
 
 
 @pytest.mark.parametrize(
@@ -59,14 +52,6 @@ def test_every_table_is_valid_whatever_was_counted(cards: tuple[int, ...], epsil
     _assert_valid(NoiseAwareModel(plan, tallies_of(plan, one, 2)), len(cards))
 
 
-def test_no_reports_give_the_uniform_table_and_its_flag() -> None:
-    plan = plan_for(domain_of(2, 3, 2), "1", 1000, 2)
-    answer = NoiseAwareModel(plan, empty_tallies(plan)).marginal((0, 1))
-    np.testing.assert_allclose(answer.table, 1 / 6)
-    assert answer.flags == ("uniform", "noise")
-    assert answer.reports == 0
-
-
 def test_flags_say_that_a_model_answers_and_whether_a_group_saw_it_all() -> None:
     plan = plan_for(domain_of(3, 3, 3, 3), "1", 4000, 2)
     model = NoiseAwareModel(plan, tallies_of(plan, chain(4000, 4, 1), 3))
@@ -74,17 +59,6 @@ def test_flags_say_that_a_model_answers_and_whether_a_group_saw_it_all() -> None
     assert model.marginal((0, 1)).flags[:2] == ("modelled", "covered")
     assert model.marginal((0, 1, 3)).flags[0] == "modelled"
     assert "covered" not in model.marginal((0, 1, 3)).flags
-
-
-def test_a_group_without_reports_is_no_matter() -> None:
-    plan = plan_for(domain_of(2, 2, 2, 2), "1", 4000, 2)
-    tallies = tallies_of(plan, chain(4000, 4, 1), 3)
-    for silent in range(len(tallies)):
-        left = [
-            Tally.zero(len(g.views), m.width) if i == silent else t
-            for i, (g, m, t) in enumerate(zip(plan.groups, plan.mechanisms, tallies, strict=True))
-        ]
-        _assert_valid(NoiseAwareModel(plan, left), 4)
 
 
 def test_forged_counts_still_give_tables() -> None:
@@ -113,16 +87,6 @@ def test_tables_agree_with_their_margins() -> None:
     np.testing.assert_allclose(triple.sum(axis=2).ravel(), model.marginal((0, 1)).table, atol=1e-4)
     pair = model.marginal((1, 2)).table.reshape(3, 2)
     np.testing.assert_allclose(pair.sum(axis=1), model.marginal((1,)).table, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_much_data_leads_to_the_truth() -> None:
-    codes = chain(200_000, 5, 6)
-    domain = domain_of(*[2] * 5)
-    plan = plan_for(domain, "4", 200_000, 3)
-    model = NoiseAwareModel(plan, tallies_of(plan, codes, 5))
-    for attributes in combinations(range(5), 3):
-        assert sse(model.marginal(attributes).table, truth(domain, codes, attributes)) < 2e-4
 
 
 @pytest.mark.slow

@@ -10,11 +10,10 @@ import pytest
 from calmstream.estimators.mechanisms.adaptive import best_oracle
 from calmstream.estimators.noise_aware.layout import Layout
 from calmstream.estimators.noise_aware.statistics import cell_variance, collect
-from calmstream.estimators.numerics.hadamard import transform
 from calmstream.estimators.numerics.raking import rake
 from calmstream.estimators.numerics.subsets import sets_up_to
 from calmstream.estimators.plan.pilots import PooledPilots
-from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
+from tests.support.noise_aware import domain_of, plan_for, tallies_of
 
 PAIRS = ((1, 2), (0, 2), (0, 1))
 
@@ -53,18 +52,6 @@ def test_statistics_have_the_stated_variance(epsilon: str, cells: int) -> None:
     # A redundant coding spreads (r - 1) directions over r features.
     directions = 1 if cells == 4 else (cells // 2 - 1) / (cells // 2) / 2
     assert np.var(estimates) == pytest.approx(stated * directions, rel=0.15)
-
-
-def test_statistics_are_unbiased_and_pooled() -> None:
-    domain = domain_of(2, 3, 2)
-    codes = np.random.default_rng(5).integers(0, (2, 3, 2), size=(20_000, 3)).astype(np.uint16)
-    plan = plan_for(domain, "2", 20_000, 2)
-    layout = Layout(domain.cardinalities)
-    runs = [collect(plan, tallies_of(plan, codes, s), layout) for s in range(60)]
-    mean = np.mean([r.products for r in runs], axis=0)
-    exact = layout.interactions(truth(domain, codes, (0, 1)).reshape(2, 3), (0, 1))
-    error = np.sqrt(1 / runs[0].product_precision[0, 2] / len(runs))
-    assert np.abs(mean[layout.own[0], layout.own[1]] - exact).max() < 5 * error
 
 
 def test_estimates_of_bits_are_means_over_all_views_by_inverse_variance() -> None:
@@ -106,12 +93,6 @@ def test_estimates_of_bits_are_means_over_all_views_by_inverse_variance() -> Non
         assert own == pytest.approx(expected, rel=1e-9)
 
 
-def test_walsh_hadamard_is_its_definition() -> None:
-    values = np.random.default_rng(0).normal(size=16)
-    signs = np.array([[(-1) ** (a & x).bit_count() for x in range(16)] for a in range(16)])
-    np.testing.assert_allclose(transform(values), signs @ values)
-
-
 def test_raking_reaches_margins_and_survives_contradictions() -> None:
     random = np.random.default_rng(7)
     joint = random.dirichlet(np.ones(8)).reshape(2, 2, 2)
@@ -127,8 +108,3 @@ def test_raking_reaches_margins_and_survives_contradictions() -> None:
     odd = rake(np.full((1, 2, 2, 2), 0.125), impossible)
     assert (odd >= 0).all()
     assert odd.sum() == pytest.approx(1.0)
-
-
-def test_chain_has_dependence() -> None:
-    codes = chain(5000, 4, 0)
-    assert np.corrcoef(codes[:, 0], codes[:, 1])[0, 1] > 0.4

@@ -14,13 +14,10 @@ import pytest
 from calmstream.common.errors import PlanError
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
-from calmstream.estimators.marginal import sse
 from calmstream.estimators.methods.noise_aware import NoiseAware
 from calmstream.estimators.noise_aware.design import (
     PriorScales,
-    allocate,
     learn_scales,
-    read_scales,
 )
 from calmstream.estimators.noise_aware.layout import Layout
 from calmstream.estimators.noise_aware.statistics import Statistics, collect
@@ -100,27 +97,6 @@ def test_scales_decide_the_shares_and_are_in_the_plan() -> None:
     assert weak.parameters == {"prior_sizes": ["0.6", "0.01", 0]}
     assert plain.parameters == {}
     assert read_plan(strong.to_bytes()) == strong
-
-
-@pytest.mark.parametrize(
-    "sizes", [[0, 0, 1], [1e-300], [1], [0, 1e-9, 0, 1], [1, 1, 1, 1], [0, [0, 1]]]
-)
-@pytest.mark.parametrize("cards", [(2,) * 6, (2, 3, 4), (2,)])
-def test_extreme_scales_still_give_a_distribution(sizes: list[Any], cards: tuple[int, ...]) -> None:
-    for k in range(1, min(3, len(cards)) + 1):
-        result = allocate(cards, 5000, "0.5", k, read_scales(sizes))
-        assert result.shares.sum() == pytest.approx(1.0)
-        assert (result.shares > 0).all()
-        assert all(np.isfinite(error) and error > 0 for error in result.expected.values())
-
-
-def test_the_default_prior_is_what_the_module_states() -> None:
-    assert PriorScales() == PriorScales((0.6, 0.1, 0.05, 0.03), (0.05, 0.1, 0.2))
-    stated = read_scales([0.6, [0.05, 0.1, 0.2], 0.05, 0.03])
-    assert stated.pairs == PriorScales().pairs
-    one, two = (allocate((2,) * 6, 5000, "0.5", 4, prior) for prior in (None, stated))
-    np.testing.assert_array_equal(one.shares, two.shares)
-    assert one.expected == two.expected
 
 
 # Sizes as they are learnt
@@ -219,27 +195,6 @@ def test_totals_hold_the_pilot_and_windows_do_not() -> None:
     assert total.standard_error < 0.9 * final.standard_error
     for window, whole in zip(final.marginals, total.marginals, strict=True):
         assert whole.reports > window.reports
-
-
-@pytest.mark.slow
-def test_a_total_with_its_pilot_is_nearer_the_truth() -> None:
-    cards, domain = (2,) * 10, domain_of(*[2] * 10)
-    codes = chain(40_000, 10, 6)
-    errors = np.zeros(2)
-    for seed in range(2):
-        pilot, _ = draft(domain, "0.5", 20_000, 2, "noise-aware", name="pilot")
-        parameters = METHOD.follow(pilot, counts(pilot, codes[:20_000], 10 + seed))
-        child, _ = draft(domain, "0.5", 20_000, 2, "noise-aware", parameters)
-        tallies = counts(child, codes[20_000:], 20 + seed)
-        models = METHOD.fit(child, tallies), METHOD.fit_total(child, tallies)
-        errors += [
-            sum(
-                sse(model.marginal(p).table, truth(domain, codes, p))
-                for p in combinations(range(len(cards)), 2)
-            )
-            for model in models
-        ]
-    assert errors[1] < 0.9 * errors[0]
 
 
 def test_a_plan_after_a_plan_after_a_pilot_carries_both() -> None:

@@ -117,13 +117,6 @@ def test_posteriors_are_those_of_weighted_draws_of_the_prior(seed: int) -> None:
         assert found.std() == pytest.approx(deviation, rel=0.25)
 
 
-def test_without_information_draws_are_those_of_the_prior() -> None:
-    none = Statistics(np.zeros(4), np.zeros(4), np.zeros((4, 4)), np.zeros((4, 4)), {})
-    first, second = _sample(none, 1)
-    assert first.std() > 0.15
-    assert np.isfinite(second).all()
-
-
 def test_moves_leave_a_state_that_is_refused_as_it_was() -> None:
     statistics, _, _ = _drawn_from_the_prior(np.random.default_rng(1))
     layout = Layout((2,) * BITS)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-import pytest
 
 from calmstream.estimators.marginal import sse
 from calmstream.estimators.noise_aware.layout import Layout
@@ -15,27 +13,6 @@ from calmstream.estimators.noise_aware.statistics import collect
 from calmstream.estimators.papers.calm.method import Calm
 from calmstream.estimators.plan.request import Request
 from tests.support.noise_aware import domain_of, plan_for, tallies_of, truth
-
-
-@pytest.mark.slow
-def test_no_worse_than_calm_where_three_attributes_depend_and_their_pairs_do_not() -> None:
-    """Half of the records have attributes whose sums modulo 4 are 0, in threes."""
-    domain, users, random = domain_of(*[4] * 6), 1 << 18, np.random.default_rng(4)
-    codes = random.integers(0, 4, size=(users, 6)).astype(np.uint16)
-    for a, b, c in ((0, 1, 2), (3, 4, 5)):
-        codes[: users // 2, c] = -(codes[: users // 2, a] + codes[: users // 2, b]) % 4
-    plan = plan_for(domain, "2", users, 3)
-    other = replace(plan, groups=Calm().design(Request(domain, "2", users, 3)).groups)
-    errors = np.zeros(2)
-    for seed in range(3):
-        models = (
-            NoiseAwareModel(plan, tallies_of(plan, codes, seed)),
-            Calm().fit(other, tallies_of(other, codes, seed)),
-        )
-        for place, model in enumerate(models):
-            for own in combinations(range(6), 3):
-                errors[place] += sse(model.marginal(own).table, truth(domain, codes, own))
-    assert errors[0] < errors[1]
 
 
 def test_blocks_are_pooled_by_precision_and_unbiased() -> None:

@@ -38,8 +38,3 @@ def test_any_layout_in_memory_gives_the_same(size: int, kind: type) -> None:
     np.testing.assert_allclose(whole, table[:, :size] @ matrix(size), rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(transform(table[:, :size]), whole)
     np.testing.assert_array_equal(transform(np.asfortranarray(table[:, :size])), whole)
-
-
-def test_two_transforms_multiply_by_the_length() -> None:
-    table = np.arange(512)
-    np.testing.assert_array_equal(transform(transform(table)), 512 * table)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,6 @@ from calmstream.estimators.numerics.likelihood import (
     discrepancy,
     expectation_maximisation,
 )
-from calmstream.tables.records import read_table
 
 
 def channels(gap: float, *cells: int) -> list[AxisChannel]:
@@ -44,14 +41,6 @@ def test_no_other_table_is_more_likely(shape: tuple[int, ...], gap: float) -> No
     rivals += [0.99 * estimate.table + 0.01 * rival for rival in rivals]
     rivals += [truth, expectation_maximisation(observed, factors).table]
     assert max(likelihood(r, observed, factors, n) for r in rivals) <= best + 0.0101
-
-
-def test_a_non_negative_inverse_is_the_maximum_itself() -> None:
-    factors = channels(0.6, 2, 2)
-    truth = np.array([[0.4, 0.1], [0.2, 0.3]])
-    estimate = barrier(_mix(truth, factors), factors, 1000)
-    assert estimate.steps == 0
-    assert estimate.table == pytest.approx(truth)
 
 
 def test_the_paper_s_rule_stops_at_the_uniform_table_where_epsilon_is_small() -> None:
@@ -86,22 +75,3 @@ def test_the_discrepancy_rule_stops_where_the_truth_would_be_believed(gap: float
         smooth.append(np.abs(estimate.table - truth).sum())
         likely.append(np.abs(barrier(observed, factors, n).table - truth).sum())
     assert np.mean(smooth) < np.mean(likely)
-
-
-@pytest.mark.slow
-def test_inp_em_fails_on_every_marginal_where_the_paper_s_did(shared: Path) -> None:
-    """Table 3, N = 2^18, d = 16, k = 2, epsilon 0.1: 120 of 120; fewer than 118 would be another
-    algorithm."""
-    from benchmarks.accuracy.em_failures import ROWS, failures
-
-    row = ROWS[4]
-    assert row[:4] == (18, 16, 2, "0.1")
-    codes = read_table(shared / "data" / "taxi8.npz").codes
-    result = failures(codes, row, 81)
-    failed, tried, distance = result["change"]
-    assert tried == 120
-    assert failed >= 118
-    # So little is known here that the uniform table explains the reports of some marginals.
-    assert result["discrepancy"][0] < 60
-    assert result["likelihood"][0] == 0
-    assert max(result[stop][2] for stop in ("discrepancy", "likelihood")) < distance

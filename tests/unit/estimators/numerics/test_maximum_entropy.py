@@ -45,16 +45,6 @@ def test_agrees_with_the_convex_dual(case: str) -> None:
     np.testing.assert_allclose(maximum_entropy(shape, projections), expected, atol=1e-6)
 
 
-def test_independent_singles_give_their_product() -> None:
-    p, q = np.array([0.2, 0.8]), np.array([0.5, 0.3, 0.2])
-    table = maximum_entropy((2, 3), [((0,), p), ((1,), q)])
-    np.testing.assert_allclose(table, np.outer(p, q).ravel(), atol=1e-12)
-
-
-def test_nothing_known_is_uniform() -> None:
-    np.testing.assert_allclose(maximum_entropy((2, 3), []), np.full(6, 1 / 6))
-
-
 def test_zeros_are_kept() -> None:
     pair = np.array([0.5, 0.0, 0.0, 0.5])
     table = maximum_entropy((2, 2, 2), [((0, 1), pair), ((1, 2), pair)])

@@ -34,23 +34,6 @@ def test_equals_norm_sub(cells: int, scale: float) -> None:
     np.testing.assert_allclose(project(tables), [norm_sub(t) for t in tables], atol=1e-12)
 
 
-def test_is_the_nearest_distribution() -> None:
-    generator = np.random.default_rng(5)
-    table = generator.normal(0, 1, 6)
-    nearest = project(table[None])[0]
-    for other in generator.dirichlet(np.ones(6), 2000):
-        # Projections onto convex sets: no direction into the set makes an acute angle.
-        assert (table - nearest) @ (other - nearest) <= 1e-12
-
-
-def test_rows_are_distributions_and_distributions_stay() -> None:
-    generator = np.random.default_rng(6)
-    out = project(generator.normal(0, 100, (100, 7)))
-    assert (out >= 0).all()
-    np.testing.assert_allclose(out.sum(axis=1), 1.0, atol=1e-12)
-    np.testing.assert_allclose(project(out), out, atol=1e-13)
-
-
 def test_extremes() -> None:
     np.testing.assert_array_equal(
         project(np.array([[-5.0, -5.0], [1e9, 0.0]])), [[0.5, 0.5], [1, 0]]

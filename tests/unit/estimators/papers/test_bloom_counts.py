@@ -43,11 +43,6 @@ def test_counters_are_the_sums_of_products(tables: tuple[tuple[int, ...], ...]) 
     assert np.array_equal(add_products(ones, tables), expected)
 
 
-def test_counters_without_reports_are_zero() -> None:
-    ones = [np.ones((3, 0), np.float32)] * 2
-    assert np.array_equal(add_products(ones, ((0,), (0, 1))), np.zeros(12, np.int64))
-
-
 @pytest.mark.parametrize("axes", [(2, 2, 3), pytest.param((12, 2, 3), marks=pytest.mark.slow)])
 def test_tallies_have_the_expected_counters(axes: tuple[int, ...]) -> None:
     mechanism = BloomRR("4", prod(axes), axes, 24, 3, ((0, 1), (1, 2), (0,)))

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.papers.lopub import bloom_filters
-from calmstream.estimators.papers.lopub.bloom_filters import Facts, comparisons, facts, filter_rows
+from calmstream.estimators.papers.lopub.bloom_filters import Facts, facts, filter_rows
 
 
 def by_all_pairs(axis: int, cardinality: int, bits: int, hashes: int) -> Facts | None:
@@ -54,23 +53,3 @@ def test_more_values_than_filters_are_refused_without_making_any(
     monkeypatch.setattr(bloom_filters, "filter_rows", None)
     with pytest.raises(PlanError, match="same filter"):
         facts(0, 1 << 40, 1024, 4)
-
-
-def test_no_more_words_are_compared_than_stated() -> None:
-    assert comparisons(4096, 64) == 4096 * 4095 // 2
-    assert comparisons(4096, 65) == 4096 * 4095
-
-
-def test_records_in_any_number_get_the_same_filters() -> None:
-    """Check few records, which are hashed one by one, and many, which are looked up in a table."""
-    spec = {
-        "name": "bloom-rr", "cells": 600, "axes": [30, 20], "bits": 50, "hashes": 4,
-        "tables": [[0]],
-    }  # fmt: skip
-    few, many = build(spec, "1"), build(spec, "1")
-    values = np.arange(600)
-    looked_up = many._packed(0, values // 20)  # type: ignore[attr-defined]
-    for value in range(600):
-        one = few._packed(0, np.array([value // 20]))  # type: ignore[attr-defined]
-        assert np.array_equal(one[0], looked_up[value])
-    assert "filters" not in vars(few)

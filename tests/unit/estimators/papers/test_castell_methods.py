@@ -5,8 +5,6 @@ Product methods randomise each attribute, or a few together, by itself.
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 import pytest
 
@@ -43,14 +41,6 @@ def test_collecting_and_answering_every_published_marginal(
         assert answer.reports == 20_000
         if "maxent" not in answer.flags:
             assert (np.abs(answer.table - exact) < 6 * answer.stderr + 1e-9).all(), attributes
-
-
-@pytest.mark.parametrize(("method", "parameters"), ALL)
-def test_no_reports_is_the_uniform_table(method: str, parameters: dict[str, object]) -> None:
-    plan, _ = draft(DOMAIN, "1", 1000, 2, method, parameters)
-    model = methods.get(method).fit(plan, empty_tallies(plan))
-    for attributes in plan.marginals:
-        assert model.marginal(attributes).flags == ("uniform",)
 
 
 def test_tables_are_the_joint_or_all_of_one_size_whichever_are_smaller() -> None:
@@ -90,15 +80,6 @@ def test_larger_marginals_need_their_table_unless_they_are_products() -> None:
     assert model.marginal(triple).flags == ("uniform",)
 
 
-def test_clusters_are_the_blocks() -> None:
-    plan, _ = draft(DOMAIN, "1", 1000, 2, "rr-clusters", {"clusters": [["a2", "a0"], [3, 1]]})
-    mechanism = plan.mechanisms[0]
-    assert isinstance(mechanism, ProductGRR)
-    assert mechanism.blocks == ((0, 2), (1, 3))
-    assert mechanism.tables == mechanism.blocks
-    assert mechanism.width == prod((3, 2)) + prod((4, 2))
-
-
 @pytest.mark.parametrize(
     ("method", "parameters", "message"),
     [
@@ -115,11 +96,6 @@ def test_clusters_are_the_blocks() -> None:
 def test_refusals(method: str, parameters: dict[str, object], message: str) -> None:
     with pytest.raises((PlanError, DomainError), match=message):
         draft(DOMAIN, "1", 1000, 2, method, parameters)
-
-
-def test_a_record_with_too_many_values_is_refused_with_its_size() -> None:
-    with pytest.raises(PlanError, match="fewer than 2\\^62"):
-        draft(mixed_domain(*(16,) * 16), "8", 1000, 2, "rr-independent")
 
 
 def test_a_plan_of_another_kind_is_refused() -> None:

@@ -18,7 +18,7 @@ from calmstream.estimators.mechanisms.hashing import buckets
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.numerics.block_inverse import fold_axis
 from calmstream.estimators.papers.lopub.bloom_rr import BloomRR
-from calmstream.estimators.papers.lopub.lasso import expectation_maximisation, nonnegative_lasso
+from calmstream.estimators.papers.lopub.lasso import nonnegative_lasso
 from calmstream.estimators.papers.lopub.method import LoPubModel, refine
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
@@ -55,17 +55,6 @@ def test_filters_are_the_documented_hashes() -> None:
             assert set(np.flatnonzero(row).tolist()) == places
 
 
-def test_counters_are_sums_of_products_of_ones() -> None:
-    m = small(tables=((0, 1), (2,)))
-    reports = m.perturb(np.arange(200) % 24, SeededRandomness(1))
-    counts = m.tally(reports, None, 1)[0]
-    bits = [np.unpackbits(reports[f"b{i}"], axis=1, bitorder="little") for i in range(3)]
-    ones = [np.array([[1, *(int(r @ f) for f in m.filters[i])] for r in bits[i]]) for i in range(3)]
-    expected = [np.einsum("na,nb->ab", ones[0], ones[1]).reshape(-1), ones[2].sum(axis=0)]
-    assert np.array_equal(counts, np.concatenate(expected))
-    assert counts[0] == 200
-
-
 def test_scores_need_no_table_of_bits() -> None:
     m = small(tables=((0, 1),))
     reports = m.perturb(np.random.default_rng(2).integers(0, 24, 300), SeededRandomness(2))
@@ -99,22 +88,6 @@ def test_the_lasso_is_the_minimiser() -> None:
     allowed[1, 2] = True
     assert not nonnegative_lasso(scores, grams, 0.0, allowed)[~allowed].any()
     assert not nonnegative_lasso(scores, grams, 1e6).any()
-
-
-@pytest.mark.slow
-def test_em_climbs_to_the_maximum_likelihood() -> None:
-    rng = np.random.default_rng(4)
-    truth = np.array([[0.5, 0.0], [0.1, 0.4]])
-    channel = np.array([[0.8, 0.2], [0.2, 0.8]])
-    drawn = rng.choice(4, 20_000, p=truth.reshape(-1))
-    observed = [np.where(rng.random(20_000) < 0.8, v, 1 - v) for v in divmod(drawn, 2)]
-    likelihoods = [channel[s] for s in observed]
-    start = np.full((2, 2), 0.25)
-    estimate = expectation_maximisation(likelihoods, start, tolerance=1e-9, rounds=2000)
-    assert estimate.sum() == pytest.approx(1.0)
-    assert np.abs(estimate - truth).max() < 0.03
-    masked = np.array([[0.5, 0.0], [0.25, 0.25]])
-    assert expectation_maximisation(likelihoods, masked)[0, 1] == 0.0
 
 
 def collected(epsilon: str, n: int, k: int) -> tuple[LoPubModel, BloomRR, dict, np.ndarray]:  # type: ignore[type-arg]

@@ -13,7 +13,7 @@ import pytest
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.mechanisms.grr import GRR
-from calmstream.estimators.papers.castell.joint_tables import JointTables, digits_of
+from calmstream.estimators.papers.castell.joint_tables import JointTables
 from calmstream.estimators.papers.castell.product_grr import MAX_WEIGHT, ProductGRR, share_weight
 from calmstream.estimators.randomness import SeededRandomness, exp_weight
 from tests.support.mechanisms import below_exp
@@ -74,12 +74,6 @@ def test_tables_are_projections_of_one_joint() -> None:
     assert few.holder((1, 2)) is None
     with pytest.raises(KeyError):
         few.read(np.zeros(6, np.int64), (1, 2))
-
-
-def test_digits_are_the_record() -> None:
-    record = [[1, 0, 3], [2, 1, 0]]
-    values = np.array([(1 * 2 + 0) * 4 + 3, (2 * 2 + 1) * 4 + 0])
-    assert np.array(digits_of(values, (3, 2, 4))).T.tolist() == record
 
 
 def test_a_record_larger_than_any_table_can_still_be_perturbed() -> None:

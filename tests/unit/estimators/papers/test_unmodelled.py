@@ -39,13 +39,6 @@ def test_the_variance_is_the_sum_over_all_sets() -> None:
     assert variance(MARGINS, [0.0] * 4, 0.04) == pytest.approx(0.0)
 
 
-def test_a_pair_of_bits_with_that_correlation_is_off_by_that_variance() -> None:
-    """Two bits of correlation r: each cell is r times the deviations from the product."""
-    a, b, r = MARGINS[0], MARGINS[2], 0.2
-    away = r * np.sqrt(a.prod() * b.prod())
-    assert variance([a, b], [0.0, 0.0, 1.0], r**2) == pytest.approx(np.full(4, away**2))
-
-
 def test_missing_shares_are_those_of_an_enumeration() -> None:
     views = [frozenset(v) for v in ((0, 1, 2), (1, 2, 3), (4, 9), (7,))]
     attributes = (0, 1, 2, 3, 4)

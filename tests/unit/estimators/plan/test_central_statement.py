@@ -80,15 +80,6 @@ def test_no_small_collection_is_above_the_statement(name: str, n: int) -> None:
             assert true_delta(rows, others, (0, 1), e) <= divergence(1.0, n, e) + 1e-12
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CHANNELS)
-def test_no_collection_of_twelve_is_above_the_statement(name: str) -> None:
-    rows = CHANNELS[name]
-    for others in ([0] * 11, [1] * 11, [i % len(rows) for i in range(11)]):
-        for e in (0.0, 0.2, 0.5):
-            assert true_delta(rows, others, (0, 1), e) <= divergence(1.0, 12, e) + 1e-12
-
-
 def exact_clones(epsilon: float, n: int, central: float) -> float:
     """Return the divergence of the two distributions by listing all their values."""
     p, own = exp(-epsilon), exp(epsilon) / (exp(epsilon) + 1.0)
@@ -126,12 +117,6 @@ def test_epsilon_is_the_published_number(n: int, delta: float, expected: float) 
     bound = closed_form(1.0, n, delta)
     assert bound is not None
     assert found < bound
-
-
-def test_more_reports_and_a_larger_delta_give_a_smaller_epsilon() -> None:
-    assert central_epsilon(1.0, 4000, 1e-6) < central_epsilon(1.0, 1000, 1e-6)
-    assert central_epsilon(1.0, 1000, 1e-5) < central_epsilon(1.0, 1000, 1e-6)
-    assert central_epsilon(1.0, 3, 1e-6) <= 1.0
 
 
 # Each condition, broken on purpose: the true divergence is above the statement of twelve devices.

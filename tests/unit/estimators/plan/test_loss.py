@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calmstream import MemoryStore
-from calmstream.common.errors import PlanError
 from calmstream.estimators.plan import Guarantee
-from calmstream.estimators.plan.loss import YEAR, Loss, loss, loss_plan
+from calmstream.estimators.plan.loss import YEAR, Loss, loss
 from calmstream.producer.device.assignment import place
 from calmstream.producer.device.ledger import DeviceState
 from tests.support.producer import make_plan, unsigned_reporter
@@ -43,17 +42,6 @@ def test_losses_by_hand(
     result = loss(epsilon, guarantee, window, windows)
     assert result == Loss(*map(Decimal, expected))
     assert result.to_json() == dict(zip(("report", "year", "plan"), expected, strict=True))
-
-
-def test_a_plan_and_its_request_agree() -> None:
-    plan = make_plan(guarantee=w_event(4), windows=10, epsilon="0.3")
-    assert Loss.of(plan) == loss("0.3", w_event(4), plan.window, 10)
-    assert loss_plan(plan) == "0.9"
-
-
-def test_epsilon_is_a_plans() -> None:
-    with pytest.raises(PlanError, match="epsilon must be"):
-        loss("1e3", Guarantee(), DAY, 1)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.plan import Group, Guarantee, Plan
+from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.document import MAX_PLAN_BYTES, read_plan
 from calmstream.estimators.view import View
 from tests.support.plans import draft, mixed_domain
@@ -84,21 +84,8 @@ def test_the_digest_depends_on_every_field(plan: Plan) -> None:
 BAD = {
     "unknown field": (put("colour", value=1), "plan: unknown field 'colour'"),
     "missing field": (drop("owner"), "plan: missing field 'owner'"),
-    "another version": (put("version", value=3), "version: expected 1, got 3"),
     "wrong type": (put("users", value="many"), "plan.users: expected an integer, got 'many'"),
-    "a boolean is no integer": (put("users", value=True), "plan.users: expected an integer"),
-    "a float is no integer": (put("window", value=60.0), "plan.window: expected an integer"),
-    "no group": (put("groups", value=[]), "groups: expected at least one"),
     "group is no object": (put("groups", 1, value=7), r"groups\[1\]: expected an object"),
-    "share of zero": (put("groups", 0, "views", 0, "share", value=0), r"groups\[0\]: shares are"),
-    "share missing": (
-        drop("groups", 0, "views", 0, "share"),
-        r"groups\[0\].views\[0\]: missing field 'share'",
-    ),
-    "view of strings": (
-        put("groups", 0, "views", 0, "attributes", value=["a"]),
-        r"groups\[0\].views\[0\].attributes: expected a list of non-negative integers",
-    ),
     "view not ascending": (
         put("groups", 0, "views", 0, "attributes", value=[1, 0]),
         r"groups\[0\].views\[0\]: the attributes of a view must ascend",
@@ -115,37 +102,21 @@ BAD = {
         put("groups", 0, "mechanism", "name", value="magic"),
         "unknown mechanism 'magic'",
     ),
-    "epsilon zero": (put("epsilon", value="0"), "epsilon must"),
-    "epsilon negative": (put("epsilon", value="-1"), "epsilon must"),
-    "epsilon absurd": (put("epsilon", value="500"), "epsilon must"),
-    "epsilon no number": (put("epsilon", value="one"), "epsilon must"),
-    "epsilon nan": (put("epsilon", value="nan"), "epsilon must"),
     "epsilon as a float": (put("epsilon", value=1.0), "plan.epsilon: expected a string"),
     "lineage spends less than a report": (
         put("lineage_epsilon", value="0.5"),
         "lineage_epsilon 0.5 is below epsilon 1",
     ),
     "k above d": (put("k", value=4), "k: expected 1 to 3"),
-    "k zero": (put("k", value=0), "k: expected 1 to 3"),
     "name in capitals": (put("name", value="Test"), "name: expected 1 to 48"),
-    "name too long": (put("name", value="x" * 49), "name: expected 1 to 48"),
     "lineage too short": (put("lineage", value="abc"), "lineage: expected 32"),
     "half a window": (put("expires", value=1800), "a whole number of windows"),
-    "no window": (put("expires", value=0), "a whole number of windows"),
     "window of zero": (put("window", value=0), "window must be at least 1 s"),
-    "negative grace": (put("grace", value=-1), "grace and skew at least 0 s"),
     "grace without end": (put("grace", value=10**9), "may not exceed a thousand windows"),
     "no partition": (put("partitions", value=0), "partitions: expected 1 to 1024, got 0"),
-    "too many partitions": (put("partitions", value=1025), "partitions: expected 1 to 1024"),
-    "no users": (put("users", value=0), "users: expected at least 1"),
     "another wire": (put("wire", value=2), "wire: this version speaks major 1, the plan 2"),
     "unknown guarantee": (put("guarantee", "kind", value="maybe"), "guarantee.kind: expected once"),
-    "memoised": (put("guarantee", "kind", value="memoised"), "memoised reports are not offered"),
-    "once with windows": (put("guarantee", "windows", value=4), "must be 1 with the kind once"),
-    "no marginals": (put("marginals", value=[]), "marginals: expected at least one"),
-    "a marginal twice": (put("marginals", value=[[0], [0]]), "none twice"),
     "marginal beyond the domain": (put("marginals", value=[[5]]), "is not a set of attributes"),
-    "marginal not ascending": (put("marginals", value=[[1, 0]]), "is not a set of attributes"),
     "a bad domain": (put("domain", 0, "labels", value=["a"]), "needs 2 to 4096 labels"),
 }
 
@@ -196,28 +167,3 @@ def test_too_many_groups_are_refused(plan: Plan) -> None:
     many = put("groups", value=[plan.to_json()["groups"][0]] * 257)
     with pytest.raises(PlanError, match="257 groups; at most 256"):
         read_plan(edited(plan, many))
-
-
-def test_windows_and_times(plan: Plan) -> None:
-    assert plan.windows == 24
-    assert (plan.window_start(2), plan.window_end(2)) == (7_200_000, 10_800_000)
-    assert [plan.window_at(t) for t in (-1, 0, 3_599_999, 3_600_000)] == [-1, 0, 0, 1]
-
-
-def test_shares_add_up(plan: Plan) -> None:
-    views = sum(len(group.views) for group in plan.groups)
-    assert plan.total_share == plan.cumulative_shares[-1] == views
-    assert plan.first_view.tolist() == list(range(views + 1))
-
-
-@pytest.mark.parametrize(
-    ("kind", "windows"), [("w-event", 1), ("w-event", 10_001), ("once", 2), ("", 1)]
-)
-def test_bad_guarantees(kind: str, windows: int) -> None:
-    with pytest.raises(PlanError, match="guarantee"):
-        Guarantee(kind, windows)
-
-
-def test_lineage_epsilon_defaults_to_epsilon() -> None:
-    made, _ = draft(Domain.binary(3), "0.50")
-    assert made.lineage_epsilon == "0.50"

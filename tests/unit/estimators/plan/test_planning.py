@@ -29,11 +29,6 @@ def test_a_draft_is_a_valid_plan_with_the_defaults() -> None:
     assert float(design.parameters["theta"]) == 0.001
 
 
-def test_marginals_can_be_chosen() -> None:
-    plan, _ = draft(Domain.binary(4), marginals=((1, 2, 3), (0,)))
-    assert plan.marginals == ((1, 2, 3), (0,))
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -84,29 +79,9 @@ def test_a_marginal_that_the_tables_cannot_answer_is_refused(method: str, messag
         require_answers(replace(plan, marginals=wanted))
 
 
-def test_what_the_asked_tables_hold_is_answered() -> None:
-    parameters = {"tables": [["a0", "a1", "a2"]]}
-    plan, _ = draft(
-        Domain.binary(14), "8", 10_000, 2, "rr-ind-joint", parameters, marginals=((0, 1, 2),)
-    )
-    require_answers(plan)
-
-
 def test_published_tables_are_limited() -> None:
     with pytest.raises(PlanError, match=r"table over a0, a1, .* has 2,097,152 cells"):
         draft(Domain.binary(21), marginals=(tuple(range(21)),))
-
-
-def test_state_that_is_too_large_is_refused() -> None:
-    with pytest.raises(PlanError, match="state record could reach"):
-        draft(mixed_domain(1000, 1000, 2))
-
-
-def test_the_registry() -> None:
-    assert methods.names() == tuple(sorted(methods.names()))
-    assert {"calm", "uniform"} <= set(methods.names())
-    for name in methods.names():
-        assert methods.get(name).name == name
 
 
 def test_uniform_answers_uniform() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import orjson
 import pytest
 
 from calmstream import (
@@ -20,10 +18,8 @@ from calmstream import (
 )
 from calmstream.common.errors import InvalidInput
 from calmstream.producer.device.ledger import DeviceState
-from calmstream.producer.signed.certificate import Certificate
-from calmstream.producer.signed.issue import certify, seal
 from tests.support.producer import START, WINDOW
-from tests.support.signed import YEAR, Operator, private_key
+from tests.support.signed import YEAR, Operator
 
 GOOD, OTHER = Operator(), Operator(root_seed=7, key_seed=8)
 PLAN = GOOD.plan()
@@ -58,100 +54,6 @@ def test_a_signed_plan_is_answered() -> None:
     assert list(store.read().signed) == [PLAN.lineage]
     assert not store.read().lineages
     assert reporter(bytearray(GOOD.sign(PLAN)), store).status() is Status.ALREADY_REPORTED
-
-
-def flipped(raw: bytes, *path: str) -> bytes:
-    """Return the envelope with another first character in one base64 text."""
-    document = orjson.loads(raw)
-    place = document
-    for name in path[:-1]:
-        place = place[name]
-    text = place[path[-1]]
-    place[path[-1]] = ("B" if text[0] == "A" else "A") + text[1:]
-    return orjson.dumps(document)
-
-
-def with_certificate(certificate: Certificate) -> bytes:
-    return seal(private_key(GOOD.key_seed), certificate, PLAN.to_bytes()).to_bytes()
-
-
-def certificate_of_a_lie() -> bytes:
-    """Return a certificate that names the trusted root but is signed by another one."""
-    return with_certificate(certify(private_key(OTHER.root_seed), GOOD.statement))
-
-
-def signed_by_a_stranger() -> bytes:
-    return seal(private_key(OTHER.key_seed), GOOD.certificate, PLAN.to_bytes()).to_bytes()
-
-
-def other_statement() -> bytes:
-    """Return the envelope with the certificate of another date and the same plan signature."""
-    longer = replace(GOOD, not_after=GOOD.not_after + 1)
-    return replace(GOOD.envelope(PLAN), certificate=longer.certificate).to_bytes()
-
-
-def broken_statement() -> bytes:
-    statement = GOOD.statement.to_bytes() + b" "
-    unsigned = Certificate(statement, bytes(64))
-    return with_certificate(unsigned)
-
-
-INDENTED = orjson.dumps(PLAN.to_json(), option=orjson.OPT_INDENT_2)
-NAMELESS = replace(PLAN, lineage_name="")
-
-REFUSED: dict[str, tuple[Callable[[], Any], Refusal]] = {
-    "nothing": (lambda: b"", Refusal.MALFORMED),
-    "half an envelope": (lambda: GOOD.sign(PLAN)[:-9], Refusal.MALFORMED),
-    "a plan": (lambda: PLAN, Refusal.UNSIGNED),
-    "a plan's document": (PLAN.to_bytes, Refusal.UNSIGNED),
-    "a statement with a space": (broken_statement, Refusal.BAD_CERTIFICATE),
-    "another root": (lambda: OTHER.sign(OTHER.plan()), Refusal.UNKNOWN_ROOT),
-    "a root's key in its stead": (certificate_of_a_lie, Refusal.BAD_CERTIFICATE),
-    "a root's signature changed": (
-        lambda: flipped(GOOD.sign(PLAN), "certificate", "signature"),
-        Refusal.BAD_CERTIFICATE,
-    ),
-    "a stranger's signature": (signed_by_a_stranger, Refusal.BAD_SIGNATURE),
-    "another certificate": (other_statement, Refusal.BAD_SIGNATURE),
-    "a signature changed": (
-        lambda: flipped(GOOD.sign(PLAN), "signature"),
-        Refusal.BAD_SIGNATURE,
-    ),
-    "a plan changed": (lambda: flipped(GOOD.sign(PLAN), "plan"), Refusal.BAD_SIGNATURE),
-    "another plan's signature": (
-        lambda: replace(GOOD.envelope(PLAN), plan=GOOD.plan("b").to_bytes()).to_bytes(),
-        Refusal.BAD_SIGNATURE,
-    ),
-    "no plan": (lambda: GOOD.sign(b"{}"), Refusal.UNREADABLE_PLAN),
-    "a plan with spaces": (lambda: GOOD.sign(INDENTED), Refusal.UNREADABLE_PLAN),
-    "no name of the lineage": (lambda: GOOD.sign(NAMELESS), Refusal.UNREADABLE_PLAN),
-    "the lineage of another root": (
-        lambda: GOOD.sign(OTHER.plan()), Refusal.WRONG_LINEAGE,
-    ),
-    "another name": (
-        lambda: GOOD.sign(replace(PLAN, lineage_name="b")), Refusal.WRONG_LINEAGE,
-    ),
-    "a start before the certificate": (
-        lambda: GOOD.sign(GOOD.plan(start=GOOD.not_before - WINDOW, windows=20_000_000)),
-        Refusal.EXPIRED_CERTIFICATE,
-    ),
-    "a start after the certificate": (
-        lambda: GOOD.sign(GOOD.plan(start=GOOD.not_after + 1)), Refusal.EXPIRED_CERTIFICATE,
-    ),
-    "too much for one report": (
-        lambda: GOOD.sign(GOOD.plan(epsilon="4.00000000000000000001")), Refusal.REPORT_EPSILON,
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("make", "reason"), REFUSED.values(), ids=REFUSED.keys())
-def test_each_refusal_has_its_reason(make: Callable[[], Any], reason: Refusal) -> None:
-    assert refused(make()) is reason
-
-
-def test_every_reason_is_reached() -> None:
-    reached = {reason for _, reason in REFUSED.values()} | {Refusal.PURPOSE}
-    assert reached == set(Refusal)
 
 
 def test_purposes_are_compared_exactly() -> None:

@@ -3,11 +3,7 @@
 All devices, in all languages and releases, must compute the same.
 """
 
-import hashlib
-import hmac
 from fractions import Fraction
-
-import numpy as np
 
 from calmstream.estimators.plan import Guarantee
 from calmstream.producer.device.assignment import (
@@ -24,12 +20,6 @@ from calmstream.producer.device.assignment import (
 from tests.support.producer import LINEAGE, make_plan
 
 SECRET = bytes(range(16))
-
-
-def test_a_word_is_the_documented_hmac() -> None:
-    message = b"calmstream/1/group/" + bytes.fromhex(LINEAGE)
-    expected = hmac.new(SECRET, message, hashlib.sha256).digest()[:8]
-    assert keyed_word(SECRET, LINEAGE, GROUP) == int.from_bytes(expected, "big")
 
 
 def test_the_word_never_changes_between_releases() -> None:
@@ -64,9 +54,3 @@ def test_a_place_depends_on_secret_and_lineage_only() -> None:
     assert [place(plan, s) for s in secrets] == [place(child, s) for s in secrets]
     other = make_plan(lineage="f" * 32)
     assert [place(plan, s) for s in secrets] != [place(other, s) for s in secrets]
-
-
-def test_group_of_flat_views() -> None:
-    plan = make_plan()
-    assert [group_of(plan, flat) for flat in range(4)] == [0, 1, 2, 2]
-    assert group_of(plan, np.arange(4)).tolist() == [0, 1, 2, 2]

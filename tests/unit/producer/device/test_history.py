@@ -53,13 +53,6 @@ def test_a_history_lists_what_left(tmp_path: Path) -> None:
     assert (device.remaining().span, device.remaining().ever) == (6.5, 7.5)
 
 
-def test_an_unsigned_plan_is_listed_with_its_own_owner() -> None:
-    store = MemoryStore()
-    assert unsigned_reporter(make_plan(), store, clock=lambda: START * 1000).report({}) is not None
-    [sent] = store.read().history
-    assert (sent.owner, sent.root, sent.remains_ever) == ("tests", "", None)
-
-
 def entry(number: int, size: int = 10) -> Sent:
     return Sent(
         "p", "d", "why", "who", "", ("a",), "x" * size, size, "s", "1", number, "7", None
@@ -131,10 +124,3 @@ def test_whoever_withdraws_sends_nothing_until_they_rejoin(tmp_path: Path) -> No
     assert device(signed[2]).report({}) is None
     rejoin(FileStore(path))
     assert device(signed[2]).report({}) is not None
-
-
-class Watched(dict[str, object]):
-    """A record that must not be looked at."""
-
-    def __getitem__(self, key: str) -> object:
-        raise AssertionError("the record was read")

@@ -34,13 +34,6 @@ def crash(*_: object) -> Any:
     raise CrashError
 
 
-class BrokenRandomness:
-    """The operating system gives no random bytes."""
-
-    def bytes(self, count: int) -> bytes:
-        raise OSError(f"no {count} bytes")
-
-
 class NoRandomness:
     """Fails the test when anything is drawn."""
 
@@ -64,13 +57,6 @@ def reports_after(path: Path) -> bool:
     first, second = device(path).report(RECORD), device(path).report(RECORD)
     assert second is None
     return first is not None
-
-
-def test_no_random_bytes_cost_no_report(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=r"no \d+ bytes"):
-        device(tmp_path, randomness=BrokenRandomness()).report(RECORD)
-    assert device(tmp_path).status() is Status.READY
-    assert reports_after(tmp_path)
 
 
 def test_a_death_while_the_record_is_read_costs_no_report(tmp_path: Path) -> None:
@@ -189,19 +175,6 @@ class Between(MemoryStore):
         if happens is not None:
             happens(self)
         return super().update(change)
-
-
-def test_of_two_that_report_at_once_one_does() -> None:
-    first: list[Report | None] = []
-    store = Between(
-        lambda store: first.append(
-            unsigned_reporter(PLAN, store, clock=FakeClock().now_ms).report(RECORD)
-        )
-    )
-    assert unsigned_reporter(PLAN, store, clock=FakeClock().now_ms).report(RECORD) is None
-    assert first[0] is not None
-    [spent] = store.read().under(PLAN.lineage).values()
-    assert spent.reports == 1
 
 
 def test_of_many_threads_one_reports(tmp_path: Path) -> None:

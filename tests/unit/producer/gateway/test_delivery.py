@@ -144,18 +144,6 @@ def test_a_batch_of_a_window_that_is_over_is_not_sent() -> None:
     assert [len(sink.sends) for sink in made.sinks] == [1]
 
 
-def test_no_more_bodies_are_held_than_may_be_in_flight() -> None:
-    made = Made(lambda _: None, in_flight=2)
-    made.put(1, 2, 3)
-    made.turn()
-    (sink,) = made.sinks
-    assert (len(sink.sends), made.delivery.waiting) == (2, 3)
-    sink.release()
-    made.turn()
-    made.turn()
-    assert len(sink.sends) == 3
-
-
 def test_a_body_that_cannot_be_read_is_read_again() -> None:
     made = Made(lambda i: i)
     made.kept.readable = False

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.errors import FatalError
 from calmstream.producer.gateway.durable.files import Files
 from calmstream.producer.gateway.durable.frames import HEAD_BYTES, FrameFile
 from calmstream.producer.gateway.durable.ids import IdSet
@@ -28,12 +28,6 @@ def read(path: Path) -> list[bytes]:
     found = [payload for _, payload in frames.recover()]
     frames.close()
     return found
-
-
-def test_frames_come_back_in_order(tmp_path: Path) -> None:
-    written(tmp_path / "a", b"one", b"", b"three")
-    assert read(tmp_path / "a") == [b"one", b"", b"three"]
-    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("lost", range(1, HEAD_BYTES + 10))
@@ -123,12 +117,6 @@ def test_a_frame_inside_a_report_is_none(tmp_path: Path) -> None:
     written(path, b"first", inner)
     path.write_bytes(path.read_bytes()[:-1])
     assert read(path) == [b"first"]
-
-
-def test_a_closed_file_cannot_be_read(tmp_path: Path) -> None:
-    frames = written(tmp_path / "a", b"first")
-    with pytest.raises(RecoverableError, match="closed"):
-        frames.read(0, 1)
 
 
 def test_the_set_of_ids_is_a_set() -> None:

@@ -13,20 +13,9 @@ from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.limits import PlanLimits
 from calmstream.estimators.randomness import SeededRandomness, SystemRandomness
 from calmstream.estimators.view import View
-from calmstream.estimators.wire.batch import MAX_BATCH_BYTES, decode_batch
+from calmstream.estimators.wire.batch import MAX_BATCH_BYTES
 from calmstream.producer.gateway.encoding import make_batch, most_reports, permutation
 from tests.support.producer import START, make_plan
-
-
-def test_a_batch_is_what_was_put_in() -> None:
-    plan = make_plan()
-    values = np.array([1, 0, 1, 1])
-    encoded = make_batch(plan, 2, 4, np.array([0, 1, 1, 0]), {"v": values})
-    batch = decode_batch(plan, 2, encoded.batch_id, encoded.value)
-    assert (encoded.n, batch.n, batch.period) == (4, 4, 4)
-    assert batch.view is not None
-    assert batch.view.tolist() == [0, 1, 1, 0]
-    assert batch.columns["v"].tolist() == values.tolist()
 
 
 def test_a_batchs_length_depends_on_the_number_of_reports_only() -> None:
@@ -62,11 +51,6 @@ def test_equal_words_are_drawn_again() -> None:
     tie = np.array([5, 1, 5], np.uint64).tobytes()
     clear = np.array([2, 3, 1], np.uint64).tobytes()
     assert permutation(3, Scripted(tie, clear)).tolist() == [2, 0, 1]
-
-
-@pytest.mark.parametrize("n", [0, 1])
-def test_small_orders(n: int) -> None:
-    assert permutation(n, SystemRandomness()).tolist() == list(range(n))
 
 
 def wide_plan(mechanism: str) -> Plan:

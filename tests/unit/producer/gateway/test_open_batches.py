@@ -81,48 +81,6 @@ def test_when_a_window_is_out_of_time(window: int, grace: int, seconds: float) -
     assert waits_until(plan, 0) < plan.window_end(0) + 1000 * plan.grace
 
 
-def test_fewer_than_min_batch_wait_for_the_end_of_their_window() -> None:
-    made = batches()
-    fill(made, 4, 0)
-    assert made.take(at(50)) == []
-    assert made.next_due(at(50)) == pytest.approx(60.0)
-    assert made.take(at(109.999)) == []
-    assert sizes(made.take(at(110))) == [(4, True)]
-    assert made.waiting == 0
-    assert made.next_due(at(110)) is None
-
-
-def test_min_batch_reports_stay_when_others_leave_after_the_linger_time() -> None:
-    made = batches()
-    fill(made, 9, 0)
-    assert made.take(at(50)) == []
-    fill(made, 1, 50)
-    assert made.next_due(at(50)) == 0 or made.next_due(at(50)) < 0  # type: ignore[operator]
-    assert sizes(made.take(at(50))) == [(5, False)]
-    fill(made, 6, 50)
-    assert made.take(at(50.9)) == []
-    assert made.next_due(at(50.9)) == pytest.approx(0.1)
-    assert sizes(made.take(at(51.01))) == [(6, False)]
-    assert made.waiting == 5
-    assert sizes(made.take(at(110))) == [(5, False)]
-
-
-def test_outside_its_window_a_batch_does_not_wait_for_more_reports() -> None:
-    for period, second in ((0, 111), (0, 500), (1, 80), (3, 0)):
-        made = batches()
-        fill(made, 3, second, period)
-        assert made.next_due(at(second)) == pytest.approx(1.0)
-        assert made.take(at(second + 0.9)) == []
-        assert sizes(made.take(at(second + 1.1))) == [(3, True)]
-
-
-def test_a_window_is_open_from_its_start_less_the_skew() -> None:
-    made = batches()
-    fill(made, 3, 90, period=1)
-    assert made.take(at(150)) == []
-    assert made.next_due(at(150)) == pytest.approx(60.0)
-
-
 def test_the_reports_that_stay_are_drawn_uniformly() -> None:
     """Which of two batches a report is in does not depend on the time of its arrival."""
     stayed: Counter[object] = Counter()

@@ -66,16 +66,6 @@ def test_pauses_double_up_to_a_limit() -> None:
     assert np.diff(times) == pytest.approx([1, 2, 4, 4, 4], abs=0.06)
 
 
-def test_attempts_are_limited() -> None:
-    one, sink = sender(lambda _: DOWN, attempts=5, seconds=1000)
-    one.submit(encoded(9))
-    one.drain()
-    assert len(sink.sends) == 5
-    assert (one.totals.reports_failed, one.in_flight) == (9, 0)
-    assert one.trouble is DOWN
-    assert one.fatal is None
-
-
 def test_seconds_are_limited() -> None:
     clock = FakeClock(0)
     one, sink = sender(lambda _: DOWN, clock, attempts=1000, seconds=10, pause=1, longest_pause=1)
@@ -112,24 +102,6 @@ def test_a_refusal_is_final_and_the_others_go_on() -> None:
     assert one.trouble is refusal
 
 
-@pytest.mark.parametrize("error", [DOWN, FatalError("closed")])
-def test_a_sink_that_raises_is_treated_like_a_delivery_that_fails(error: CalmstreamError) -> None:
-    one, sink = sender(lambda i: i)
-    send, calls = sink.send, []
-
-    def first_raises(*args: object, **more: object) -> object:
-        calls.append(args)
-        if len(calls) == 1:
-            raise error
-        return send(*args, **more)  # type: ignore[arg-type]
-
-    sink.send = first_raises  # type: ignore[method-assign, assignment]
-    one.submit(encoded())
-    one.drain()
-    assert one.totals.batches_sent == (error is DOWN)
-    assert one.totals.reports_failed == (error is not DOWN)
-
-
 def test_in_flight_is_bounded_and_a_submission_waits_for_room() -> None:
     one, sink = sender(lambda _: None, in_flight=3, attempt_seconds=1e9)
     sink.on_wait = sink.release
@@ -140,25 +112,6 @@ def test_in_flight_is_bounded_and_a_submission_waits_for_room() -> None:
     assert open_before_each == [0, 1, 2, 3, 1, 2, 3, 1, 2, 3]
     one.drain()
     assert one.totals.batches_sent == 10
-
-
-def test_a_slow_delivery_does_not_hold_up_the_others() -> None:
-    one, _ = sender(lambda i: None if i == 0 else i, attempt_seconds=1e9)
-    for _ in range(3):
-        one.submit(encoded())
-    one.step()
-    assert (one.totals.batches_sent, one.in_flight) == (2, 1)
-
-
-def test_draining_can_be_cut_short() -> None:
-    clock = FakeClock(0)
-    one, sink = sender(lambda _: DOWN, clock, attempts=1000, seconds=1e6)
-    one.submit(encoded(4))
-    one.drain(seconds=3)
-    assert clock.seconds < 10
-    assert (one.totals.reports_failed, one.in_flight) == (4, 0)
-    assert one.trouble is not None
-    assert len(sink.sends) > 1
 
 
 @pytest.mark.parametrize("fault", [SendFault.FAIL, SendFault.LOSE_ACK, SendFault.DUPLICATE])

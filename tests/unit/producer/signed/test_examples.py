@@ -12,7 +12,6 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from calmstream import Refusal, Status
-from calmstream.producer.signed.refusal import PlanRefused
 from tests.support.examples import signed as signed_examples
 
 FILE = Path(__file__).parents[4] / "docs" / "signed-examples.json"
@@ -42,12 +41,6 @@ def test_of_two_faults_the_first_check_decides() -> None:
         "expired_certificate",
         "purpose",
     ]
-
-
-def test_texts_by_which_people_judge_are_of_both_kinds() -> None:
-    found = [case["seen"] for case in EXAMPLES["texts"]]
-    assert found.count(True) >= 20
-    assert found.count(False) >= 20
 
 
 # Recomputed with nothing of the product's own code
@@ -92,7 +85,3 @@ def test_an_accepted_envelope_holds_the_plan_of_its_digest() -> None:
         if case["refused"] is None:
             body = json.loads(base64.b64decode(case["envelope"]))
             assert hashlib.sha256(base64.b64decode(body["plan"])).hexdigest() == case["digest"]
-
-
-def test_a_refusal_is_one_line() -> None:
-    assert str(PlanRefused(Refusal.PURPOSE, "x")) == "plan refused (purpose): x"

@@ -11,22 +11,8 @@ import numpy as np
 import pytest
 
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
-from calmstream.estimators.randomness import SeededRandomness
 from calmstream.producer.simulation.fleet import Fleet
 from tests.support.producer import LINEAGE, make_plan
-
-
-def test_secrets_are_the_operating_systems_unless_asked() -> None:
-    assert Fleet.new(5, LINEAGE).secrets.shape == (5, 16)
-    assert not np.array_equal(Fleet.new(5, LINEAGE).secrets, Fleet.new(5, LINEAGE).secrets)
-    seeded = [Fleet.new(5, LINEAGE, SeededRandomness(1)).secrets for _ in range(2)]
-    assert np.array_equal(*seeded)
-
-
-def test_no_device_reports_outside_the_plan() -> None:
-    plan, fleet = make_plan(windows=2), Fleet.new(3, LINEAGE)
-    slot = np.zeros(3, np.int64)
-    assert [fleet.may_report(plan, w, slot).sum() for w in (-1, 0, 1, 2)] == [0, 3, 3, 0]
 
 
 def test_a_file_keeps_secrets_and_claims(tmp_path: Path) -> None:

@@ -5,24 +5,19 @@ The clock of the test moves only when the code sleeps.
 
 from __future__ import annotations
 
-import itertools
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from calmstream.broker.in_process.sink import InProcessDelivery
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.estimators.plan import Guarantee, Plan
-from calmstream.estimators.wire.batch import decode_batch
 from calmstream.producer.gateway.sender import Budget
 from calmstream.producer.simulation.produce import ProduceSummary, produce
 from tests.support.faulty_broker import FaultyBroker, SendFault
 from tests.support.producer import (
     START,
-    WINDOW,
     FakeClock,
     broker_for,
     count,
@@ -82,20 +77,6 @@ def test_the_rate_is_kept_and_spreads_the_devices_over_the_windows() -> None:
     assert summary.sent == 600
 
 
-def test_devices_come_in_random_order() -> None:
-    plan = make_plan(epsilon="16")
-    broker = broker_for(plan)
-    codes = np.zeros((2000, 3), np.uint16)
-    codes[1000:, 0] = 1
-    produce(plan, broker, names_of(plan), codes, rate=100.0, clock=FakeClock())
-    early = [
-        decode_batch(plan, 0, r.key, r.value).columns["v"] // 4
-        for g, r in records_of(broker, plan)
-        if g == 0 and decode_batch(plan, 0, r.key, r.value).period == 0
-    ]
-    assert 0.35 < np.mean(np.concatenate(early) == 1) < 0.65
-
-
 def test_a_run_that_outlasts_the_plan_ends_with_it() -> None:
     plan, clock = make_plan(windows=2), FakeClock()
     broker = broker_for(plan)
@@ -107,14 +88,6 @@ def test_a_run_that_outlasts_the_plan_ends_with_it() -> None:
     assert summary.expired
 
 
-def test_the_plan_s_end_is_not_blamed_where_everybody_has_reported() -> None:
-    plan, clock = make_plan(windows=1), FakeClock()
-    clock.on_sleep = lambda: setattr(clock, "seconds", max(clock.seconds, plan.expires))
-    summary = run(plan, broker_for(plan), 30, clock, rate=30.0)
-    assert clock.seconds >= plan.expires
-    assert (summary.sent, summary.missing) == (30, 0)
-
-
 def test_reports_whose_window_went_by_are_counted() -> None:
     plan = make_plan(guarantee=Guarantee("w-event", 3), windows=6)
     broker = broker_for(plan)
@@ -123,42 +96,6 @@ def test_reports_whose_window_went_by_are_counted() -> None:
     assert summary.sent + summary.missing == 1200
     assert 500 <= summary.missing <= 700
     assert summary.expired
-
-
-def test_reports_of_windows_that_passed_as_a_whole_are_counted() -> None:
-    plan = make_plan(guarantee=Guarantee("w-event", 3), windows=6)
-    clock, naps = FakeClock(), itertools.count()
-
-    def pass_two_windows() -> None:
-        if next(naps) == 3:
-            clock.seconds += 3 * WINDOW
-
-    clock.on_sleep = pass_two_windows
-    broker = broker_for(plan)
-    summary = run(plan, broker, 600, clock)
-    assert set(per_window(plan, broker)) == {0, 3, 4, 5}
-    assert summary.sent + summary.missing == 1200
-    assert summary.expired
-
-
-def test_w_event_goes_on_to_the_end_of_the_plan() -> None:
-    plan = make_plan(guarantee=Guarantee("w-event", 3), windows=6)
-    broker, clock = broker_for(plan), FakeClock()
-    summary = run(plan, broker, 600, clock)
-    sent = per_window(plan, broker)
-    assert set(sent) == set(range(6))
-    assert [sent[w] for w in range(3)] == [sent[w + 3] for w in range(3)]
-    assert summary.sent == 1200
-    assert clock.seconds >= START + 5 * WINDOW
-
-
-def test_the_number_of_windows_can_be_limited() -> None:
-    plan = make_plan(guarantee=Guarantee("w-event", 3), windows=60)
-    broker = broker_for(plan)
-    summary = run(plan, broker, 600, FakeClock(START + 4 * WINDOW), windows=3)
-    assert set(per_window(plan, broker)) == {4, 5, 6}
-    assert summary.sent == 600
-    assert (summary.missing, summary.expired) == (0, False)
 
 
 def test_a_plan_that_has_not_started_is_waited_for() -> None:
@@ -174,22 +111,6 @@ def test_a_plan_that_is_over_is_refused() -> None:
         run(plan, broker_for(plan), clock=FakeClock(plan.expires))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"rate": 0.0},
-        {"rate": -1.0},
-        {"rate": float("nan")},
-        {"batch_size": 0},
-        {"windows": 0},
-    ],
-)
-def test_arguments_are_checked(options: dict[str, object]) -> None:
-    plan = make_plan()
-    with pytest.raises(InvalidInput, match="positive"):
-        run(plan, broker_for(plan), **options)
-
-
 def test_stop_is_obeyed_and_deliveries_are_awaited() -> None:
     plan, clock, stop = make_plan(), FakeClock(), threading.Event()
     broker = broker_for(plan)
@@ -200,37 +121,6 @@ def test_stop_is_obeyed_and_deliveries_are_awaited() -> None:
     assert summary.sent == summary.reported
     assert summary.error is None
     assert (summary.missing, summary.expired) == (600 - summary.sent, False)
-
-
-def test_stop_does_not_wait_long_for_a_broker_that_does_not_answer() -> None:
-    plan, clock, stop = make_plan(windows=60), FakeClock(), threading.Event()
-    broker = broker_for(plan)
-    for topic in names_of(plan).all_reports:
-        for number in range(plan.partitions):
-            broker.stall(Partition(topic, number))
-    wait = InProcessDelivery.wait
-
-    def tick(self: InProcessDelivery, timeout: float) -> int:
-        clock.seconds += timeout
-        if clock.seconds > START + 30:
-            stop.set()
-        return wait(self, 0.0)
-
-    patience = Budget(in_flight=2, seconds=1e6, attempt_seconds=1e6)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(InProcessDelivery, "wait", tick)
-        summary = run(plan, broker, 600, clock, batch_size=50, retry_limits=patience, stop=stop)
-    assert 45 < clock.seconds - START < 60
-    assert summary.failed == summary.reported > 0
-    assert summary.error is not None
-
-
-def test_progress_is_reported_and_grows() -> None:
-    plan, progress_reports = make_plan(), []
-    run(plan, broker_for(plan), 600, rate=100.0, progress=progress_reports.append)
-    assert len(progress_reports) > 10
-    assert [s.reported for s in progress_reports] == sorted(s.reported for s in progress_reports)
-    assert progress_reports[-1].sent == 600
 
 
 def test_devices_are_not_wasted_on_a_broker_that_is_down() -> None:

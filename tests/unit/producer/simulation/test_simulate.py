@@ -11,7 +11,6 @@ from calmstream.broker.transport import Partition, Record
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.tally import Tally
-from calmstream.estimators.wire.batch import decode_batch
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.simulation.fleet import Fleet
 from calmstream.producer.simulation.simulate import Population
@@ -65,22 +64,6 @@ def test_without_noise_the_counts_are_the_truth(monkeypatch: pytest.MonkeyPatch)
     assert sum(t.reports for t in counts.values()) == 3000
 
 
-def test_groups_are_perturbed_in_one_call_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = make_plan()
-    calls = []
-    for mechanism in {type(m) for m in plan.mechanisms}:
-        perturb = mechanism.perturb
-
-        def counted(self, values, randomness, perturb=perturb):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-            calls.append(len(values))
-            return perturb(self, values, randomness)
-
-        monkeypatch.setattr(mechanism, "perturb", counted)
-    list(encoded_batches(plan, Population(plan, some_codes(2000)), 0, batch_size=10))
-    assert len(calls) == 3
-    assert sum(calls) == 2000
-
-
 def test_w_event_devices_report_once_in_every_w_windows() -> None:
     plan = make_plan(guarantee=Guarantee("w-event", 3), windows=12)
     population = Population(plan, some_codes(900))
@@ -94,33 +77,6 @@ def test_w_event_devices_report_once_in_every_w_windows() -> None:
     assert [who[w] == who[w % 3] for w in range(12)] == [True] * 12
     assert not population.finished(11)
     assert population.finished(12)
-
-
-def test_batches_are_full_even_and_no_longer_than_asked() -> None:
-    plan = make_plan()
-    population = Population(plan, some_codes(3000))
-    batches = list(encoded_batches(plan, population, 0, batch_size=100))
-    for g in range(3):
-        members = (population.flat >= plan.first_view[g]) & (
-            population.flat < plan.first_view[g + 1]
-        )
-        own = [b.n for b in batches if b.group == g]
-        assert sum(own) == members.sum()
-        assert len(own) == -(-members.sum() // 100)
-        assert max(own) <= 100
-        assert max(own) - min(own) <= 1
-
-
-def test_rows_do_not_follow_the_table() -> None:
-    """Two devices per value, the value being the row's half: batches must mix the halves."""
-    plan = make_plan(epsilon="16")
-    codes = np.zeros((4000, 3), np.uint16)
-    codes[2000:, 0] = 1
-    population = Population(plan, codes)
-    for batch in encoded_batches(plan, population, 0, batch_size=200):
-        if batch.group == 0:
-            values = decode_batch(plan, 0, batch.batch_id, batch.value).columns["v"]
-            assert 0.25 < np.mean(values // 4 == 1) < 0.75
 
 
 def test_the_ledger_is_written_before_anything_is_perturbed(
@@ -157,8 +113,3 @@ def test_records_must_fit_the_plan() -> None:
         Population(plan, some_codes(5), fleet=Fleet.new(4, LINEAGE))
     with pytest.raises(InvalidInput, match="batch size"):
         list(encoded_batches(plan, Population(plan, some_codes(5)), 0, batch_size=0))
-
-
-def test_a_population_may_be_empty() -> None:
-    plan = make_plan()
-    assert list(encoded_batches(plan, Population(plan, some_codes(0)), 0)) == []
