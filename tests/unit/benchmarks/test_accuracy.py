@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
-import pytest
-
-from benchmarks.accuracy.__main__ import REPEATS, jobs
-from benchmarks.accuracy.applications import experiments
 from benchmarks.accuracy.measure import Ledger, measure
-from benchmarks.accuracy.pieces import FIGURES, Piece
-from calmstream.estimators import methods
+from benchmarks.accuracy.pieces import Piece
 
 SMALL = Piece("x", "p", "taxi", 3, 2, "1", 5000, "inp-ht")
 WHOLE = Piece("x", "p", "kosarak", 32, 2, "1", 5000, "fc")
-
-
-@pytest.mark.parametrize("figure", FIGURES)
-def test_points_are_distinct_and_every_panel_has_the_uniform_baseline(figure: str) -> None:
-    pieces = list(FIGURES[figure]())
-    assert max(Counter(piece.key for piece in pieces).values()) == 1
-    for panel in {piece.panel for piece in pieces}:
-        assert any(p.panel == panel and p.method == "uniform" for p in pieces)
-    assert {piece.method for piece in pieces} <= set(methods.names())
-
-
-def test_every_figure_has_its_repeats_and_every_job_comes_once() -> None:
-    assert set(REPEATS) == {*FIGURES, *(e.figure for e in experiments())}
-    few = {"cormode-fig5", "cormode-fig7"}
-    listed = [(figure, key, repeat) for figure, key, repeat, _ in jobs(few, 2)]
-    assert len(set(listed)) == len(listed)
-    assert {figure for figure, _, _ in listed} == few
-    assert max(r for figure, _, r in listed if figure == "cormode-fig7") == 2 * 40 - 1
 
 
 def test_results_are_found_again_and_refusals_are_not_repeated(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -30,11 +29,6 @@ def test_results_are_lines_in_the_order_of_names(study: Study) -> None:
     assert study.read()["c"] == {"errors": [0.30000000000000004]}
 
 
-def test_a_study_that_was_never_run_is_empty(study: Study) -> None:
-    assert study.read() == {}
-    assert not study.path.exists()
-
-
 def test_a_cell_is_claimed_once(study: Study) -> None:
     assert study.claim("a")
     assert not study.claim("a"), "this process measures it"
@@ -43,14 +37,6 @@ def test_a_cell_is_claimed_once(study: Study) -> None:
     assert study.claim("a"), "it was given back"
     study.put("a", {})
     assert not study.claim("a"), "it has a result"
-
-
-def test_a_claim_ends_with_its_process(study: Study) -> None:
-    assert study.claim("a")
-    lock = study.path.with_suffix(".lock")
-    assert orjson.loads(lock.read_bytes()) == {"a": os.getpid()}
-    lock.write_bytes(orjson.dumps({"a": 2**22 + 1}))
-    assert study.claim("a")
 
 
 def test_two_processes_divide_the_cells_and_lose_none(study: Study) -> None:

@@ -16,7 +16,6 @@ import calmstream
 from benchmarks.study import Study
 from calmstream.cli import main, parse
 from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
 
 README = (Path(__file__).parents[3] / "README.md").read_text()
@@ -69,19 +68,6 @@ def test_the_coverage_of_the_readme_is_that_of_the_grid() -> None:
     assert float(low) == pytest.approx(shares[0], abs=0.6)
     assert float(high) == pytest.approx(shares[-1], abs=0.06)
     assert float(middle) == pytest.approx(statistics.median(shares), abs=0.6)
-
-
-def test_the_plan_of_the_readme_publishes_what_it_watches(folder: Path) -> None:
-    plan = read_plan((folder / "plan.json").read_bytes())
-    assert plan.domain.index(("region", "theme")) in plan.marginals
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_newcomer_s_first_plan_is_not_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
-    Path("plan.json").unlink()
-    assert main([*words(next(c for c in COMMANDS if c.startswith("plan"))), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["warnings"] == []
 
 
 def test_a_device_as_in_the_readme_reports_once(folder: Path) -> None:

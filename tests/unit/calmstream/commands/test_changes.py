@@ -11,8 +11,7 @@ import pytest
 
 from calmstream.broker.transport import Broker
 from calmstream.cli import main
-from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.plan import Plan
 from tests.support.publisher import Bench, published_plan, work
 
 EVEN = [0] * 100 + [1] * 100 + [2] * 100 + [3] * 100
@@ -164,45 +163,6 @@ def test_windows_that_cannot_be_compared_are_one_line(
     assert not out
     assert message in err
     assert len(err.splitlines()) == 1
-
-
-def test_windows_of_the_same_devices_are_flagged(run: Run) -> None:
-    plan = replace(published_plan(windows=3, groups=1), guarantee=Guarantee("w-event", 2))
-    bench = bench_of(plan, EVEN, EVEN, ODD)
-    _, out, _ = run(bench, "changes", "--window", "2", "--against", "0")
-    assert "flags: paired" in out
-    _, out, _ = run(bench, "changes", "--window", "2", "--against", "1")
-    assert "flags" not in out
-
-
-def test_plans_over_other_attributes_are_one_line(run: Run) -> None:
-    bench = shifted()
-    first, *rest = bench.plan.domain.attributes
-    renamed = Domain((Attribute("colour", first.labels), *rest))
-    relabelled = Domain((Attribute(first.name, ("no", "yes")), *rest))
-    elsewhere = replace(bench.plan, name="other", marginals=((2,),))
-    for other, message in (
-        (replace(bench.plan, domain=renamed), "the plans have other attributes: 'a0' is in one"),
-        (replace(bench.plan, domain=relabelled), "the plans have other labels of 'a0'"),
-        (elsewhere, "the plans publish no table over the same attributes"),
-        (bench.plan, "--other-plan is the same plan"),
-    ):
-        code, out, err = run(bench, "changes", other=other)
-        assert (code, out) == (2, "")
-        assert message in err
-        assert len(err.splitlines()) == 1
-
-
-def test_too_few_reports_for_a_test_are_said(run: Run) -> None:
-    bench = bench_of(published_plan(windows=2, groups=1), EVEN, [0, 1, 2, 3])
-    code, out, _ = run(bench, "changes")
-    assert code == 0
-    assert "no table could be tested" in out
-    assert "2 tables not tested: too few reports" in out
-    assert max(map(len, out.splitlines())) <= 80
-    tables = orjson.loads(run(bench, "changes", "--json")[1])["tables"]
-    assert all(table["p"] is None and not table["differences"] for table in tables)
-    assert all(table["left_out"] == [["a0", "a1"]] for table in tables)
 
 
 def test_a_plan_that_has_no_final_yet_is_one_line(run: Run) -> None:

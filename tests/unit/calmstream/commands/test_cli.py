@@ -57,17 +57,6 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> No
         assert f"calmstream {name}" in capsys.readouterr().out
 
 
-def test_plan_prints_what_it_chose_and_why(
-    dictionary: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for method, reason in ((), "posterior error"), (("--method", "calm"), "views of l"):
-        assert main(planned(dictionary, *method, "--explain")) == 0
-        shown = capsys.readouterr().out
-        assert "epsilon 1" in shown
-        assert reason in shown
-    assert "learnt from data" not in shown
-
-
 def test_a_domain_learnt_from_data_is_warned_about(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,28 +108,6 @@ def test_an_impossible_request_is_refused(
     assert words in line(capsys)
 
 
-def test_the_published_marginals_can_be_named(
-    dictionary: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["--marginal", "crashed,region", "--marginal", "theme", "--json"]
-    assert main(planned(dictionary, *words)) == 0
-    assert json.loads(capsys.readouterr().out)["plan"]["marginals"] == [[0, 2], [1]]
-
-
-def test_an_unknown_method_lists_the_known_ones(
-    dictionary: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(planned(dictionary, "--method", "magic")) == 2
-    assert "calm" in line(capsys)
-
-
-def test_a_column_that_is_not_there_is_named(
-    dictionary: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(planned(dictionary, "--columns", "region,weather")) == 2
-    assert "weather" in line(capsys)
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -162,29 +129,11 @@ def test_a_broken_plan_is_refused(
     assert str(path) in text
 
 
-def test_an_edited_plan_is_refused(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = json.loads(plan.read_text())
-    document["groups"][0]["views"][0]["share"] = 0
-    plan.write_text(json.dumps(document))
-    capsys.readouterr()
-    assert main(["topics", "--plan", str(plan), "--bootstrap", "127.0.0.1:1"]) == 2
-    assert "groups[0]" in line(capsys)
-
-
 @pytest.mark.slow
 def test_a_missing_broker_is_named(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["topics", "--plan", str(plan), "--bootstrap", "127.0.0.1:1"]) == 1
     assert "127.0.0.1:1" in line(capsys)
-
-
-def test_an_unpublished_marginal_is_refused(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
-    words = ["watch", "--plan", str(plan), "--bootstrap", "127.0.0.1:1", "--marginal"]
-    assert main([*words, "region,theme,crashed"]) == 2
-    assert "not published" in line(capsys)
-    assert main([*words, "weather"]) == 2
-    assert "weather" in line(capsys)
 
 
 def test_an_unknown_label_is_named_with_its_row(
@@ -198,15 +147,6 @@ def test_an_unknown_label_is_named_with_its_row(
     text = line(capsys)
     assert "line 3" in text
     assert "pink" in text
-
-
-def test_an_unknown_setting_is_refused(
-    plan: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CALMSTREAM_CHEKPOINT_SECONDS", "5")
-    capsys.readouterr()
-    assert main(["consume", "--plan", str(plan), "--bootstrap", "127.0.0.1:1"]) == 2
-    assert "CALMSTREAM_CHEKPOINT_SECONDS" in line(capsys)
 
 
 @pytest.mark.parametrize(
@@ -238,35 +178,6 @@ def test_an_error_names_a_wrong_setting_as_the_user_gave_it(
         code = end.code
     assert code == 2
     assert line(capsys).startswith(f"calmstream: {message}")
-
-
-def test_health_reports_a_process_that_does_not_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["health", "--http-port", "1"]) == 1
-    assert "nobody answers" in line(capsys)
-
-
-def test_an_evaluation_prints_one_object_a_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = tmp_path / "people.csv"
-    table.write_text("a,b,c\n" + "x,1,p\ny,2,q\nx,2,q\n" * 20)
-    words = "--method calm,uniform --epsilon 0.5,1 --k 2 --users 1000 --repeats 2 --json"
-    assert main(["evaluate", str(table), *words.split()]) == 0
-    rows = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
-    expected = {(method, epsilon) for method in ("calm", "uniform") for epsilon in (0.5, 1)}
-    assert {(row["method"], row["epsilon"]) for row in rows} == expected
-    assert len(rows) == len(expected)
-    fields = "dataset method epsilon k d n targets repeats tallies sse_mean sse_stderr tv_mean"
-    for row in rows:
-        assert set(fields.split()) | {
-            "avd_mean",
-            "coverage",
-            "points",
-            "collect_seconds",
-            "estimate_seconds",
-        } == set(row)
-        assert row["dataset"] == "people"
-        assert row["n"] == 1000
 
 
 def test_wrong_options_take_one_line_too(
@@ -327,53 +238,6 @@ def test_output_that_cannot_be_written_is_a_failure(dictionary: Path, form: str)
     assert done.stderr == "calmstream: No space left on device\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--window", "0"), "--window: expected at least 1s, got '0'"),
-        (("--window", "99999999999d"), "--window: expected at most 100 years"),
-        (("--start", "99999999999999"), "--start: expected seconds since the epoch"),
-    ],
-)
-def test_times_that_no_calendar_holds_are_refused(
-    words: tuple[str, ...], message: str, dictionary: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(planned(dictionary, *words))
-    assert end.value.code == 2
-    assert message in line(capsys)
-
-
-def test_a_lifetime_below_one_window_is_refused(
-    dictionary: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(planned(dictionary, "--lifetime", "5m")) == 2
-    assert "--lifetime: 300 s are less than one window" in line(capsys)
-
-
-def test_errors_in_a_data_dictionary_name_its_file(
-    tmp_path: Path, dictionary: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    wrong = tmp_path / "wrong.json"
-    for document in ([], 5, {}, [{"name": "a"}], [{"name": "a", "labels": ["x"]}]):
-        wrong.write_text(json.dumps(document))
-        assert main(planned(wrong)) == 2
-        assert str(wrong) in line(capsys)
-
-
-def test_a_plan_that_is_over_or_not_kept_is_said_to_be(
-    dictionary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(planned(dictionary, "--start", "1000")) == 0
-    shown = capsys.readouterr().out
-    assert "has expired already" in shown
-    assert "not kept" in shown
-    assert main(planned(dictionary, "--out", tmp_path / "p.json")) == 0
-    shown = capsys.readouterr().out
-    assert "has expired already" not in shown
-    assert "written to" in shown
-
-
 @pytest.mark.parametrize("model", ["local", "central"])
 def test_printed_warnings_are_also_in_the_document(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], model: str
@@ -418,29 +282,6 @@ def test_columns_left_out_are_named_with_the_reason(
     assert f"Left out (--columns uses them): {left}" in output
 
 
-@pytest.mark.parametrize(
-    ("method", "columns", "k", "says"),
-    [
-        ("fc", 40, "3", "1,099,511,627,776 cells"),
-        ("am", 40, "8", "76,904,685 tables of 8 attributes"),
-        ("inp-ht", 40, "8", "coefficients that touch at most 8 attributes"),
-    ],
-)
-def test_absurd_collections_are_refused_with_their_size(
-    method: str,
-    columns: int,
-    k: str,
-    says: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    path, out = tmp_path / "wide.json", tmp_path / "plan.json"
-    path.write_text(json.dumps([{"name": f"a{i}", "labels": ["0", "1"]} for i in range(columns)]))
-    assert main(planned(path, "--method", method, "--out", out, k=int(k))) == 2
-    assert says in line(capsys)
-    assert not out.exists()
-
-
 def test_raw_evaluation_asks_for_unbiased_tables(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -457,20 +298,6 @@ def test_raw_evaluation_asks_for_unbiased_tables(
     assert line(capsys) == "calmstream: method inp-em makes no unbiased tables to measure raw"
     assert main([*call, "--method", "rr-ind-joint", "--raw"]) == 2
     assert line(capsys).endswith("publishes its tables as they are estimated: leave --raw out")
-
-
-def test_the_table_of_an_evaluation_keeps_its_numbers_on_a_narrow_screen(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = tmp_path / "people.csv"
-    data.write_text("[a],b,same\n" + "x,1,0\ny,2,0\n" * 50)
-    words = ["--method", "calm,rr-independent", "--epsilon", "1", "--k", "2", "--users", "100"]
-    monkeypatch.setenv("COLUMNS", "50")
-    assert main(["evaluate", str(data), *words, "--repeats", "2"]) == 0
-    shown, messages = capsys.readouterr()
-    assert "…" not in shown
-    assert "people: 2 attributes, 1 marginals of 2, 2 repeats" in " ".join(shown.split())
-    assert "same (every record has '0')" in messages
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")

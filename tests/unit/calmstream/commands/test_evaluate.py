@@ -36,25 +36,6 @@ def test_a_method_that_is_worse_than_knowing_nothing_is_named(
         assert warning.startswith("inp-ps, epsilon 1: its SSE, ")
 
 
-def test_the_uniform_table_s_error_is_that_of_the_method_uniform(
-    alike: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(evaluated(alike, "uniform,inp-ps", "--json")) == 0
-    out, err = capsys.readouterr()
-    uniform = json.loads(out.splitlines()[0])["sse_mean"]
-    assert f"above that of the uniform table, {uniform:.3g}:" in err
-
-
-def test_a_method_that_is_better_is_not_warned_of(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "people.csv"
-    path.write_text("a,b,c\n" + "x,1,p\ny,2,q\nx,2,q\nx,2,q\n" * 20)
-    words = [word if word != "300" else "30000" for word in evaluated(path, "calm,rr-joint")]
-    assert main(words) == 0
-    assert "uniform table" not in capsys.readouterr().err
-
-
 def test_raw_tables_are_marked_as_raw_beside_corrected_ones(
     alike: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,29 +70,3 @@ def test_numbers_of_a_data_dictionary_are_measured_in_ranges(
     assert "ranges" not in line
     assert main(words) == 0
     assert "Wasserstein" in capsys.readouterr().out
-
-
-def test_errors_of_ranges_are_printed_only_where_they_were_asked_for(
-    alike: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(evaluated(alike, "calm", "--json")) == 0
-    line = json.loads(capsys.readouterr().out)
-    assert not {"ranges", "range_mse"} & set(line)
-
-
-@pytest.mark.parametrize(
-    ("dictionary", "message"),
-    [
-        ("[", "not JSON"),
-        ('[{"name": "a", "kind": "number", "edges": [2, 1]}]', "they must rise"),
-        ('[{"name": "z", "labels": ["0", "1"]}]', "there is no column 'z'; there are 'a'"),
-        ('[{"name": "a", "kind": "choices", "options": []}]', "1 to 256"),
-    ],
-)
-def test_a_dictionary_that_does_not_fit_is_refused(
-    alike: Path, tmp_path: Path, dictionary: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "domain.json"
-    path.write_text(dictionary)
-    assert main(evaluated(alike, "calm", "--domain", str(path))) == 2
-    assert message in capsys.readouterr().err

@@ -86,11 +86,6 @@ def test_a_command_names_the_extra_that_it_needs(command: str) -> None:
     )
 
 
-def test_keys_signatures_and_devices_need_nothing_more(tmp_path: Path) -> None:
-    done = run(SERVICE, "keys", "new", "--out", str(tmp_path / "key"))
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 @pytest.mark.parametrize("module", ["cramjam", "kafka", "prometheus_client", "rich", "structlog"])
 def test_any_package_that_is_missing_is_named(module: str) -> None:
     done = run([module], "consume", "--help")
@@ -101,22 +96,6 @@ def test_any_package_that_is_missing_is_named(module: str) -> None:
         done = run([module], "topics", "--plan", "deploy/plans/devices.plan.json",
                    "--bootstrap", "127.0.0.1:1")  # fmt: skip
         assert f"needs the package {module}" in refused(done)
-
-
-def test_help_and_version_need_nothing() -> None:
-    done = run(SERVICE, "--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert all(command in done.stdout for command in COMMANDS)
-    done = run(SERVICE, "--version")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("calmstream ")
-
-
-def test_a_module_of_calmstream_that_is_missing_is_a_defect() -> None:
-    done = run(["calmstream.consumer"], "consume")
-    assert done.returncode == 1
-    done = run(["calmstream.producer.simulation.produce"], "produce")
-    assert done.returncode != 0
 
 
 def test_a_device_needs_no_extra() -> None:

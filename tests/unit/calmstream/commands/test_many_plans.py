@@ -52,11 +52,6 @@ def test_options_that_do_not_fit_are_refused_in_one_line(
     assert said in line
 
 
-def test_creating_topics_goes_with_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["consume", "--plan", "p", "--create-topics", *NOWHERE]) == 2
-    assert "--create-topics goes with --plans DIR" in capsys.readouterr().err
-
-
 def test_topics_are_made_for_every_plan_but_those_with_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

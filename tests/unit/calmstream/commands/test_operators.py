@@ -23,12 +23,6 @@ def plan(tmp_path: Path) -> Path:
     return path
 
 
-def error(capsys: pytest.CaptureFixture[str]) -> str:
-    text = capsys.readouterr().err.strip()
-    assert "\n" not in text
-    return text
-
-
 def test_the_access_table_is_printed(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["acl", "--plan", str(plan), "--namespace", "ns", "--json"]) == 0
     rules = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -41,34 +35,6 @@ def test_the_access_table_is_printed(plan: Path, capsys: pytest.CaptureFixture[s
     assert edge[0]["name"].endswith(".reports.g")
     assert main(["acl", "--plan", str(plan), "--role", "subscriber"]) == 0
     assert "snapshots" in capsys.readouterr().out
-
-
-def test_the_role_of_a_replay_needs_its_namespace(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["acl", "--plan", str(plan), "--role", "replay"]) == 2
-    assert "--output-namespace" in error(capsys)
-    words = ["acl", "--plan", str(plan), "--role", "replay", "--output-namespace", "new", "--json"]
-    assert main(words) == 0
-    assert '"new.' in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--apply"], "--apply needs --role"),
-        (["--apply", "--role", "edge", "--principal", "User:a"], "--apply needs --role"),
-        (
-            ["--apply", "--role", "edge", "--principal", "a", "--bootstrap", "127.0.0.1:1"],
-            "expected User:NAME",
-        ),
-    ],
-)
-def test_applying_needs_to_know_to_whom(
-    plan: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
-) -> None:
-    assert main(["acl", "--plan", str(plan), *words]) == 2
-    assert message in error(capsys)
 
 
 def test_a_replay_admits_known_reasons_only(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,13 +116,3 @@ def test_a_large_loss_is_refused_unless_it_is_said_again(
     # The refusal gives the option to type, and that is enough.
     _, _, option = refusal.partition("add ")
     assert main([*argv, *option.split()]) == 0
-
-
-@pytest.mark.parametrize("word", ["", "-1", "1e3", "8,5", "nan", "much", "8.", "١"])
-def test_an_allowed_loss_is_a_plain_decimal_number(
-    dictionary: Path, word: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(planned(dictionary, f"--allow-loss={word}"))
-    assert end.value.code == 2
-    assert "--allow-loss: expected a decimal number such as 8.5" in capsys.readouterr().err

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
-import socket
-import urllib.request
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry
 
-from calmstream import result_options
 from calmstream.cli import main
-from calmstream.commands.produce import serve
-from calmstream.common.errors import InvalidInput
-from calmstream.common.metric_definition import register_all
-from calmstream.consumer.metrics.registry import new_registry
-from calmstream.producer.gateway.metrics import PRODUCER_METRICS, ProducerMetrics
 from calmstream.producer.simulation.produce import ProduceSummary
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.publisher import published_plan
@@ -44,40 +34,6 @@ def test_a_wrong_wish_is_one_line(
 ) -> None:
     assert main([words[0], "--plan", plan, *NOBODY, *words[1:]]) == 2
     assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("text", ["-1", "x", "", "1.5", "٣"])
-def test_a_window_is_a_number_or_the_latest(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="a window's number or latest"):
-        result_options.from_window(text)
-    assert result_options.from_window("12") == 12
-    assert result_options.from_window("latest") == "latest"
-
-
-def test_a_producer_serves_its_metrics_at_the_given_address() -> None:
-    registry = new_registry()
-    ProducerMetrics(published_plan(), register_all(registry, PRODUCER_METRICS))
-    assert serve(registry, "127.0.0.1", None) is None
-    server = serve(registry, "127.0.0.1", 0)
-    assert server is not None
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics") as page:
-            text = page.read().decode()
-    finally:
-        server.close()
-    assert "calmstream_reports_sent_total{" in text
-    assert "_created" not in text
-
-
-def test_a_port_in_use_is_one_line() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(InvalidInput, match=f"cannot serve metrics on 127.0.0.1:{port}"):
-            serve(CollectorRegistry(), "127.0.0.1", port)
-    with pytest.raises(InvalidInput, match="--http-port"):
-        serve(CollectorRegistry(), "127.0.0.1", 70_000)
 
 
 @pytest.mark.parametrize(

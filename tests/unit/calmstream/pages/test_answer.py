@@ -8,14 +8,13 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from calmstream.cli import main
 from calmstream.commands import query
 from calmstream.consumer.read.answer import Answer
-from calmstream.consumer.read.formats import as_arrow, as_csv, as_json, as_parquet, harmless
+from calmstream.consumer.read.formats import as_csv, as_json, harmless
 from calmstream.consumer.read.ranges import Windows
 from calmstream.pages.answer import show
 from calmstream.terminal import Console
@@ -85,16 +84,6 @@ def test_a_table_for_people_says_what_it_is_about() -> None:
     assert "1.96" in text
 
 
-def test_columns_hold_the_same_cells() -> None:
-    for table in (
-        pa.ipc.open_stream(as_arrow(PLAN, ANSWER)).read_all(),
-        pq.read_table(io.BytesIO(as_parquet(PLAN, ANSWER))),
-    ):
-        assert table.column_names == ["a1", "a0", "value", "stderr"]
-        assert table["value"].to_pylist() == pytest.approx([n / 15 for n in range(6)])
-        assert json.loads(table.schema.metadata[b"calmstream"])["reports"] == 1234
-
-
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The beginning of a command on a broker that holds two published windows."""
@@ -141,14 +130,6 @@ def test_where_leaves_the_people_with_these_labels(
     assert pq.read_table(f"{out}.parquet")["value"].to_pylist() == tables[1]["table"]
     assert main([*asked, "--attributes", "a2", "--where", "a0=1"]) == 0
     assert b", where a0=1" in capsysbinary.readouterr().out
-
-
-def test_the_command_subtracts(
-    asked: list[str], capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    assert main([*asked, "--attributes", "a0", "--windows", "2", "--minus", "0..1"]) == 0
-    shown = " ".join(capsysbinary.readouterr().out.decode().split())
-    assert "window 2 (2023-11-14 22:13:40 to 22:13:50 UTC) minus windows 0 to 1 (2023" in shown
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,6 @@ def snapshot(window: int, cells: list[int]) -> Snapshot:
 
 
 Export = Callable[..., Path]
-Capture = pytest.CaptureFixture[str]
 SETS = [snapshot(0, [0, 1, 1, 2, 3]), snapshot(1, []), snapshot(2, [3, 3])]
 
 
@@ -113,29 +112,8 @@ def test_json_lines_have_one_object_a_snapshot_also_an_empty_one(export: Export)
     assert documents[0]["plan"] == PLAN.digest
 
 
-def test_bytes_go_to_a_file_not_to_a_terminal(
-    export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    assert pq.read_table(export(SETS, "out", "--format", "parquet")).num_rows == 12
-    capsys.readouterr()
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    words = ["export", "--plan", str(tmp_path / "plan.json"), "--bootstrap", "x:1"]
-    assert main([*words, "--format", "parquet"]) == 2
-    message = "calmstream: --format parquet is not text: state a file with --out FILE\n"
-    assert capsys.readouterr().err == message
-    assert main([*words, "--out", str(tmp_path / "none" / "out")]) == 2
-
-
 def test_no_two_cells_look_alike_whatever_labels_hold() -> None:
     assert joined(["a", "b"]) == "a|b"
     assert joined(["a|b"]) == r"a\|b"
     odd = [["a|b", "c"], ["a", "b|c"], ["a\\", "b|c"], ["a\\|b", "c"], ["a", "b", "c"], ["a\\|b|c"]]
     assert len({joined(labels) for labels in odd}) == len(odd)
-
-
-@pytest.mark.parametrize(("sets", "message"), [(SETS[:1], "1 snapshot\n"), (SETS, "3 snapshots\n")])
-def test_the_command_prints_how_much_it_exported(
-    sets: list[Snapshot], message: str, export: Export, capsys: Capture
-) -> None:
-    export(sets, "out")
-    assert capsys.readouterr().err == message

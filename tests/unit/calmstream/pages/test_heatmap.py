@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -60,17 +59,3 @@ def test_values_and_intervals_stand_side_by_side_and_the_unsure_is_hatched(
     assert panes[1].texts() == ["2.0"] * 4
     assert (panes[0].hatched(), panes[1].hatched()) == (1, 0)
     assert ("add_patch", ((1.0, 0.0),), {}) in panes[0].calls
-
-
-def test_without_matplotlib_the_error_says_what_to_install(
-    heatmap: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(SystemExit, match="pip install matplotlib"):
-        heatmap.main(["--plan", "p", "--bootstrap", "b:1", "--marginal", "a,b"])
-
-
-def test_it_draws_two_attributes(heatmap: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        heatmap.main(["--plan", "p", "--bootstrap", "b:1", "--marginal", "a,b,c"])
-    assert "expected two attributes" in capsys.readouterr().err

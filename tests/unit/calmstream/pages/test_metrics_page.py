@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from calmstream.broker.names import TopicNames
 from calmstream.consumer.central.metrics import CentralMetrics
 from calmstream.consumer.metrics.plan import (
     FOLDER_METRICS,
     PLAN_METRICS,
     ROLE_METRICS,
-    set_plan_numbers,
 )
 from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
 from calmstream.consumer.metrics.registry import new_registry, plan_metrics
@@ -72,25 +70,3 @@ def test_the_declared_metrics_are_the_exported_metrics() -> None:
             declared[metric.name + suffix] = set(metric.labels)
     # Everything that is exported is compared, so a `_created` series would be found too.
     assert exported() == declared
-
-
-def test_no_name_is_declared_twice() -> None:
-    assert len({metric.name for metric in ALL_METRICS}) == len(ALL_METRICS)
-
-
-def test_plan_metrics_have_the_values_of_the_plan() -> None:
-    registry = new_registry()
-    names: TopicNames = names_of(PLAN)
-    set_plan_numbers(plan_metrics(registry, PLAN, names, PLAN_METRICS), PLAN, 123.5)
-    values = {s.name: s.value for family in registry.collect() for s in family.samples}
-    assert values == {
-        "calmstream_process_started_timestamp_seconds": 123.5,
-        "calmstream_plan_start_timestamp_seconds": PLAN.start,
-        "calmstream_plan_expiry_timestamp_seconds": PLAN.expires,
-        "calmstream_plan_window_seconds": 10,
-        "calmstream_plan_grace_seconds": 3,
-        "calmstream_plan_window_reports": 1000,
-        "calmstream_plan_input_partitions": 6,
-        "calmstream_plan_report_epsilon": 1,
-        "calmstream_plan_device_epsilon": 1,
-    }

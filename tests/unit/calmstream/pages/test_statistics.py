@@ -10,9 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
-from calmstream.cli import main
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.sink.arrow_rows import STATISTICS
@@ -73,12 +71,6 @@ def test_a_table_begins_with_its_statistics() -> None:
     assert statistics_lines(SNAPSHOT.record("ms", "size"))[0].startswith("ms and size: rank ")
 
 
-def test_a_plan_without_summaries_is_shown_as_before() -> None:
-    without = snapshot()
-    assert statistics_lines(without.record("ms")) == []
-    assert "summaries" not in whole(without)["marginals"][0]
-
-
 def test_shares_unknown_numbers_and_many_labels_are_shown() -> None:
     rows = tuple(
         TableStatistics((str(i),), (Statistic("share:yes", 0.25, 0.01, 0.23, 0.27),))
@@ -127,23 +119,3 @@ def test_every_format_has_every_statistic() -> None:
         assert table.schema.equals(STATISTICS)
         assert table.column("low").to_pylist() == [row.low for row in rows]
     assert whole(SNAPSHOT)["marginals"][0]["summaries"][0]["unit"] == "ms"
-
-
-def test_unknown_numbers_are_empty() -> None:
-    one = TableSummary(
-        ("ms",), "", (), (), (TableStatistics((), (Statistic("mean", None, None, None, None),)),)
-    )
-    record = replace(SNAPSHOT.record("ms"), summaries=(one,))
-    odd = Snapshot(SNAPSHOT.manifest, {("ms",): record})
-    (line,) = csv.DictReader(exported(odd, "csv").read().decode().splitlines())
-    assert (line["value"], line["high"]) == ("", "")
-    assert pq.read_table(exported(odd, "parquet")).column("value").to_pylist() == [None]
-
-
-def test_statistics_of_a_plan_without_any_are_refused(
-    tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path_factory.mktemp("plan") / "plan.json"
-    path.write_bytes(plan().to_bytes())
-    assert main(["export", "--plan", str(path), "--bootstrap", "x:1", "--summaries"]) == 2
-    assert "this plan publishes none" in capsys.readouterr().err

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
-from calmstream.common.errors import InvalidInput
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import Snapshot
@@ -59,8 +57,3 @@ def test_people_see_percent() -> None:
     lines = [" ".join(line.split()) for line in capture.get().splitlines()]
     assert "b (%), given a l m n" in lines
     assert "x 80.0 20.0 0.0" in lines
-
-
-def test_a_snapshot_without_pairs_is_one_line() -> None:
-    with pytest.raises(InvalidInput, match="every attribute in a table of two"):
-        tree.joint(Snapshot(BUILT.manifest, {}))

@@ -6,7 +6,6 @@ import io
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from calmstream.common.errors import InvalidInput
@@ -99,19 +98,6 @@ def test_bars_are_solid_to_the_lower_end_and_shaded_to_the_upper(row: Row, expec
     assert bar(row, 1.0) == expected.ljust(24)
 
 
-def test_bars_never_leave_their_width() -> None:
-    for value in np.linspace(-0.2, 1.3, 31):
-        for margin in (0.0, 0.01, 0.3, 2.0):
-            for scale in (0.05, 0.5, 1.0):
-                assert len(bar(Row((), float(value), margin), scale)) == 24
-
-
-def test_axes_may_be_named_in_any_order() -> None:
-    assert on_terminal(render(snapshot(), ("a1", "a0"))) == on_terminal(
-        render(snapshot(), ("a0", "a1"))
-    )
-
-
 def test_a_large_table_shows_its_largest_cells_in_order() -> None:
     labels = (tuple(f"x{i}" for i in range(100)),)
     record = record_of([i / 4950 for i in range(100)], labels)
@@ -122,27 +108,6 @@ def test_a_large_table_shows_its_largest_cells_in_order() -> None:
     )
     assert "60 of 100 cells left out: 35.76 % in all" in below
     assert "odd: not known here" in below
-
-
-def test_empty_cells_are_left_out_of_a_large_table_and_counted() -> None:
-    labels = (tuple(f"x{i}" for i in range(11)),)
-    record = record_of([0.5, 0.49, *[0.00001] * 9], labels)
-    assert [row.labels[0] for row in rows(record)] == ["x0", "x1"]
-    assert "9 of 11 cells left out: 0.01 % in all" in notes(record)
-
-
-def test_labels_cannot_steer_the_terminal() -> None:
-    record = record_of([0.5, 0.5], (("[bold]b[/bold]", "\x1b[2J\r"),))
-    whole = Snapshot(snapshot().manifest, {record.attributes: record})
-    shown = on_terminal(render(whole, ("a0",)))
-    assert "\x1b[2J" not in shown
-    assert "\r" not in shown
-    assert "[bold]b[/bold]" in shown
-
-
-def test_a_window_without_reports_is_shown_as_such() -> None:
-    empty = snapshot(cells=[])
-    assert "no tables: it received no reports" in on_terminal(render(empty, ("a0",)))
 
 
 def test_an_unpublished_marginal_is_one_clear_line() -> None:
@@ -199,12 +164,6 @@ def test_on_a_terminal_it_is_live_and_ends_with_the_newest() -> None:
     assert "window 1" in last
 
 
-def test_a_wrong_wish_ends_the_live_display_with_the_error() -> None:
-    console = Console(file=io.StringIO(), force_terminal=True, width=120, height=60)
-    with pytest.raises(InvalidInput, match="no marginal of zz"):
-        watch([snapshot()], ("zz",), console=console)
-
-
 def test_the_dashboard_keeps_the_newest_window_and_total() -> None:
     dashboard = Dashboard(("a0",))
     assert "waiting for the first snapshot" in on_terminal(dashboard)
@@ -218,16 +177,6 @@ def test_the_dashboard_keeps_the_newest_window_and_total() -> None:
         (2, Kind.FINAL),
         (1, Kind.TOTAL),
     ]
-
-
-def test_the_dashboard_shows_as_many_tables_as_fit_and_at_least_one() -> None:
-    dashboard = Dashboard()
-    dashboard.show(snapshot())
-    assert [m for _, m in dashboard.tables(60)] == [("a0",), ("a0", "a1")]
-    assert [m for _, m in dashboard.tables(12)] == [("a0",)]
-    assert [m for _, m in dashboard.tables(1)] == [("a0",)]
-    dashboard.show(snapshot(2, cells=[]))
-    assert "no reports" in on_terminal(dashboard)
 
 
 def test_bars_promise_the_truth_only_where_devices_reported_on_it_together() -> None:

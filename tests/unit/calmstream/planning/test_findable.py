@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import pytest
-
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
@@ -37,24 +33,8 @@ def test_the_line_has_the_median_and_the_range_of_each_size() -> None:
     assert "not tested" not in line
 
 
-def test_equal_tables_have_no_range() -> None:
-    line = findable.line(plan(2, 2, 2))
-    assert line is not None
-    assert " to " not in line
-
-
 def test_tables_that_are_too_large_to_be_tested_are_counted() -> None:
     one = plan(2, 40, 40)
     line = findable.line(one)
     assert line is not None
     assert line.endswith("; tables of more than 1,024 cells are not tested: 1")
-
-
-def test_a_plan_of_large_tables_only_has_no_line() -> None:
-    one = plan(40, 40)
-    assert findable.line(replace(one, marginals=((0, 1),))) is None
-
-
-@pytest.mark.parametrize(("shift", "shown"), [(0.0123, "1.2"), (1.5, "more than 100")])
-def test_a_shift_is_given_in_points(shift: float, shown: str) -> None:
-    assert findable._range([shift]) == f"{shown} points"

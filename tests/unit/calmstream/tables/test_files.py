@@ -140,13 +140,6 @@ def test_bad_files_are_refused_with_cause_and_place(tmp_path: Path, case: str) -
     assert "\n" not in str(refusal.value)
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="No such file"):
-        read_table(tmp_path / "missing.csv")
-    with pytest.raises(InvalidInput, match="Is a directory"):
-        read_table(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -193,31 +186,6 @@ def test_cells_are_named_by_their_line(tmp_path: Path) -> None:
     path = written(tmp_path, 'a,b\n0,"x\nx"\n,y\n')
     with pytest.raises(InvalidInput, match=r"line 4: 'a' says nothing, .*--missing drop"):
         read_records(path, known)
-
-
-def test_times_that_python_cannot_hold_are_cells(tmp_path: Path) -> None:
-    days = pa.array([3_000_000, 5] * 4, pa.date32())
-    nanoseconds = pa.array([1, 2] * 4, pa.timestamp("ns"))
-    out = io.BytesIO()
-    pq.write_table(pa.table({"far": days, "fine": nanoseconds}), out)
-    how = ReadingOptions(columns=["far", "fine"])
-    found = read_table(written(tmp_path, out.getvalue(), "table.parquet"), how).domain
-    assert "10183-09-21" in found.attributes[0].labels
-    assert [x[-9:] for x in found.attributes[1].labels] == ["000000001", "000000002"]
-
-
-def test_blank_lines_may_stand_below_a_header_that_is_a_comment(tmp_path: Path) -> None:
-    path = written(tmp_path, "#region,theme\n\n\nEU,dark\nUS,light\nEU,light\n")
-    assert read_table(path).domain.names == ("#region", "theme")
-
-
-def test_a_format_far_away_is_no_value(tmp_path: Path) -> None:
-    book, path = openpyxl.Workbook(), tmp_path / "table.xlsx"
-    for row in ("ab", "xy", "yx", "xx"):
-        book.active.append(list(row))
-    book.active["XFD1048576"].font = openpyxl.styles.Font(bold=True)
-    book.save(path)
-    assert read_table(path).domain.names == ("a", "b")
 
 
 def test_bit_masks(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,6 @@ import pytest
 
 from calmstream.cli import main
 from calmstream.tables.numbers import edges, parsed
-from calmstream.tables.order import order_of
-from calmstream.tables.reading import ReadingOptions
 from calmstream.tables.records import read_records, read_table
 from calmstream.tables.table import ColumnBuilder, MissingRule
 from calmstream.tables.understand import Understood, understand
@@ -70,21 +68,6 @@ def test_what_says_nothing_about_groups_is_left_out(name: str, cells: Cells, why
 )
 def test_labels_and_their_order(cells: Cells, entry: dict[str, Any]) -> None:
     assert learnt(cells).entry == {"name": "x", **entry}
-
-
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        (["$10,000 - $20,000", "less than $10,000", "$20,000 or more"], [1, 0, 2]),
-        (["1-10k", "under 1k", "over 10k"], [1, 0, 2]),
-        (["often", "never", "Sometimes"], [1, 2, 0]),
-        (["red", "green", "blue"], None),
-        (["18-24", "25-34", "prefer not to say"], None),
-    ],
-)
-def test_order(labels: Sequence[str], expected: list[int] | None) -> None:
-    found = order_of(labels)
-    assert (None if found is None else [labels.index(x) for x in found]) == expected
 
 
 @pytest.mark.parametrize(
@@ -170,22 +153,6 @@ def test_columns_that_say_one_thing_each_are_one_list(tmp_path: Path) -> None:
     table = read_table(path)
     assert table.entries[0] == {"name": "uses", "kind": "choices", "options": ["mail", "maps"]}
     assert table.codes[:4, 0].tolist() == [1, 0, 0, 1]
-
-
-def test_stated_choices_and_missing_texts(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    path.write_text("x,y\n" + "a/b,-99\na,1\nb,2\n" * 5)
-    table = read_table(
-        path, ReadingOptions(choices={"x": "/"}, missing=MissingRule("label", {"-99"}))
-    )
-    assert table.entries[0]["options"] == ["a", "b"]
-    assert table.entries[1]["labels"] == ["1", "2", "missing"]
-    path.write_text("x,y\n" + "a;b,1\na,1\nb,2\n" * 5)
-    assert read_table(path, ReadingOptions(choices={"x": ""})).entries[0]["labels"] == [
-        "a",
-        "a;b",
-        "b",
-    ]
 
 
 def test_the_page_fits_eighty_columns(
