@@ -13,8 +13,8 @@ import pytest
 
 from calmstream import estimators
 from calmstream.common.errors import DomainError
-from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.kinds import Choice, Number, Ordered
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.kinds import Number, Ordered
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.randomness import SeededRandomness
 
@@ -123,19 +123,6 @@ def test_the_mean_of_a_grid_is_unbiased() -> None:
         assert len(set(codes.tolist())) <= 2
 
 
-def test_numbers_one_by_one_and_together_have_the_same_codes() -> None:
-    for number in (
-        Number(("-2", "0.1", "3"), rounding="grid"),
-        Number(("-2", "0.1", "3"), below=True),
-        Number(("-2", "0.1", "3"), above=True),
-    ):
-        values = np.concatenate([np.linspace(-4, 5, 301), [-2, 0.1, 3]])
-        together = number.codes(values, SeededRandomness(8))
-        randomness = SeededRandomness(8)
-        one_by_one = [number.code(value, randomness) for value in values.tolist()]
-        assert together.tolist() == one_by_one
-
-
 @pytest.mark.parametrize("name", ["grr", "oue"])
 def test_rounding_then_perturbing_has_a_ratio_of_at_most_e_to_epsilon(name: str) -> None:
     """The channel from values: mixtures of the rows of the mechanism's channel."""
@@ -201,15 +188,6 @@ def test_a_data_dictionary_can_have_edges_that_are_numbers() -> None:
     for edges in ([0, math.inf], [0, [1]], [0, True]):
         with pytest.raises(DomainError, match=r"domain\[0\].edges: .* is not a finite number"):
             Domain.from_dictionary([{**GRID, "edges": edges}])
-
-
-def test_part_of_a_choice_is_refused() -> None:
-    attributes = Domain.from_json([APPS, PLACE]).attributes
-    for chosen in (attributes[1:], attributes[:2], (*attributes[1:3], attributes[0])):
-        with pytest.raises(DomainError, match="use all options of a choice"):
-            Domain(chosen)
-    with pytest.raises(DomainError, match="use all options"):
-        Domain((Attribute("a=x", ("no", "yes"), None, Choice("a", "x", ("x", "y"))),))
 
 
 def test_a_table_of_texts_is_encoded() -> None:

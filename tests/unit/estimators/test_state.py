@@ -90,18 +90,6 @@ def test_offsets_that_no_log_of_the_plan_reaches_are_foreign(decode: Decode, goo
                 decode(changed(good, **{field: offset}))
 
 
-@both
-def test_another_plan_is_refused(decode: Decode, good: bytes) -> None:
-    with pytest.raises(FatalError, match="another plan"):
-        decode(changed(good, plan="0" * 64))
-
-
-def test_a_group_outside_the_plan_is_refused() -> None:
-    for group in (-1, 1):
-        with pytest.raises(FatalError, match=f"names group {group}"):
-            decode_state(PLAN, group, STATE)
-
-
 BROKEN_COUNTS = {
     "too few cells": {"n": [3], "counts": [[1, 0, 0]], "rejects": {}},
     "too many views": {"n": [3, 0], "counts": [[1, 0, 0, 2], [0] * 4], "rejects": {}},

@@ -133,15 +133,6 @@ def test_other_answers_have_none(run: Run, words: tuple[str, ...]) -> None:
     assert ("against" in out) is False
 
 
-def test_tests_without_a_result_say_why(run: Run) -> None:
-    bench = bench_of(published_plan(windows=2, groups=1), [], EVEN)
-    _, out, _ = run(bench, "query", "--attributes", "a0", "--windows", "1")
-    assert "against window 0: not tested: the windows before received no reports" in out
-    few = bench_of(published_plan(windows=2, groups=1), [0, 1, 2, 3], EVEN)
-    _, out, _ = run(few, "query", "--attributes", "a0", "--windows", "1")
-    assert "against window 0: this table is not tested" in out
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -125,19 +125,6 @@ def test_verify_prints_its_findings_as_json(say: Say, tmp_path: Path) -> None:
     assert (code, json.loads(out)["reason"]) == (1, "unsigned")
 
 
-@pytest.mark.usefixtures("at_start")
-def test_verify_says_what_a_device_records(say: Say, tmp_path: Path) -> None:
-    taken = {"event": "export", "take": "days", "over": "7d"}
-    number = {"name": "exports", "kind": "number", "edges": [0, 1, 4, 8], "from": taken}
-    (tmp_path / "domain.json").write_text(json.dumps([*DOMAIN, number]))
-    operator(say)
-    plan(say)
-    sign(say)
-    line = "exports from event 'export', days with an event, over 7 complete days"
-    assert line in say("verify", "signed.json")[1]
-    assert json.loads(say("verify", "signed.json", "--json")[1])["recorded"] == {"exports": taken}
-
-
 def test_a_private_key_is_private_and_never_replaced(say: Say, tmp_path: Path) -> None:
     _, out, _ = say("keys", "new", "--out", "root")
     assert stat.S_IMODE((tmp_path / "root").stat().st_mode) == 0o600

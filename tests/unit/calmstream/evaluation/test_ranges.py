@@ -39,19 +39,6 @@ def records(seed: int, n: int = 500) -> Codes:
     return np.stack(columns, axis=1).astype(np.uint16)
 
 
-def test_the_truth_has_no_errors() -> None:
-    questions = RangeQuestions(DOMAIN, TARGETS, 20, np.random.default_rng(1))
-    model, truth = Known(records(1)), questions.truth(records(1))
-    table = model.marginal((0, 1)).table
-    found = questions.errors(model, [table], [table], truth)
-    assert (found.range_mse, found.wasserstein, found.mean_error, found.median_error) == (
-        0,
-        0,
-        0,
-        0,
-    )
-
-
 def test_errors_follow_their_definitions() -> None:
     one, other = records(2), records(3)
     other[:, 0] = np.minimum(other[:, 0] + 1, 3)

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from calmstream.common.errors import InvalidInput
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import Snapshot
@@ -79,11 +78,6 @@ def test_the_heading_names_the_kind_of_snapshot(kind: Kind, words: str) -> None:
     assert words in on_terminal(render(snapshot(kind=kind), ("a0",)))
 
 
-def test_a_w_event_guarantee_is_explained() -> None:
-    text = on_terminal(render(snapshot(guarantee=Guarantee("w-event", 2)), ("a0",)))
-    assert "at most 2 over the plan (one report in every 2 windows)" in " ".join(text.split())
-
-
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
@@ -108,11 +102,6 @@ def test_a_large_table_shows_its_largest_cells_in_order() -> None:
     )
     assert "60 of 100 cells left out: 35.76 % in all" in below
     assert "odd: not known here" in below
-
-
-def test_an_unpublished_marginal_is_one_clear_line() -> None:
-    with pytest.raises(InvalidInput, match=r"no marginal of a0,a2 .* there are a0; a0,a1"):
-        render(snapshot(), ("a0", "a2"))
 
 
 def printed(snapshots: Sequence[Snapshot], marginal: Sequence[str] | None = None) -> str:
@@ -145,13 +134,6 @@ def test_a_run_of_windows_without_reports_is_one_line() -> None:
         "publish-test · window 31",
         "window 32: no reports",
     ]
-
-
-def test_only_totals_with_more_reports_are_shown() -> None:
-    totals = [total_of(0), total_of(1), total_of(2), total_of(3, CELLS * 2)]
-    text = printed(totals, ("a0",))
-    assert "windows 1 to 2: no reports" in text
-    assert text.count("publish-test · windows 0 to") == 2
 
 
 def test_on_a_terminal_it_is_live_and_ends_with_the_newest() -> None:

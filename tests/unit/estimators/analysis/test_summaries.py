@@ -90,9 +90,3 @@ def test_intervals_cover_the_truth() -> None:
         for name, (one, true) in pairs.items():
             hits[name] += one.low <= true.value <= one.high
     assert all(0.925 * 2000 <= number <= 0.985 * 2000 for number in hits.values()), hits
-
-
-def test_an_attribute_without_known_values_has_no_summary() -> None:
-    found = exact(GRID, [0.0, 0.0, 0.0, 1.0])
-    assert math.isnan(found.mean().value)
-    assert math.isnan(found.quantile(0.5).value)

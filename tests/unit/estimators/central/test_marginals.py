@@ -111,13 +111,6 @@ def test_contributions_are_limited_to_a_uniform_subset(
     )
 
 
-def test_nothing_but_missing_values_and_no_records_at_all() -> None:
-    for codes in (np.full((50, 3), -1), np.zeros((0, 3), np.int64)):
-        result = release(Records(codes, (2, 2, 2)), CLEAR, ReleaseSettings(), SeededRandomness(7))
-        assert size(result.levels[0].cells) == 0
-        assert len(result.levels) == 1
-
-
 @pytest.mark.slow
 def test_the_noise_s_largest_variance_bounds_the_limit_and_refuses_nothing() -> None:
     # A limit of 10 would ask for a variance of 10 · 2^26; 2^28 is the most that is drawn.
@@ -205,21 +198,3 @@ def test_remark_1_1_never_makes_a_tuple_up() -> None:
             assert set(as_tuples(result, level.k)) <= set(exact)
             assert level.candidates is None
             assert level.spurious_bound == 0.0
-
-
-@pytest.mark.slow
-def test_noise_has_the_stated_deviation() -> None:
-    codes = np.zeros((4000, 6), np.int64)
-    records = Records(codes, (1,) * 6)
-    allocation = allocate(whole_budget("2", "1e-6"), 2)
-    z = []
-    for seed in range(60):
-        result = release(records, allocation, ReleaseSettings(Fraction(1)), SeededRandomness(seed))
-        for level in result.levels:
-            limit = level.limit
-            for counts in level.counts.values():
-                # Every record holds one tuple per column set; beyond the limit some are dropped.
-                if limit >= (6 if level.k == 1 else 15):
-                    z.extend((counts - 4000) / float(level.variance) ** 0.5)
-    assert len(z) > 300
-    assert np.std(z) == pytest.approx(1.0, abs=5 / (2 * len(z)) ** 0.5)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calmstream.common.errors import InvalidInput
 from calmstream.estimators.changes import Source, compare
 from calmstream.estimators.changes import readings as reading
 from calmstream.estimators.changes.basis import contrasts, functions
@@ -196,16 +195,6 @@ def test_what_is_not_covered_is_named() -> None:
     assert table.dependence is None
 
 
-def test_views_with_too_few_reports_are_left_out_and_named() -> None:
-    generator = np.random.default_rng(10)
-    sides = [Source(DOMAIN, (observed(GRR, n, PI, generator),)) for n in (20, 4000)]
-    table = compare(sides[0], sides[1], [(0, 1)]).tables[0]
-    assert table.p is None
-    assert table.left_out == ((0, 1),)
-    assert "too few reports" in table.reason
-    assert not table.covered
-
-
 def test_small_counts_against_many_are_left_out() -> None:
     """The far tail of chi-square is too light there; with even sides the same counts are tested."""
     generator = np.random.default_rng(11)
@@ -230,16 +219,6 @@ def test_adjusted_values_are_those_of_another_implementation() -> None:
     found = benjamini_hochberg(values)
     assert found[1] is None
     np.testing.assert_allclose([p for p in found if p is not None], list(expected))
-
-
-def test_sources_that_cannot_be_compared_are_refused() -> None:
-    generator = np.random.default_rng(14)
-    one = mixed(1000, PI, generator)
-    other = Domain((Attribute("a", ("x", "y", "w")), Attribute("b", ("0", "1"))))
-    with pytest.raises(InvalidInput, match="same attributes and labels: 'a'"):
-        compare(one, Source(other, one.views), [(0,)])
-    with pytest.raises(InvalidInput, match="reports on both sides"):
-        compare(one, mixed(0, PI, generator), [(0,)])
 
 
 @pytest.mark.slow

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -54,20 +52,6 @@ def test_shipped_buckets_follow_the_contract() -> None:
         assert buckets(seeds, cells, count).tolist() == expected
 
 
-def test_local_hashing_supports_the_cells_of_the_wire_contract() -> None:
-    oracle = build({"name": "olh", "cells": 10, "buckets": 3, "seed_bits": 32}, "1")
-    rng = np.random.default_rng(2)
-    reports = {"s": rng.integers(0, 1 << 32, 50), "y": rng.integers(0, 3, 50)}
-    expected = [
-        sum(
-            plain_hash(s, cell) * 3 >> 32 == y
-            for s, y in zip(reports["s"].tolist(), reports["y"].tolist(), strict=True)
-        )
-        for cell in range(10)
-    ]
-    assert oracle.tally(reports, None, 1).tolist() == [expected]
-
-
 def test_golden_tally_of_local_hashing() -> None:
     oracle = build({"name": "olh", "cells": 6, "buckets": 4, "seed_bits": 32}, "1")
     reports = {"s": np.array([0, 1, 2, 4294967295]), "y": np.array([0, 1, 2, 3])}
@@ -114,20 +98,3 @@ def test_views_that_end_where_a_block_ends_are_counted_apart() -> None:
     hits = buckets(reports["s"], np.arange(3)[:, None], 4) == reports["y"]
     expected = [hits[:, view == v].sum(axis=1).tolist() for v in range(5)]
     assert oracle.tally(reports, view, 5).tolist() == expected
-
-
-@pytest.mark.parametrize(("g", "w"), [(1, 2), (3, 4), (5, 256)])
-def test_the_variance_of_the_sketch_follows_from_the_hashes_that_two_cells_share(
-    g: int, w: int
-) -> None:
-    spec = {"name": "hadamard-sketch", "cells": 3, "hashes": g, "buckets": w, "seed": 0}
-    sketch, n, f = build(spec, "1"), 50, np.array([0.5, 0.2, 0.3])
-    odds = np.array([math.comb(g, k) * (w - 1) ** (g - k) / w**g for k in range(g + 1)])
-    share = np.arange(g + 1) / g
-    mean, square = odds @ share, odds @ share**2
-    scale = w / (w - 1)
-    # One report per device, of square 1 / (2 p - 1)^2 and of the mean that the collisions give.
-    one = 1 / float(2 * sketch.p - 1) ** 2 - (f + (1 - f) * square)  # type: ignore[attr-defined]
-    others = (f**2).sum() - f**2
-    expected = scale**2 * (one / n + others * (square - mean**2))
-    assert np.allclose(sketch.variance(n, f), expected, rtol=1e-12, atol=0)

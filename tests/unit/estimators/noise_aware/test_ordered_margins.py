@@ -57,13 +57,6 @@ def test_open_bins_the_bin_of_zero_and_the_label_other_stand_alone() -> None:
     assert levels.offset[[0, 12, 13]].tolist() == [0.0, 0.0, 0.0]
 
 
-def test_points_at_the_ends_of_a_grid_have_half_the_values() -> None:
-    kind = Number(tuple(str(i) for i in range(9)), rounding="grid")
-    levels = levels_of(Attribute("x", kind.labels, None, kind))
-    assert levels is not None
-    assert levels.offset[4] - levels.offset[0] == pytest.approx(np.log(2.0), abs=1e-9)
-
-
 def test_categories_bits_and_attributes_of_many_labels_have_no_order() -> None:
     assert levels_of(Attribute("x", ("a", "b", "c"))) is None
     assert levels_of(Attribute("x", ("a", "b"), None, Ordered())) is None
@@ -122,27 +115,3 @@ def test_larger_tables_have_the_smooth_margins(models: Models) -> None:
         assert (table >= 0.0).all()
         found = table.sum(axis=tuple(range(1, len(attributes))))
         np.testing.assert_allclose(found, margin, atol=2e-4)
-
-
-def test_labels_that_are_numbers_have_an_order_that_nobody_stated() -> None:
-    """The order of the numbers, not that of the codes, which are shuffled."""
-    cards = (12, 12, 2)
-    plain = domain_of(*cards)
-    shuffled = ("3", "8", "0", "11", "5", "1", "10", "6", "4", "9", "2", "7")
-    ranks = np.argsort([int(label) for label in shuffled])
-    first, second, third = plain.attributes
-    numbers = Domain((replace(first, labels=shuffled), replace(second, labels=shuffled), third))
-    plan = plan_for(plain, "1", 20_000, 2)
-    named = PooledPilots(numbers, 2, plan.groups, plan.mechanisms)
-    ratios = []
-    for seed in range(4):
-        codes = records(cards, 20_000, seed, weight=0.7)
-        codes[:, :2] = ranks[codes[:, :2]]
-        tallies = tallies_of(plan, codes, seed)
-        models = [NoiseAwareModel(asked, tallies) for asked in (plan, named)]
-        errors = [
-            np.square(model.marginal((0, 1)).table - truth(plain, codes, (0, 1))).sum()
-            for model in models
-        ]
-        ratios.append(errors[1] / errors[0])
-    assert np.mean(ratios) < 0.75

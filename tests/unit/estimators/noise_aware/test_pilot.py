@@ -197,15 +197,6 @@ def test_totals_hold_the_pilot_and_windows_do_not() -> None:
         assert whole.reports > window.reports
 
 
-def test_a_plan_after_a_plan_after_a_pilot_carries_both() -> None:
-    codes = chain(6000, 4, 7)
-    pilot, _, parameters = taught((2,) * 4, codes[:2000])
-    middle, _ = draft(domain_of(*[2] * 4), "1", 2000, 2, "noise-aware", parameters, name="middle")
-    last = METHOD.follow(middle, counts(middle, codes[2000:4000], 8))
-    assert [one["plan"] for one in last["pilots"]] == [pilot.digest, middle.digest]
-    assert [e.reports for e in read_earlier(last, middle.domain)] == [2000, 2000]
-
-
 def test_a_pilot_without_child_reports_answers_its_totals() -> None:
     codes = chain(5000, 4, 9)
     _, _, parameters = taught((2,) * 4, codes)

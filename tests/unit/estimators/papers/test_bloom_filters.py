@@ -45,11 +45,3 @@ def test_blocks_change_nothing(bits: int, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(bloom_filters, "_VALUES", 7)
     monkeypatch.setattr(bloom_filters, "_ROWS", 5)
     assert facts.__wrapped__(1, 150, bits, 12) == expected
-
-
-def test_more_values_than_filters_are_refused_without_making_any(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(bloom_filters, "filter_rows", None)
-    with pytest.raises(PlanError, match="same filter"):
-        facts(0, 1 << 40, 1024, 4)

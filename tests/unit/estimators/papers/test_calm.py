@@ -8,14 +8,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.common.errors import PlanError
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.papers.calm.overlapping import OverlappingTables
 from calmstream.estimators.papers.calm.size import (
     algorithm_1,
     largest_size,
-    mean_cells,
     noise_error,
 )
 from calmstream.estimators.tally import Tally
@@ -65,13 +64,6 @@ def test_algorithm_1(case: tuple[int, int]) -> None:
     n, d = case
     sizes = [algorithm_1(n, (2,) * d, e, 3, 1e-3) for e in EPSILONS]
     assert [(size.m, size.l) for size in sizes] == CHOSEN[case]
-
-
-def test_mean_cells_is_the_mean_over_all_subsets() -> None:
-    cardinalities = (9, 16, 7, 15, 6, 5, 2, 2)
-    for l in range(1, 9):
-        products = [np.prod(s) for s in combinations(cardinalities, l)]
-        assert mean_cells(cardinalities, l) == pytest.approx(np.mean(products))
 
 
 def test_the_description_of_a_design_is_true() -> None:
@@ -162,20 +154,6 @@ def test_a_view_with_hardly_any_reports_spoils_nothing(reports: int) -> None:
             )
     assert "maxent" in other.marginal(left_out).flags
     assert_valid(other, 4)
-
-
-def test_an_attribute_without_reports_is_flagged() -> None:
-    plan, _ = draft(mixed_domain(2, 3, 2))
-    tallies = exact_tallies(plan, np.full(12, 1 / 12), 10**6)
-    for g, group in enumerate(plan.groups):
-        if 2 in group.views[0].attributes:
-            tallies[g] = Tally.zero(1, plan.mechanisms[g].width)
-    model = fitted((plan, tallies))
-    assert model.marginal((2,)).flags == ("uniform",)
-    assert set(model.marginal((0, 2)).flags) >= {"maxent", "uniform"}
-    for ask in (model.unclipped, model.covariance):
-        with pytest.raises(InvalidInput, match="no view holds all of a0, a2:"):
-            ask((0, 2))
 
 
 def test_negative_estimates_are_clipped_and_flagged() -> None:

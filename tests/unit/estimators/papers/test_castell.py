@@ -6,7 +6,6 @@ The inverse estimates a joint table from attributes that were randomised separat
 from __future__ import annotations
 
 from itertools import product
-from math import log
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from calmstream.estimators.numerics.block_inverse import (
     noise_given_truth,
     unmix,
 )
-from calmstream.estimators.numerics.dependence import cramers_v
 from calmstream.estimators.papers.castell import schemes
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
 from calmstream.estimators.papers.castell.rr_clusters import cluster
@@ -47,17 +45,6 @@ def test_the_worked_example_digit_for_digit() -> None:
     assert cut.table.round(12).tolist() == [[0.3, 0.0], [0.25, 0.3]]
     assert round(mse(cut.table), 12) == 0.005625
     assert cut.clipped
-
-
-def test_the_shipped_mechanism_has_the_example_s_channel() -> None:
-    epsilon = f"{2 * log(3):.15f}"
-    split = ProductGRR(epsilon, 4, (2, 2), ((0,), (1,)), ((0, 1),))
-    assert [float(x) for x in split.probabilities(0)] == pytest.approx([3 / 4, 1 / 4], abs=1e-9)
-    whole = ProductGRR(epsilon, 4, (2, 2), ((0, 1),), ((0, 1),))
-    assert [float(x) for x in whole.probabilities(0)] == pytest.approx([9 / 12, 1 / 12], abs=1e-9)
-    counts = np.array([3, 1, 3, 3])
-    expected = [0.45, -0.15, 0.25, 0.45]
-    assert split.estimate(counts, 10) == pytest.approx(expected, abs=1e-8)
 
 
 def mechanism() -> ProductGRR:
@@ -121,16 +108,6 @@ def test_the_hybrid_takes_the_joint_only_where_it_pays() -> None:
     assert schemes.hybrid(mixed, LN3, 1_000_000).joint
     assert not schemes.hybrid(mixed, LN3, 10).joint
     assert not schemes.hybrid(np.full((2, 2), 0.25), LN3, 1_000_000).joint
-
-
-def test_cramers_v_of_the_paper_s_example() -> None:
-    assert cramers_v(TRUTH) == pytest.approx(2 / 3)
-    assert cramers_v(OBSERVED) == pytest.approx(0.25, abs=1e-9)
-    assert cramers_v(np.outer([0.3, 0.7], [0.6, 0.4])) == pytest.approx(0.0, abs=1e-7)
-    assert cramers_v(np.eye(3)) == pytest.approx(1.0)
-    assert cramers_v(np.zeros((2, 2))) == 0.0
-    assert cramers_v(OBSERVED, np.full((2, 2), 0.1)) == 0.0
-    assert cramers_v(TRUTH, np.zeros((2, 2))) == pytest.approx(2 / 3)
 
 
 def test_clusters_merge_the_strongest_pairs_that_fit() -> None:

@@ -96,10 +96,3 @@ def test_larger_marginals_need_their_table_unless_they_are_products() -> None:
 def test_refusals(method: str, parameters: dict[str, object], message: str) -> None:
     with pytest.raises((PlanError, DomainError), match=message):
         draft(DOMAIN, "1", 1000, 2, method, parameters)
-
-
-def test_a_plan_of_another_kind_is_refused() -> None:
-    plan, _ = draft(DOMAIN, "1", 1000, 2, "calm")
-    for method in ("rr-joint", "lopub"):
-        with pytest.raises(PlanError, match="needs exactly one group"):
-            methods.get(method).fit(plan, empty_tallies(plan))

@@ -14,12 +14,11 @@ import pytest
 
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators import methods
-from calmstream.estimators.mechanisms.hashing import buckets
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.numerics.block_inverse import fold_axis
 from calmstream.estimators.papers.lopub.bloom_rr import BloomRR
 from calmstream.estimators.papers.lopub.lasso import nonnegative_lasso
-from calmstream.estimators.papers.lopub.method import LoPubModel, refine
+from calmstream.estimators.papers.lopub.method import LoPubModel
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.tally import Tally
@@ -43,32 +42,6 @@ def test_the_total_loss_is_the_plan_s_in_rationals(epsilon: str) -> None:
     ratio = (1 - m.q) / m.q
     assert m.worst_ratio() == ratio**worst <= below_exp(Fraction(epsilon))
     assert m.worst_ratio() > below_exp(Fraction(epsilon)) * (1 - Fraction(worst, 1 << 31))
-
-
-def test_filters_are_the_documented_hashes() -> None:
-    m = small()
-    for i, filters in enumerate(m.filters):
-        for value, row in enumerate(filters):
-            places = {
-                int(buckets(np.array([5 * i + j]), np.array([value]), 64)[0]) for j in range(5)
-            }
-            assert set(np.flatnonzero(row).tolist()) == places
-
-
-def test_scores_need_no_table_of_bits() -> None:
-    m = small(tables=((0, 1),))
-    reports = m.perturb(np.random.default_rng(2).integers(0, 24, 300), SeededRandomness(2))
-    counts = m.tally(reports, None, 1)[0]
-    q = float(m.q)
-    free = [
-        (np.unpackbits(reports[f"b{i}"], axis=1, bitorder="little") - q) / (1 - 2 * q)
-        for i in range(2)
-    ]
-    joint = np.einsum("na,nb->ab", *free) / 300  # the joint frequencies of all pairs of bits
-    expected = m.filters[0] @ joint @ m.filters[1].T
-    assert m.scores(counts, 300, (0, 1)) == pytest.approx(expected)
-    alone = m.filters[1] @ free[1].mean(axis=0)
-    assert m.scores(counts, 300, (1,)) == pytest.approx(alone)
 
 
 def test_the_lasso_is_the_minimiser() -> None:
@@ -115,18 +88,6 @@ def test_marginals_are_distributions_within_their_errors(attributes: tuple[int, 
     assert (np.abs(answer.table - table) < 5 * answer.stderr).all()
     assert answer.reports == 20_000
     assert "covered" in answer.flags
-
-
-def test_em_on_the_reports_refines_the_lasso() -> None:
-    model, m, reports, exact = collected("16", 6000, 2)
-    table = exact.sum(axis=2).reshape(-1)
-    lasso = model.marginal((0, 1)).table
-    even = np.full(12, 1 / 12)
-    refined = refine(m, reports, (0, 1), even)
-    assert np.square(refined - table).sum() < np.square(even - table).sum() / 4
-    sparse = refine(m, reports, (0, 1), lasso)
-    assert not sparse[lasso == 0].any()
-    assert sparse.sum() == pytest.approx(1.0)
 
 
 def test_the_plan_states_what_does_not_stream() -> None:

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from calmstream.broker.transport import Partition, Record
-from calmstream.common.errors import InvalidInput
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.tally import Tally
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.simulation.fleet import Fleet
 from calmstream.producer.simulation.simulate import Population
-from tests.support.producer import LINEAGE, count, make_plan, some_codes
+from tests.support.producer import count, make_plan, some_codes
 
 
 def tallies(plan: Plan, batches: Iterable[EncodedBatch]) -> dict[tuple[int, int], Tally]:
@@ -95,21 +94,3 @@ def test_the_ledger_is_written_before_anything_is_perturbed(
     monkeypatch.setattr(Fleet, "claim", refuse)
     with pytest.raises(OSError, match="no space"):
         list(encoded_batches(plan, population, 0))
-
-
-def test_who_is_due_does_not_depend_on_the_records() -> None:
-    plan = make_plan(guarantee=Guarantee("w-event", 3), windows=6)
-    fleet = Fleet.new(200, LINEAGE)
-    due = [Population(plan, some_codes(200, seed), fleet=fleet).due(1) for seed in (1, 2)]
-    assert np.array_equal(*due)
-
-
-def test_records_must_fit_the_plan() -> None:
-    plan = make_plan()
-    for codes in (np.zeros((5, 2), np.uint16), np.full((5, 3), 3, np.uint16)):
-        with pytest.raises(InvalidInput, match=r"attributes|code"):
-            Population(plan, codes)
-    with pytest.raises(InvalidInput, match="5 records for 4 devices"):
-        Population(plan, some_codes(5), fleet=Fleet.new(4, LINEAGE))
-    with pytest.raises(InvalidInput, match="batch size"):
-        list(encoded_batches(plan, Population(plan, some_codes(5)), 0, batch_size=0))
