@@ -9,7 +9,7 @@ from rich.filesize import decimal
 
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators.central.accounting import epsilon_of
+from calmstream.estimators.central.accounting import NUMERICAL, ZCDP, Allocation, allocate
 from calmstream.estimators.central.coding import most_raw_bytes
 from calmstream.estimators.central.dp_marginals import check_allocation
 from calmstream.estimators.central.plan import CentralPlan
@@ -107,7 +107,7 @@ def show(console: Console, plan: CentralPlan) -> None:
     """Print the plan for people, beginning with the model."""
     allocation = plan.allocation
     deviation = float(allocation.variance) ** 0.5
-    one = float(epsilon_of(allocation.cost.rho, plan.delta))
+    one = allocation.cost.epsilon(plan.bound, plan.delta)
     head = (
         f"CENTRAL plan {plan.name}-{plan.digest[:8]}: dp-marginals, tuples of up to "
         f"{plan.levels} of {len(plan.columns)} columns"
@@ -120,11 +120,26 @@ def show(console: Console, plan: CentralPlan) -> None:
         head,
         loss,
         f"  counts have a standard error of {deviation:.3g} · sqrt(tuples that count of a user)",
+        *_beside(plan, allocation),
         *_sampled(plan),
         "  next: calmstream central account (the budget, once), topics, aggregate, submit, watch",
     )
     for line in lines:
         console.print(line, soft_wrap=True)
+
+
+def _beside(plan: CentralPlan, allocation: Allocation) -> tuple[str, ...]:
+    """Return the line about the older bound, if the plan uses the numerical one."""
+    if plan.bound != NUMERICAL:
+        return ()
+    whole = allocation.cost.times(plan.releases).epsilon(ZCDP, plan.delta)
+    older = allocate(plan.epsilon, plan.delta, plan.levels, plan.releases, ZCDP)
+    less = 1 - float(allocation.variance / older.variance) ** 0.5
+    line = (
+        f"  numerical composition: by the bound of zCDP the same noise would mean epsilon "
+        f"{whole:.3g}; at epsilon {plan.epsilon} the noise is {less:.0%} smaller than by zCDP"
+    )
+    return (line,)
 
 
 def _sampled(plan: CentralPlan) -> tuple[str, ...]:

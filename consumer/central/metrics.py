@@ -29,7 +29,7 @@ REFUSED = CENTRAL_METRICS.counter(
 )
 SPENT = CENTRAL_METRICS.gauge(
     "calmstream_central_budget_spent_ratio",
-    "Spent part of the plan's privacy budget (rho); releases lost in crashes included.",
+    "Spent part of the plan's privacy budget; releases lost in crashes included.",
     "Larger than the share of windows that are over: releases were lost in crashes.",
 )
 SKIPPED = CENTRAL_METRICS.counter(
@@ -57,7 +57,7 @@ class CentralMetrics:
 
     def spent(self, ledger: Ledger) -> None:
         """Set the part of the budget that the account has spent."""
-        self._metrics.set(SPENT, float(ledger.spent.rho / ledger.budget.rho))
+        self._metrics.set(SPENT, ledger.spent_share)
 
     def skipped(self) -> None:
         """Count a window that was left out."""

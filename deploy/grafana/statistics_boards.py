@@ -210,7 +210,7 @@ CENTRAL = (
                 "Budget spent",
                 "percentunit",
                 ((highest("central_budget_spent_ratio"), "{{plan}}"),),
-                "Part of the plan's rho. At 100 % nothing more is published.",
+                "Part of the plan's budget. At 100 % nothing more is published.",
             ),
             Panel(
                 "Releases",

@@ -1,13 +1,16 @@
-"""Privacy accounting of DP Marginals: costs in zero-concentrated DP, converted to epsilon, delta.
+"""Privacy accounting of DP Marginals: what releases cost, and what (epsilon, delta) allows.
 
-Costs in zero-concentrated differential privacy (zCDP), with the parameter rho, add up over
-releases. rho-zCDP gives (rho + 2 sqrt(rho ln(1/delta')), delta')-DP (Bun and Steinke 2016). With
-delta' = delta / 2 for this conversion, and the other half for the thresholds on unseen values, the
-whole budget is ``rho = (sqrt(eps + ln(2/delta)) - sqrt(ln(2/delta)))^2``. This corrects Theorem 1.1
-of the paper, which lacks a square as printed. Neighbouring data sets differ by one user's record,
-added or removed.
+Half of delta is for the thresholds on unseen values, the other half for the composition of noise
+and quantiles, by one of two bounds that a plan names:
 
-Every number is rounded in favour of privacy: budgets down, variances up.
+- ``numerical``: the exact profile (:mod:`.composition`).
+- ``zcdp``: zero-concentrated DP (Bun and Steinke 2016). Costs rho add up, and rho-zCDP gives
+  (rho + 2 sqrt(rho ln(2/delta)), delta/2)-DP, so the whole budget is ``rho = (sqrt(eps +
+  ln(2/delta)) - sqrt(ln(2/delta)))^2``. This corrects Theorem 1.1 of the paper, which lacks a
+  square as printed. Plans from before the numerical bound keep it, and all plans state it.
+
+Neighbouring data sets differ by one user's record, added or removed. Every number is rounded in
+favour of privacy: budgets down, variances up.
 """
 
 from __future__ import annotations
@@ -19,7 +22,11 @@ from fractions import Fraction
 from math import floor, isqrt
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.central.composition import delta_at
 from calmstream.estimators.randomness import parse_epsilon
+
+NUMERICAL, ZCDP = "numerical", "zcdp"
+BOUNDS = (NUMERICAL, ZCDP)
 
 _UP = Context(prec=60, rounding=ROUND_CEILING)
 _DOWN = Context(prec=60, rounding=ROUND_FLOOR)
@@ -35,18 +42,72 @@ QUANTILE_BITS = 24
 """The epsilon of a quantile is rounded down to a multiple of 2^-24, so that integers suffice."""
 
 
+_MARGIN = 1e-7
+"""Share of delta that the numerical bound leaves to errors of floating point, which are smaller."""
+
+_PRECISION_BITS = 24
+"""The numerical precision of noise has this number of bits, so that all machines plan the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """A privacy cost or a privacy budget."""
+    """A privacy cost.
 
-    rho: Fraction
+    Attributes:
+        precision: sum over the levels of 1 / sigma^2.
+        quantiles: number of private quantiles, each of ``quantile_epsilon`` at most.
+        delta: of the thresholds.
+    """
+
+    precision: Fraction
+    quantiles: int
+    quantile_epsilon: Fraction
     delta: Fraction
 
     def __add__(self, other: Spend) -> Spend:
-        return Spend(self.rho + other.rho, self.delta + other.delta)
+        return Spend(
+            self.precision + other.precision,
+            self.quantiles + other.quantiles,
+            max(self.quantile_epsilon, other.quantile_epsilon),
+            self.delta + other.delta,
+        )
 
-    def fits(self, budget: Spend) -> bool:
-        return self.rho <= budget.rho and self.delta <= budget.delta
+    def times(self, number: int) -> Spend:
+        """Return the cost of a number of releases that cost this each."""
+        steps = number * self.quantiles
+        return Spend(number * self.precision, steps, self.quantile_epsilon, number * self.delta)
+
+    @property
+    def rho(self) -> Fraction:
+        """The cost of the composition in zCDP."""
+        return (self.precision + self.quantiles * self.quantile_epsilon**2) / 2
+
+    def fits(self, bound: str, epsilon: str, delta: str) -> bool:
+        """Return whether the cost stays within (epsilon, delta) by one of ``BOUNDS``."""
+        if self.delta > Fraction(parse_delta(delta)) / 2:
+            return False
+        if bound == ZCDP:
+            return self.rho <= rho_budget(epsilon, delta)
+        return self._delta_at(float(parse_epsilon(epsilon))) <= float(parse_delta(delta)) / 2
+
+    def epsilon(self, bound: str, delta: str) -> float:
+        """Return the epsilon of the composition at half of delta, by one of ``BOUNDS``."""
+        high = float(epsilon_of(self.rho, delta)) if self.rho else 0.0
+        if bound == ZCDP or not high:
+            return high
+        low, allowed = 0.0, float(parse_delta(delta)) / 2
+        while high - low > _MARGIN * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._delta_at(middle) <= allowed else (middle, high)
+        return high
+
+    def _delta_at(self, epsilon: float) -> float:
+        """Return the delta of the composition, rounded up."""
+        numbers = float(self.precision), self.quantiles, float(self.quantile_epsilon)
+        return delta_at(epsilon, *numbers) * (1 + _MARGIN)
+
+
+NOTHING = Spend(Fraction(0), 0, Fraction(0), Fraction(0))
 
 
 def parse_delta(text: object) -> Decimal:
@@ -59,17 +120,17 @@ def parse_delta(text: object) -> Decimal:
     return value
 
 
-def whole_budget(epsilon: str, delta: str) -> Spend:
-    """Return the budget of (epsilon, delta)-DP, rounded down by less than 1e-50 of its value.
+def rho_budget(epsilon: str, delta: str) -> Fraction:
+    """Return the rho of (epsilon, delta)-DP, rounded down by less than 1e-50 of its value.
 
-    Half of delta is in ``Spend.delta``; the other half is for the conversion from zCDP.
+    Half of delta is for the conversion from zCDP.
     """
     loss, log = parse_epsilon(epsilon), _log_two_over(parse_delta(delta))
     # eps^2 / (sqrt(eps + log) + sqrt(log))^2 is the same number without cancellation; all
     # roundings make the denominator larger.
     roots = _UP.add(_root(_UP.add(loss, log)), _root(log))
     share = _DOWN.divide(loss, roots)
-    return Spend(Fraction(_DOWN.multiply(share, share)), Fraction(parse_delta(delta)) / 2)
+    return Fraction(_DOWN.multiply(share, share))
 
 
 def epsilon_of(rho: Fraction, delta: str) -> Decimal:
@@ -109,22 +170,47 @@ class Allocation:
 
     @property
     def cost(self) -> Spend:
-        """The cost of the release: rho = T eps_Q^2 / 2 + T / (2 sigma^2), and delta."""
-        rho = self.levels * (self.quantile_epsilon**2 + 1 / self.variance) / 2
-        return Spend(rho, self.delta)
+        """The cost of the release."""
+        precision = self.levels / self.variance
+        return Spend(precision, self.levels, self.quantile_epsilon, self.delta)
 
 
-def allocate(share: Spend, levels: int) -> Allocation:
-    """Divide the budget of one release (Remark 1.2 of the paper).
+def allocate(epsilon: str, delta: str, levels: int, releases: int, bound: str) -> Allocation:
+    """Divide (epsilon, delta) evenly among releases and levels (Remark 1.2 of the paper).
 
-    A tenth of rho is for the quantiles, the rest for the counts; all levels get the same.
+    A tenth of the rho of zCDP is for the quantiles; the counts have what the bound leaves.
     """
+    rho = rho_budget(epsilon, delta) / releases
     scale = 1 << QUANTILE_BITS
-    square = 2 * QUANTILE_SHARE * share.rho / levels
+    square = 2 * QUANTILE_SHARE * rho / levels
     quantile = Fraction(isqrt(floor(square * scale * scale)), scale)
     if quantile == 0:
         raise PlanError(
             "the budget of one release is too small: plan fewer releases or a larger epsilon"
         )
-    variance = levels / (2 * (1 - QUANTILE_SHARE) * share.rho)
-    return Allocation(levels, quantile, variance, share.delta)
+    precision = 2 * (1 - QUANTILE_SHARE) * rho
+    if bound == NUMERICAL:
+        precision = _largest_precision(epsilon, delta, levels * releases, quantile) / releases
+    share = Fraction(parse_delta(delta)) / 2 / releases
+    return Allocation(levels, quantile, levels / precision, share)
+
+
+def _largest_precision(epsilon: str, delta: str, quantiles: int, quantile: Fraction) -> Fraction:
+    """Return the largest precision of all noise together, of 24 bits, that the bound allows."""
+    # A little of delta is left, so that the sum of all releases fits on machines that round
+    # differently.
+    allowed = float(parse_delta(delta)) / 2 * (1 - 3 * _MARGIN)
+    scale = Fraction(rho_budget(epsilon, delta)) / (1 << _PRECISION_BITS)
+
+    def fits(number: int) -> bool:
+        precision = float(number * scale)
+        return delta_at(float(epsilon), precision, quantiles, float(quantile)) <= allowed
+
+    low = 1 << _PRECISION_BITS  # half of what zCDP allows
+    high = 2 * low
+    while fits(high):
+        low, high = high, 2 * high
+    while high - low > max(1, high >> _PRECISION_BITS):
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low * scale

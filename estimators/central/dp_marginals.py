@@ -20,11 +20,7 @@ import numpy as np
 from calmstream.common.errors import PlanError
 from calmstream.estimators.central.accounting import Allocation
 from calmstream.estimators.central.candidates import MAX_CANDIDATES, Universe, grow
-from calmstream.estimators.central.discrete_gaussian import (
-    MAX_VARIANCE,
-    discrete_gaussian,
-    round_variance,
-)
+from calmstream.estimators.central.noise import LARGEST, CountNoise
 from calmstream.estimators.central.quantile import private_quantile
 from calmstream.estimators.central.thresholds import universe_threshold, unseen_threshold
 from calmstream.estimators.central.tuples import (
@@ -72,7 +68,7 @@ class Level:
     """The released tuples of one size (S_k) and their noisy counts (H_k).
 
     Attributes:
-        variance: variance of the noise of each count, sigma_k^2 Delta_k rounded up.
+        variance: variance of the noise of each count, sigma_k^2 Delta_k and a little more.
         threshold: a tuple is released if its noisy count is above this.
         candidates: number of candidates |V_k| if it is public (k >= 2 and not ``seen_only``), else
             None, because the number of different values in the records is private.
@@ -113,11 +109,11 @@ def check_allocation(allocation: Allocation) -> int:
 
     It must be called before the budget is spent.
     """
-    limit = int(MAX_VARIANCE / allocation.variance)
+    limit = int(LARGEST / allocation.variance)
     if limit < 1:
         raise PlanError(
             f"counts of one release would need noise of variance {float(allocation.variance):.3g}; "
-            f"at most {MAX_VARIANCE:,} is possible: plan fewer releases or a larger epsilon"
+            f"at most {LARGEST:,} is possible: plan fewer releases or a larger epsilon"
         )
     return limit
 
@@ -190,9 +186,9 @@ class _Extraction:
         # Which columns have any value is private, so at level 1 all columns count. Later levels
         # have column sets that follow from earlier releases, which are public.
         limit = self._limit(held, len(records.cardinalities) if k == 1 else len(offered.cells))
-        variance = round_variance(self.allocation.variance * limit)
+        noise = CountNoise(self.allocation.variance * limit)
         unseen = k == 1 or self.settings.seen_only
-        threshold, bound = self._threshold(offered, variance, limit, unseen=unseen)
+        threshold, bound = self._threshold(offered, noise.published, limit, unseen=unseen)
         cells, noisy = {}, {}
         for key, counts in locator.count(held, limit, self.randomness):
             # With ``unseen`` only the tuples that some record has are candidates.
@@ -200,7 +196,7 @@ class _Extraction:
             own = noisy_threshold(
                 offered.cells[key][rows],
                 counts[rows],
-                variance,
+                noise,
                 threshold,
                 self.randomness,
                 self.alive,
@@ -210,7 +206,7 @@ class _Extraction:
         return Level(
             k,
             limit,
-            variance,
+            noise.published,
             threshold,
             None if unseen else size(offered.cells),
             bound,
@@ -254,7 +250,7 @@ class _Extraction:
 def noisy_threshold(
     cells: Integers,
     counts: Integers,
-    variance: Fraction,
+    noise: CountNoise,
     threshold: int,
     randomness: Randomness,
     alive: Alive = lambda: None,
@@ -268,7 +264,7 @@ def noisy_threshold(
     for start in range(0, len(cells), _NOISE_BLOCK):
         alive()
         block = slice(start, start + _NOISE_BLOCK)
-        noisy = counts[block] + discrete_gaussian(variance, len(counts[block]), randomness)
+        noisy = counts[block] + noise.draw(len(counts[block]), randomness)
         above = noisy > threshold
         kept.append((cells[block][above], noisy[above]))
     found, noisy = (np.concatenate(part) for part in zip(*kept, strict=True))

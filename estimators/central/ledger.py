@@ -16,9 +16,18 @@ from typing import Any
 import orjson
 
 from calmstream.common.errors import FatalError, PlanError
-from calmstream.estimators.central.accounting import Spend, epsilon_of, whole_budget
+from calmstream.estimators.central.accounting import (
+    BOUNDS,
+    NOTHING,
+    NUMERICAL,
+    ZCDP,
+    Spend,
+    rho_budget,
+)
 
-LEDGER_VERSION = 1
+LEDGER_VERSION = 2
+_WITHOUT_BOUND = 1
+"""Accounts of this version add up rho of zCDP alone, and go on to do so."""
 
 
 class BudgetSpent(FatalError):  # noqa: N818 - it is a refusal, not a defect
@@ -45,21 +54,24 @@ class Ledger:
     Attributes:
         epsilon: epsilon of the whole budget, decimal string.
         delta: delta of the whole budget, decimal string.
+        bound: one of ``BOUNDS``, by which all releases are charged.
     """
 
     plan: str
     epsilon: str
     delta: str
+    bound: str
     entries: tuple[LedgerEntry, ...] = ()
     topic: str = ""
 
     @property
-    def budget(self) -> Spend:
-        return whole_budget(self.epsilon, self.delta)
+    def spent(self) -> Spend:
+        return sum((entry.cost for entry in self.entries), NOTHING)
 
     @property
-    def spent(self) -> Spend:
-        return sum((entry.cost for entry in self.entries), Spend(Fraction(0), Fraction(0)))
+    def spent_share(self) -> float:
+        """Spent part of the budget; every release charges the same part of delta."""
+        return float(2 * self.spent.delta / Fraction(self.delta))
 
     def bind(self, topic: str) -> Ledger:
         """Return the ledger, permanently bound to one releases topic.
@@ -89,8 +101,7 @@ class Ledger:
                 raise BudgetSpent(
                     f"release {release} {state}; to make it again would cost its budget twice"
                 )
-        after = self.spent + cost
-        if not after.fits(self.budget):
+        if not (self.spent + cost).fits(self.bound, self.epsilon, self.delta):
             raise BudgetSpent(
                 f"release {release} is refused: the privacy budget is spent ({self.summary()})"
             )
@@ -108,11 +119,10 @@ class Ledger:
     def summary(self) -> str:
         """Return what is spent, as one line of text."""
         spent = self.spent
-        shown = f"{float(epsilon_of(spent.rho, self.delta)):.4g}" if spent.rho else "0"
-        return (
-            f"{len(self.entries)} releases, epsilon {shown} of {self.epsilon}, "
-            f"rho {float(spent.rho):.4g} of {float(self.budget.rho):.4g}"
-        )
+        shown = spent.epsilon(self.bound, self.delta)
+        other = spent.epsilon(ZCDP, self.delta)
+        beside = f" ({other:.4g} by zCDP)" if self.bound == NUMERICAL and spent.rho else ""
+        return f"{len(self.entries)} releases, epsilon {shown:.4g} of {self.epsilon}{beside}"
 
     def to_bytes(self) -> bytes:
         body: dict[str, Any] = {
@@ -120,11 +130,14 @@ class Ledger:
             "plan": self.plan,
             "epsilon": self.epsilon,
             "delta": self.delta,
+            "bound": self.bound,
             "topic": self.topic,
             "entries": [
                 {
                     "release": entry.release,
-                    "rho": str(entry.cost.rho),
+                    "precision": str(entry.cost.precision),
+                    "quantiles": entry.cost.quantiles,
+                    "quantile_epsilon": str(entry.cost.quantile_epsilon),
                     "delta": str(entry.cost.delta),
                     "published": entry.published,
                 }
@@ -143,10 +156,11 @@ def read_ledger(raw: bytes) -> Ledger:
     """
     try:
         document = orjson.loads(raw)
-        if document["version"] != LEDGER_VERSION:
+        version = document["version"]
+        if version not in (_WITHOUT_BOUND, LEDGER_VERSION):
             raise FatalError(
-                f"the budget account has version {document['version']!r}; this release reads "
-                f"{LEDGER_VERSION}"
+                f"the budget account has version {version!r}; this release reads "
+                f"{_WITHOUT_BOUND} and {LEDGER_VERSION}"
             )
         body = {name: value for name, value in document.items() if name != "sha256"}
         if document["sha256"] != _checksum(body):
@@ -156,18 +170,30 @@ def read_ledger(raw: bytes) -> Ledger:
             document["plan"],
             document["epsilon"],
             document["delta"],
+            ZCDP if version == _WITHOUT_BOUND else document["bound"],
             entries,
             str(document["topic"]),
         )
-        ledger.budget  # noqa: B018 - validates epsilon and delta
+        BOUNDS.index(ledger.bound)  # a ValueError if it is unknown
+        rho_budget(ledger.epsilon, ledger.delta)  # validates both
     except (KeyError, TypeError, ValueError, ZeroDivisionError, PlanError) as error:
         raise FatalError(f"the budget account is not readable: {error}") from None
     return ledger
 
 
 def _entry(document: Any) -> LedgerEntry:
-    cost = Spend(Fraction(document["rho"]), Fraction(document["delta"]))
-    if cost.rho < 0 or cost.delta < 0 or not isinstance(document["published"], bool):
+    delta = Fraction(document["delta"])
+    if "rho" in document:  # of version 1; its sum stays as it was stated
+        cost = Spend(2 * Fraction(document["rho"]), 0, Fraction(0), delta)
+    else:
+        cost = Spend(
+            Fraction(document["precision"]),
+            int(document["quantiles"]),
+            Fraction(document["quantile_epsilon"]),
+            delta,
+        )
+    parts = cost.precision, Fraction(cost.quantiles), cost.quantile_epsilon, cost.delta
+    if min(parts) < 0 or not isinstance(document["published"], bool):
         raise ValueError("an entry is out of range")
     return LedgerEntry(str(document["release"]), cost, document["published"])
 

@@ -17,7 +17,7 @@ import orjson
 
 from calmstream.common.errors import PlanError
 from calmstream.common.text import unseen
-from calmstream.estimators.central.accounting import Allocation, Spend, allocate, whole_budget
+from calmstream.estimators.central.accounting import BOUNDS, NUMERICAL, ZCDP, Allocation, allocate
 from calmstream.estimators.central.dp_marginals import ReleaseSettings
 from calmstream.estimators.central.ledger import Ledger
 
@@ -48,7 +48,7 @@ _FIELDS: dict[str, type] = {
     "partitions": int,
 }
 
-_OPTIONAL: dict[str, Any] = {"sample": "1", "users": 0}
+_OPTIONAL: dict[str, Any] = {"sample": "1", "users": 0, "bound": ZCDP}
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,7 @@ class CentralPlan:
         sample: share of the users that count, chosen by a keyed hash of their ids; a decimal
             string.
         users: maximum number of users of a window for which the plan is meant; 0 if it states none.
+        bound: one of ``BOUNDS``, by which releases are charged; documents without it mean zCDP.
     """
 
     name: str
@@ -94,6 +95,7 @@ class CentralPlan:
     seen_only: bool = False
     sample: str = "1"
     users: int = 0
+    bound: str = NUMERICAL
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -117,6 +119,8 @@ class CentralPlan:
             value = getattr(self, field)
             if not low <= value <= high:
                 raise PlanError(f"{field}: expected {low} to {high}, got {value}")
+        if self.bound not in BOUNDS:
+            raise PlanError(f"bound: expected one of {', '.join(BOUNDS)}, got {self.bound!r:.40}")
         self.settings  # noqa: B018 - validates quantile and spurious
         self.sampled  # noqa: B018 - validates sample
         self.allocation  # noqa: B018 - validates epsilon and delta
@@ -135,13 +139,11 @@ class CentralPlan:
 
     @cached_property
     def allocation(self) -> Allocation:
-        whole = whole_budget(self.epsilon, self.delta)
-        share = Spend(whole.rho / self.releases, whole.delta / self.releases)
-        return allocate(share, self.levels)
+        return allocate(self.epsilon, self.delta, self.levels, self.releases, self.bound)
 
     @property
     def new_ledger(self) -> Ledger:
-        return Ledger(self.digest, self.epsilon, self.delta)
+        return Ledger(self.digest, self.epsilon, self.delta, self.bound)
 
     def window_end(self, window: int) -> int:
         """End (exclusive) of a window in milliseconds since the epoch."""

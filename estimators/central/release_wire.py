@@ -124,6 +124,7 @@ def encode_manifest(
             "delta": plan.delta,
             "releases": plan.releases,
             "sample": plan.sample,
+            "bound": plan.bound,
             "rho": float(cost.rho),
             "spent": ledger.summary(),
             "software": software,

@@ -1,8 +1,9 @@
 """Thresholds of noisy counts, rounded up to integers; released counts are strictly above them.
 
 The tail of a discrete Gaussian at an integer m is at most the tail of the Gaussian at m - 1
-(Canonne, Kamath and Steinke, Proposition 25). Therefore the bounds of the paper hold unchanged for
-discrete noise.
+(Canonne, Kamath and Steinke, Proposition 25). Noise that is rounded from a lattice of at least two
+points per integer is above m - 1 only if it is above m - 1/2 on the lattice, where the same tail is
+at most that of the Gaussian at m - 1. Therefore the bounds of the paper hold unchanged.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def test_a_restart_reads_the_log_again_and_releases_nothing_twice(bench: Bench) 
 def test_publishing_stops_when_the_budget_is_spent(bench: Bench) -> None:
     account = BudgetAccount(bench.path, PLAN.digest)
     cost = PLAN.allocation.cost
-    account.pay("elsewhere", replace(cost, rho=cost.rho / 2))
+    account.pay("elsewhere", replace(cost, delta=cost.delta / 2))
     aggregator = bench.aggregator()
     fill(bench)
     bench.clock.advance(200)

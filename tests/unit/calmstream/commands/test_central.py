@@ -8,6 +8,7 @@ exit code: 0 for success, 1 for a failure, 2 for wrong arguments or input.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -49,12 +50,17 @@ def test_the_plan_names_columns_and_no_values(
     assert plan.levels == 2
     assert b"nurse" not in raw
     assert read_central_plan(plan.to_bytes()) == plan
-    assert plan.allocation.cost.rho * 4 <= plan.new_ledger.budget.rho
+    assert plan.allocation.cost.times(4).fits(plan.bound, "4", "1e-6")
+    older = replace(plan, bound="zcdp")
+    assert b"bound" not in older.to_bytes()
+    assert read_central_plan(older.to_bytes()) == older
+    assert older.new_ledger.bound == "zcdp"
     argv = ["central", "plan", "x.csv", "--columns", "a", "--epsilon", "4"]
     assert main([*argv, "--k", "1"]) == 0
     shown = capsys.readouterr().out
     assert "not local privacy" in shown
     assert "epsilon 4, delta 1e-6" in shown
+    assert "by the bound of zCDP the same noise would mean epsilon 4.73" in shown
 
 
 @pytest.mark.parametrize(

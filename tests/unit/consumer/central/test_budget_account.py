@@ -8,26 +8,24 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from calmstream.common.errors import FatalError
 from calmstream.consumer.central.budget_account import BudgetAccount
-from calmstream.estimators.central.accounting import Spend, whole_budget
+from calmstream.estimators.central.accounting import NUMERICAL, Spend, allocate
 from calmstream.estimators.central.ledger import BudgetSpent, Ledger
 
 PLAN = "b" * 64
 
 
 def cost(parts: int) -> Spend:
-    budget = whole_budget("1", "1e-6")
-    return Spend(budget.rho / parts, budget.delta / parts)
+    return allocate("1", "1e-6", 2, parts, NUMERICAL).cost
 
 
 def fresh(path: Path) -> BudgetAccount:
-    return BudgetAccount.create(path, Ledger(PLAN, "1", "1e-6"))
+    return BudgetAccount.create(path, Ledger(PLAN, "1", "1e-6", NUMERICAL))
 
 
 def test_a_second_release_after_the_budget_is_spent_is_refused(tmp_path: Path) -> None:
@@ -129,6 +127,4 @@ def test_two_aggregators_cannot_spend_the_same_budget(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         paid = pool.starmap(_pay, [(path, str(w)) for w in range(9)])
     assert sum(paid) == 3
-    assert BudgetAccount(path, PLAN).read().spent == Spend(
-        *(Fraction(part) for part in (cost(1).rho, cost(1).delta))
-    )
+    assert BudgetAccount(path, PLAN).read().spent == cost(3).times(3)

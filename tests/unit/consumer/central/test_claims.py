@@ -244,7 +244,7 @@ def test_a_claim_before_the_payment_dies_with_its_process(
 
 def test_a_spent_account_claims_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(tmp_path / "world", monkeypatch)
-    world.account("a").pay("elsewhere", PLAN.new_ledger.budget)
+    world.account("a").pay("elsewhere", PLAN.allocation.cost.times(PLAN.releases))
     with pytest.raises(BudgetSpent):
         list(whole(world.process("a")))
     assert world.broker.records(Partition(NAMES.releases, 0)) == []

@@ -6,46 +6,60 @@ from decimal import Decimal
 from fractions import Fraction
 from math import log, sqrt
 
+import orjson
 import pytest
 
 from calmstream.common.errors import FatalError, PlanError
 from calmstream.estimators.central.accounting import (
+    BOUNDS,
+    NUMERICAL,
+    ZCDP,
     Spend,
     allocate,
     epsilon_of,
     parse_delta,
-    whole_budget,
+    rho_budget,
 )
-from calmstream.estimators.central.ledger import BudgetSpent, Ledger, read_ledger
+from calmstream.estimators.central.ledger import BudgetSpent, Ledger, _checksum, read_ledger
 
 PLAN = "a" * 64
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.5", "1", "3", "10", "100"])
 @pytest.mark.parametrize("delta", ["1e-6", "0.000001", "1e-12", "0.01"])
-def test_the_budget_is_the_whole_of_epsilon(epsilon: str, delta: str) -> None:
-    rho = whole_budget(epsilon, delta).rho
+def test_rho_is_the_whole_of_epsilon(epsilon: str, delta: str) -> None:
+    rho = rho_budget(epsilon, delta)
     spent = float(rho) + 2 * sqrt(float(rho) * log(2 / float(delta)))
     assert spent == pytest.approx(float(epsilon), abs=1e-9)
-    exact = epsilon_of(rho, delta)
-    assert abs(exact - Decimal(epsilon)) < Decimal("1e-40")
-    assert whole_budget(epsilon, delta).delta == Fraction(delta) / 2
+    assert abs(epsilon_of(rho, delta) - Decimal(epsilon)) < Decimal("1e-40")
 
 
-@pytest.mark.parametrize("levels", [1, 3, 5])
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize(("levels", "releases"), [(1, 1), (3, 1), (5, 24), (8, 1000)])
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "8"])
-def test_an_allocation_costs_no_more_than_its_share(levels: int, epsilon: str) -> None:
-    share = whole_budget(epsilon, "1e-6")
-    allocation = allocate(share, levels)
-    assert allocation.cost.fits(share)
-    assert allocation.cost.rho > share.rho * Fraction(999, 1000)
-    counts = levels / (2 * allocation.variance)
-    assert float(counts / share.rho) == pytest.approx(0.9)
+def test_all_releases_together_cost_the_budget_and_not_more(
+    levels: int, releases: int, epsilon: str, bound: str
+) -> None:
+    allocation = allocate(epsilon, "1e-6", levels, releases, bound)
+    whole = allocation.cost.times(releases)
+    assert whole.fits(bound, epsilon, "1e-6")
+    assert whole.epsilon(bound, "1e-6") == pytest.approx(float(epsilon), rel=1e-3)
+    assert not (whole + allocation.cost).fits(bound, epsilon, "1e-6")
+    of_quantiles = levels * allocation.quantile_epsilon**2 / 2 * releases
+    assert float(of_quantiles / rho_budget(epsilon, "1e-6")) == pytest.approx(0.1, rel=1e-3)
 
 
-def test_a_hopeless_share_is_refused() -> None:
+def test_the_numerical_bound_needs_less_noise_for_the_same_quantiles() -> None:
+    for levels in (1, 2, 3, 4):
+        for epsilon, most in (("0.5", 0.76), ("1", 0.79), ("2", 0.82), ("4", 0.85), ("8", 0.88)):
+            new, old = (allocate(epsilon, "1e-6", levels, 1, bound) for bound in BOUNDS)
+            assert new.quantile_epsilon == old.quantile_epsilon
+            assert 0.5 < float(new.variance / old.variance) ** 0.5 < most
+
+
+def test_a_hopeless_budget_is_refused() -> None:
     with pytest.raises(PlanError, match="is too small"):
-        allocate(Spend(Fraction(1, 1 << 70), Fraction(1, 10**9)), 3)
+        allocate("0.01", "1e-30", 8, 10**12, ZCDP)
 
 
 @pytest.mark.parametrize("delta", ["0", "0.2", "1e-40", "1", "-1e-6", "1E-6", " 1e-6", 1e-6, None])
@@ -54,20 +68,36 @@ def test_delta_is_a_plain_decimal_string_in_range(delta: object) -> None:
         parse_delta(delta)
 
 
-def ledger(parts: int) -> tuple[Ledger, Spend]:
-    budget = whole_budget("1", "1e-6")
-    return Ledger(PLAN, "1", "1e-6"), Spend(budget.rho / parts, budget.delta / parts)
+def ledger(parts: int, bound: str = NUMERICAL) -> tuple[Ledger, Spend]:
+    return Ledger(PLAN, "1", "1e-6", bound), allocate("1", "1e-6", 2, parts, bound).cost
 
 
-def test_releases_add_up_to_the_budget_and_not_beyond() -> None:
-    book, cost = ledger(3)
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_releases_add_up_to_the_budget_and_not_beyond(bound: str) -> None:
+    book, cost = ledger(3, bound)
     for window in range(3):
+        assert book.spent_share == pytest.approx(window / 3)
         book = book.pay(str(window), cost)
-    assert book.spent == book.budget
     with pytest.raises(BudgetSpent, match=r"release 3 is refused.*epsilon 1 of 1"):
-        book.pay("3", Spend(Fraction(1, 10**30), Fraction(0)))
+        book.pay("3", replace(cost.times(0), precision=cost.precision / 100))
     with pytest.raises(BudgetSpent, match="refused"):
-        book.pay("3", Spend(Fraction(0), Fraction(1, 10**30)))
+        book.pay("3", replace(cost.times(0), delta=Fraction(1, 10**30)))
+
+
+def test_an_account_from_before_goes_on_by_its_own_bound() -> None:
+    """Check rho that was charged stays charged, and the rest of the plan is refused no sooner."""
+    book, cost = ledger(3, ZCDP)
+    body = orjson.loads(book.to_bytes())
+    del body["bound"], body["sha256"]
+    paid = {"release": "0", "rho": str(cost.rho), "delta": str(cost.delta), "published": True}
+    body |= {"version": 1, "entries": [paid]}
+    old = read_ledger(orjson.dumps(body | {"sha256": _checksum(body)}))
+    assert old.bound == ZCDP
+    assert old.spent.rho == cost.rho
+    again = read_ledger(old.pay("1", cost).pay("2", cost).to_bytes())
+    assert again.spent.rho == 3 * cost.rho
+    with pytest.raises(BudgetSpent, match=r"epsilon 1 of 1"):
+        again.pay("3", replace(cost.times(0), precision=cost.precision / 10**4))
 
 
 def test_a_release_is_never_made_twice() -> None:
@@ -107,7 +137,7 @@ def test_an_account_is_of_one_topic_for_good() -> None:
         (lambda _: b"[]", "not readable"),
         (lambda raw: raw.replace(b'"published": false', b'"published": true'), "checksum"),
         (lambda raw: raw.replace(b'"epsilon": "1"', b'"epsilon": "9"'), "checksum"),
-        (lambda raw: raw.replace(b'"version": 1', b'"version": 3'), "version 3"),
+        (lambda raw: raw.replace(b'"version": 2', b'"version": 3'), "version 3"),
     ],
 )
 def test_a_damaged_account_is_refused(damage, message: str) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
