@@ -98,6 +98,14 @@ class GroupedAnswers(Model, Protocol):
         """
 
 
+@runtime_checkable
+class HiddenCauses(Model, Protocol):
+    """A model of a whole record: given a state of hidden causes, attributes are independent."""
+
+    def mixture(self) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+        """Return weights of the states (states,), and per attribute shares (states, labels)."""
+
+
 class Method(Protocol):
     """A way to collect marginals and to recover them."""
 

@@ -89,6 +89,12 @@ class NoiseAwareModel:
         sums, covariance = grouped(*self._tables.answer(attributes), members)
         return sums / sums.sum(), covariance
 
+    def mixture(self) -> tuple[Floats, list[Floats]]:
+        """Return the causes' states in all draws: see `HiddenCauses`."""
+        if self._tables is None:
+            return np.ones(1), [np.full((1, r), 1.0 / r) for r in self._layout.cardinalities]
+        return self._tables.mixture()
+
 
 def _fit(
     plan: CollectionPlan, tallies: Sequence[Tally], layout: Layout, effort: Effort | None

@@ -97,6 +97,12 @@ class Tables:
         table = left.transpose(0, 2, 1) @ right
         return np.asarray(table.reshape(-1, *shape), np.float64)
 
+    def mixture(self) -> tuple[Floats, list[Floats]]:
+        """Return the states of all draws: weights of sum 1, and (states, labels) per attribute."""
+        weights = np.asarray(self._draws.weights, np.float64).ravel()
+        shares = [np.asarray(s, np.float64).reshape(-1, s.shape[2]) for s in self._draws.share]
+        return weights / weights.sum(), [s / s.sum(axis=1, keepdims=True) for s in shares]
+
     @staticmethod
     def _product(start: Reals, shares: Sequence[Reals]) -> Reals:
         """Return products of labels' probabilities: (draws, states, cells)."""

@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pyarrow.parquet as pq
 import pytest
 
@@ -73,3 +74,38 @@ def test_parquet_has_the_records_of_csv_and_says_what_they_are(synthesize: Any) 
     path = synthesize("made.parquet")
     assert rows_of(path) == rows_of(synthesize("made.csv"))
     assert b"Made-up records" in pq.read_schema(path).metadata[b"calmstream.synthetic"]
+
+
+def test_the_model_of_a_method_without_one_is_refused(
+    synthesize: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(AssertionError):
+        synthesize("made.csv", "--method", "model")
+    assert "only noise-aware has a model to draw from: use the tree" in capsys.readouterr().err
+
+
+def test_evaluate_measures_made_up_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Check made-up records of three bits with a common cause: a tree loses one of their pairs."""
+    share = {
+        (a, b, c): sum(0.9**k * 0.1 ** (3 - k) for k in (a + b + c, 3 - a - b - c)) / 2
+        for a, b, c in product((0, 1), repeat=3)
+    }
+    lines = [f"{a},{b},{c}" for (a, b, c), s in share.items() for _ in range(round(2000 * s))]
+    (tmp_path / "table.csv").write_text("\n".join(["a,b,c", *lines]))
+    argv = ["evaluate", str(tmp_path / "table.csv"), "--method", "noise-aware,uniform"]
+    argv += ["--epsilon", "8", "--k", "3", "--users", "200000", "--repeats", "1", "--json"]
+    assert main([*argv, "--synthetic"]) == 0
+    found = {}
+    for line in capsys.readouterr().out.splitlines():
+        row = orjson.loads(line)
+        found[row["method"], row["source"]] = row["errors"]
+    assert list(found[("uniform", "tree")]) == ["1", "2", "3"]
+    assert ("uniform", "model") not in found
+    answers, tree, model = (found["noise-aware", s] for s in ("answers", "tree", "model"))
+    assert all(row["1"] < 1e-4 for row in (answers, tree, model))
+    # Of one pair the correlation is .41 instead of .64.
+    assert tree["2"] == pytest.approx(4 * ((0.64 - 0.41) / 4) ** 2 / 3, rel=0.2)
+    assert model["2"] < tree["2"] / 10
+    assert model["3"] < tree["3"] / 10

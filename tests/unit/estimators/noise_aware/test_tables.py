@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from calmstream.estimators.analysis.synthetic import Mixture
 from calmstream.estimators.noise_aware.layout import Layout
 from calmstream.estimators.noise_aware.sampler import Draws
 from calmstream.estimators.noise_aware.statistics import Statistics, Targets
@@ -33,6 +34,19 @@ def test_tables_are_sums_over_states() -> None:
     np.testing.assert_allclose(tables.causes((0, 1, 2)), wanted, rtol=1e-5)
     np.testing.assert_allclose(tables.causes((0, 2)), wanted.sum(axis=2), rtol=1e-5)
     np.testing.assert_allclose(tables.causes((1,)), wanted.sum(axis=(1, 3)), rtol=1e-5)
+
+
+def test_made_up_records_have_the_table_of_all_states_and_draws() -> None:
+    tables, draws = _tables(0.0)
+    wanted = np.einsum("dn,dna,dnb,dnc->abc", draws.weights, *draws.share) / 20
+    mixture, n = Mixture(*tables.mixture()), 200_000
+    codes = mixture.sample(n, np.random.default_rng(3))
+    cells = np.ravel_multi_index(tuple(codes.T), CARDS)
+    counts = np.bincount(cells, minlength=24)
+    # Pearson's statistic with 23 degrees of freedom is above 72 with a probability below 1e-6.
+    assert (np.square(counts - n * wanted.ravel()) / (n * wanted.ravel())).sum() < 72
+    apart = wanted.sum(axis=(1, 2))[:, None, None] * wanted.sum(axis=0)
+    assert (np.square(counts - n * apart.ravel()) / (n * apart.ravel())).sum() > 72
 
 
 def test_residuals_widen_pairs_and_no_margins() -> None:
