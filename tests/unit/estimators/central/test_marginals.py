@@ -16,7 +16,6 @@ from calmstream.estimators.central.dp_marginals import (
     check_allocation,
     release,
 )
-from calmstream.estimators.central.noise import CountNoise
 from calmstream.estimators.central.quantile import private_quantile
 from calmstream.estimators.central.thresholds import universe_threshold, unseen_threshold
 from calmstream.estimators.central.tuples import Locator, Records, size
