@@ -17,9 +17,8 @@ from calmstream.broker.kafka import connect
 from calmstream.broker.security import SecurityConfig
 from calmstream.broker.transport import Partition, Sink, TopicSpec
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
-from calmstream.common.settings import Secret
 from tests.brokers.native import NativeKafka
-from tests.brokers.provide import GIVEN, PATIENT, or_skip
+from tests.brokers.provide import or_skip
 from tests.contract.conftest import DEADLINE, until
 from tests.support.ports import free_port
 
@@ -28,21 +27,6 @@ pytestmark = pytest.mark.kafka
 # A broker keeps its registration while it is frozen or starved for a while, and a restart after a
 # kill waits until the old one has run out.
 OWN = {"broker.session.timeout.ms": "12000"}
-SASL = {
-    **PATIENT,
-    "listeners": "SASL_PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
-    "advertised.listeners": "SASL_PLAINTEXT://127.0.0.1:{port}",
-    "listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-    "inter.broker.listener.name": "SASL_PLAINTEXT",
-    "sasl.enabled.mechanisms": "PLAIN",
-    "sasl.mechanism.inter.broker.protocol": "PLAIN",
-    "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
-        "org.apache.kafka.common.security.plain.PlainLoginModule required "
-        'username="broker" password="b" user_broker="b" user_edge="secret";'
-    ),
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:broker;User:ANONYMOUS",
-}
 
 
 def _started(broker: NativeKafka) -> NativeKafka:
@@ -265,47 +249,3 @@ def test_clients_survive_a_restart_of_the_broker(own: NativeKafka, topic: str, h
 
     until(described)
     broker.close()
-
-
-@pytest.fixture(scope="module")
-def strict() -> Iterator[NativeKafka]:
-    broker = _started(NativeKafka(properties=SASL))
-    yield broker
-    broker.close()
-
-
-def test_credentials_are_used_and_wrong_ones_refused(strict: NativeKafka) -> None:
-    connect(strict.bootstrap, _sasl("edge", "secret"), connect_seconds=DEADLINE).close()
-    with pytest.raises(RecoverableError, match=r"credentials") as caught:
-        connect(strict.bootstrap, _sasl("edge", "guess"), connect_seconds=2.0)
-    assert "guess" not in str(caught.value)
-
-
-def _sasl(user: str, password: str) -> SecurityConfig:
-    return SecurityConfig(
-        security_protocol="SASL_PLAINTEXT",
-        sasl_mechanism="PLAIN",
-        sasl_username=user,
-        sasl_password=Secret(password),
-    )
-
-
-def test_what_is_not_allowed_is_fatal(strict: NativeKafka, topic: str) -> None:
-    admin = connect(strict.bootstrap, _sasl("broker", "b"))
-    admin.topics().create([TopicSpec(topic, 1)])
-    admin.close()
-    edge = connect(strict.bootstrap, _sasl("edge", "secret"))
-    with pytest.raises(FatalError, match=r"authorised"):
-        edge.sink().send(topic, b"k", b"v").wait(DEADLINE)
-    with pytest.raises(FatalError, match=r"authorised"):
-        edge.reader().assign([Partition(topic, 0)])
-    with pytest.raises(FatalError, match=r"authorised"):
-        edge.topics().create([TopicSpec("another", 1)])
-    edge.close()
-
-
-def test_the_environment_may_name_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.brokers.provide import provide
-
-    monkeypatch.setenv(GIVEN, "example:9092")
-    assert provide().bootstrap == "example:9092"

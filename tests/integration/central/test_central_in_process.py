@@ -207,15 +207,6 @@ def test_a_released_window_gives_its_memory_back(tmp_path: Path) -> None:
     assert max(memory) < 1.1 * min(memory)
 
 
-def test_no_account_no_aggregator(bench: Bench) -> None:
-    bench.path.unlink()
-    with pytest.raises(FatalError, match="nothing is released without one"):
-        bench.aggregator()
-    bench.path.write_bytes(b"damaged")
-    with pytest.raises(FatalError, match="not readable"):
-        bench.aggregator()
-
-
 def test_missing_topics_are_named(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.broker.topics().delete([bench.names.raw])

@@ -64,54 +64,6 @@ def test_a_second_gateway_on_the_same_spool_refuses_to_start(tmp_path: Path) -> 
         pass
 
 
-@pytest.mark.slow
-def test_a_broker_that_is_away_past_the_end_of_a_window(tmp_path: Path) -> None:
-    plan, clock = present_plan(), SteppedClock()
-    broker = FaultyBroker(clock=lambda: int(time.time() * 1000))
-    with running(tmp_path, plan, broker=broker, clock=clock, connect=away) as gateway:
-        assert gateway.report(line(plan, 1), line(plan, 2)).status == 202
-        until(
-            "they wait",
-            lambda: gateway.metric("calmstream_gateway_reports_waiting", plan="") == 2,
-        )
-        clock.offset = 1000 * (plan.window + plan.grace + plan.skew)
-        until(
-            "they are shown as lost",
-            lambda: (
-                gateway.metric("calmstream_reports_failed_total", plan="", reason="expired") == 2
-            ),
-        )
-        until(
-            "the window is forgotten",
-            lambda: not list((tmp_path / "spool").rglob("*.spool")),
-        )
-        until(
-            "nothing waits",
-            lambda: gateway.metric("calmstream_gateway_reports_waiting", plan="") == 0,
-        )
-    assert gateway.values() == []
-
-
-@pytest.mark.slow
-def test_a_clock_that_goes_back_lets_no_old_window_in(tmp_path: Path) -> None:
-    plan, clock = present_plan(), SteppedClock()
-    now = plan.window_at(int(time.time() * 1000))
-    ahead = 1000 * (plan.window + plan.grace + plan.skew)
-    with running(tmp_path, plan, clock=clock) as gateway:
-        assert gateway.report(line(plan, 1, period=now)).results == ["accepted"]
-        clock.offset = ahead
-        until("the window is forgotten", lambda: not list((tmp_path / "spool").rglob("*.spool")))
-        clock.offset = 0
-        again = gateway.report(line(plan, 1, period=now))
-        assert again.results == ["late"], "the id is forgotten, so the window must be closed"
-        until(
-            "the difference is shown",
-            lambda: gateway.metric("calmstream_gateway_clock_behind_seconds") > 60,
-        )
-    with running(tmp_path, plan) as gateway:
-        assert gateway.report(line(plan, 1, period=now)).results == ["late"], "after a restart too"
-
-
 def test_a_full_disk_refuses_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -255,14 +255,6 @@ def test_too_many_reports_are_refused_as_a_whole(gateway: Running) -> None:
     assert gateway.report(*([b""] * 5000)).reason == "too_many_reports"
 
 
-def test_a_thousand_reports_are_taken_at_once(tmp_path: Path) -> None:
-    with running(tmp_path) as gateway:
-        lines = [line(gateway.plan, value) for value in range(1000)]
-        reply = gateway.report(*lines)
-        assert (reply.status, reply.results) == (202, ["accepted"] * 1000)
-        until("all are sent", lambda: gateway.values() == list(range(1000)))
-
-
 def test_large_headers_are_refused(gateway: Running) -> None:
     request = b"GET /v1/plans HTTP/1.1\r\nhost: x\r\n"
     one = gateway.raw(request + b"x: " + b"a" * 20_000 + b"\r\n\r\n")

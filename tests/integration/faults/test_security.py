@@ -18,13 +18,10 @@ from calmstream.broker.permissions import permissions
 from calmstream.broker.transport import Partition, TopicSpec
 from calmstream.common.errors import CalmstreamError, FatalError
 from calmstream.consumer.subscribe.subscribe import plan_names
-from calmstream.estimators import planning
-from calmstream.estimators.domain import Domain
-from calmstream.estimators.plan import Guarantee, Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.topics import ensure_topics
 from tests.brokers.provide import or_skip
-from tests.brokers.secured import MECHANISM, SecuredKafka
+from tests.brokers.secured import SecuredKafka
+from tests.support.plans import pair_plan
 from tests.support.service.processes import Process, run, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
@@ -41,7 +38,9 @@ class Stage:
         self.secured = SecuredKafka(directory, [*ROLES, "operator", "nobody"])
         self.secured.kafka.start()
         self.bootstrap = self.secured.kafka.bootstrap
-        self.plan = small_plan()
+        self.plan = pair_plan(
+            f"sec-{secrets.token_hex(3)}", int(time.time()) - 5, 3600, 1, grace=60, skew=60
+        )
         self.path = directory / "plan.json"
         self.path.write_bytes(self.plan.to_bytes())
         self.names = plan_names(self.plan, "sec")
@@ -68,25 +67,6 @@ class Stage:
         self.secured.kafka.close()
 
 
-def small_plan() -> Plan:
-    plan, _ = planning.draft(
-        "calm",
-        Request(Domain.binary(3), "1", 1000, 2),
-        name=f"sec-{secrets.token_hex(3)}",
-        purpose="a test",
-        owner="tests",
-        lineage=secrets.token_hex(16),
-        start=int(time.time()) - 5,
-        window=3600,
-        windows=1,
-        grace=60,
-        skew=60,
-        partitions=1,
-        guarantee=Guarantee(),
-    )
-    return plan
-
-
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     with or_skip():
@@ -99,7 +79,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 def test_every_role_does_its_job_and_no_secret_is_shown(stage: Stage, tmp_path: Path) -> None:
     records = tmp_path / "records.csv"
     names = stage.plan.domain.names
-    rows = "\n".join(f"{i & 1},{i >> 1 & 1},{i >> 2 & 1}" for i in range(600))
+    rows = "\n".join(f"{i & 1},{i >> 1 & 1},{i >> 2 & 1},0" for i in range(600))
     records.write_text(f"{','.join(names)}\n{rows}\n")
     settings = stage.secured.settings
     fast = {"CALMSTREAM_CHECKPOINT_SECONDS": "0.5", "CALMSTREAM_REFRESH_SECONDS": "0.5"}
@@ -296,16 +276,6 @@ def test_a_wrong_password_is_one_line_without_it(stage: Stage) -> None:
         )
     assert "letmein-please" not in str(error.value)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.slow
-def test_scram_works_over_tls(stage: Stage) -> None:
-    stage.secured.add_scram("admin", "a-scram-password")
-    security = stage.secured.security("admin", "a-scram-password", MECHANISM)
-    client = connect(stage.bootstrap, security)
-    topics = client.topics()
-    assert topics.describe([stage.names.state])
-    client.close()
 
 
 def test_a_certificate_of_an_unknown_authority_is_refused(stage: Stage) -> None:

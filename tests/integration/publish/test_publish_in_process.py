@@ -62,32 +62,6 @@ def test_every_window_of_a_plan_becomes_final_with_exactly_its_reports(stage: St
         assert final.revision == totals[window].revision == closed_at
 
 
-def test_a_publisher_that_was_away_beyond_retention_catches_up_and_cleans(stage: Stage) -> None:
-    worker = stage.worker()
-    for window in range(4):
-        stage.move_to(10 * window + 1)
-        stage.batch(window, [window] * 6)
-        stage.turns(worker, count=4)
-    stage.move_to(60)
-    stage.turns(worker, count=20)
-    inputs = [stage.input(number, group) for number in range(2) for group in range(2)]
-    stage.topics.trim(stage.topics.log_ends(inputs))
-    stage.broker.compact(stage.names.state)
-    publisher = stage.publisher()
-    stage.together(worker, publisher, 40)
-    finals = by_kind(stage.snapshots(), Kind.FINAL)
-    assert {w: s.manifest.reports for w, s in finals.items()} == dict.fromkeys(range(4), 6)
-    stage.clock.advance(60)
-    stage.together(worker, publisher, 5)
-    stage.broker.compact(stage.names.state, active=0, tombstones=True)
-    assert not [c for n in range(2) for g in range(2) for c in stage.closed(n, g)]
-    # A new worker restores the right running total from the partition records alone.
-    worker.finish()
-    successor = stage.worker()
-    stage.turns(successor, count=10)
-    assert sum(stage.states(n, g)[-1].total.tally.reports for n in range(2) for g in range(2)) == 24
-
-
 def fill(stage: Stage, worker: TallyWorker, publisher: Publisher) -> None:
     for window in range(4):
         stage.move_to(10 * window + 1)

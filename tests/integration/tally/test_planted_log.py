@@ -8,15 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from calmstream.broker.kafka import connect
-from calmstream.broker.transport import Partition
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import Reason
 from calmstream.consumer.operations.inspect import inspect
-from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
+from calmstream.consumer.subscribe.subscribe import plan_names
 from tests.brokers.native import PATIENT, NativeKafka
 from tests.brokers.planted import now_ms, plant, stamped
 from tests.support.attacks.hostile import kinds
-from tests.support.batches import ZSTD, Row, encode_rows
+from tests.support.batches import Row, encode_rows
 from tests.support.service.running import Stage, until
 from tests.support.tally import body
 
@@ -65,25 +64,4 @@ def test_a_log_of_every_hostile_batch_is_counted_exactly(kafka: NativeKafka) -> 
     other.end()
     second = inspect(stage.plan, stage.broker, again, SystemClock())
     assert second.rejected == first.rejected
-    stage.close()
-
-
-@pytest.mark.slow
-def test_damage_in_the_topics_that_we_write_stops_no_process(kafka: NativeKafka) -> None:
-    stage = Stage(kafka.bootstrap, windows=1, window=3600, age=60)
-    damage = [stamped(b"no records", 3, now_ms(), codec=ZSTD)]
-    plant(
-        kafka,
-        {Partition(stage.names.state, 0): damage, Partition(stage.names.snapshots, 0): damage},
-    )
-    worker = stage.worker()
-    stage.send(5)
-    until("reports are counted", lambda: worker.metric("reports_accepted_total") == 5, 60)
-    worker.end()
-    restarted = stage.worker()
-    stage.send(2)
-    until("a restart goes on", lambda: restarted.metric("reports_accepted_total") == 2, 60)
-    restarted.end()
-    given = {"follow": False, "namespace": stage.names.namespace}
-    assert list(subscribe(stage.plan, kafka.bootstrap, **given)) == []
     stage.close()

@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import MemberToRemove
 
+from tests.support.service.recount import recount_grr, stored_counts
 from tests.support.service.running import SESSION_SECONDS, Stage, until
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture
-def make(kafka_bootstrap: str) -> Iterator[object]:
-    made: list[Stage] = []
-
-    def one(groups: int, partitions: int) -> Stage:
-        made.append(Stage(kafka_bootstrap, groups, partitions))
-        return made[-1]
-
-    yield one
-    for stage in made:
-        stage.close()
 
 
 def owned(*workers: object) -> list[float]:
     return [worker.metric("assigned_partitions") for worker in workers]
 
 
-def test_spare_workers_are_ready_and_take_over(make: object) -> None:
+def test_spare_workers_are_ready_take_over_and_count_once(kafka_bootstrap: str) -> None:
     """Run three workers on one partition: when the owner leaves, another one takes over."""
-    stage = make(1, 1)
+    stage = Stage(kafka_bootstrap)
     workers = [stage.worker() for _ in range(3)]
     until("one owner", lambda: sorted(owned(*workers)) == [0, 0, 1], 90)
     stage.send(30)
@@ -45,6 +32,11 @@ def test_spare_workers_are_ready_and_take_over(make: object) -> None:
     stage.send(30)
     until("counted on", lambda: stage.accepted() == 60, 60)
     until("all are ready", lambda: all(w.worker.health.readiness().well for w in spare), 60)
+    for worker in spare:
+        worker.end()
+    expected = recount_grr(kafka_bootstrap, list(stage.names.all_reports))
+    assert stored_counts(kafka_bootstrap, stage.names.state)[0] == expected
+    stage.close()
 
 
 @pytest.mark.slow
@@ -78,8 +70,8 @@ def expel(bootstrap: str, group: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_static_member_that_restarts_causes_no_rebalance(make: object) -> None:
-    stage = make(1, 4)
+def test_a_static_member_that_restarts_causes_no_rebalance(kafka_bootstrap: str) -> None:
+    stage = Stage(kafka_bootstrap, partitions=4)
     first = stage.worker(member="one")
     second = stage.worker(member="two")
     until("shared", lambda: owned(first, second) == [2, 2], 90)
@@ -94,3 +86,4 @@ def test_a_static_member_that_restarts_causes_no_rebalance(make: object) -> None
     until("counted on", lambda: stage.accepted() == 80, 60)
     if time.monotonic() - began < SESSION_SECONDS:  # else the machine was too slow for the test
         assert second.metric("rebalances_total") == changes
+    stage.close()

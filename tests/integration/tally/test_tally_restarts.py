@@ -9,37 +9,8 @@ from __future__ import annotations
 import pytest
 
 from calmstream.common.errors import FatalError
-from tests.support.tally import batch_id, small_plan
+from tests.support.tally import small_plan
 from tests.support.tally_bench import Stage, assert_state_is_the_log, sample
-
-
-@pytest.mark.parametrize("graceful", [True, False])
-def test_restarts_at_every_step_equal_one_life(graceful: bool) -> None:
-    script = [
-        (s, p, n)
-        for s, p, n in zip(range(45), [t // 10 for t in range(45)], [0, 1, 2] * 15, strict=True)
-    ]
-    stage = Stage(small_plan(windows=5, grace=4))
-    worker = stage.worker()
-    for seconds, period, number in script:
-        stage.move_to(seconds + 0.6)
-        stage.batch(min(period, 4), [number], number=100 + seconds // 2)  # every id twice
-        if seconds % 5 == 0:
-            stage.send(batch_id(seconds), b"{")
-        stage.turns(worker, count=2, step=0.1)
-        if seconds % 3 == 2:
-            worker.finish() if graceful else worker.abandon()
-            worker = stage.worker()
-    stage.move_to(60)
-    stage.turns(worker, count=12, step=0.5)
-    assert_state_is_the_log(stage)
-    assert [c.window for c in sorted(stage.closed(), key=lambda c: c.window)][-1] == 4
-    total = stage.states()[-1].total
-    expected = stage.recount().state().total
-    assert total.tally == expected.tally
-    assert dict(total.rejects) == dict(expected.rejects)
-    origins = {(letter.partition, letter.offset) for letter, _ in stage.dead_letters()}
-    assert len(origins) == sum(total.rejects.values())
 
 
 def test_a_stale_record_last_in_the_log_loses_to_the_largest_offset() -> None:

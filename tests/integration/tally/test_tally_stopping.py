@@ -14,34 +14,12 @@ import pytest
 from calmstream.broker.in_process.readers import InProcessGroupReader
 from calmstream.broker.transport import Partition
 from calmstream.common.clock import SystemClock
-from calmstream.common.errors import RecoverableError
+from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.tally.worker import TallyWorker
+from tests.support.clock import ManualClock
 from tests.support.tally import at, small_plan
-from tests.support.tally_bench import Stage, assert_state_is_the_log, sample
-
-
-def test_two_workers_share_partitions_and_hand_them_over() -> None:
-    stage = Stage(small_plan(partitions=4, groups=2))
-    first = stage.worker()
-    everything = [(g, p) for g in range(2) for p in range(4)]
-    for step in range(24):
-        stage.move_to(step + 0.6)
-        for g, p in everything:
-            stage.batch(step // 10, [step % 4], partition=p, group=g)
-        if step == 8:
-            second = stage.worker()
-        workers = [first] if step < 8 else [first, second] if step < 16 else [second]
-        if step == 16:
-            first.finish()
-        stage.turns(*workers, count=4, step=0.05)
-        if step == 12:
-            assert len(first.folds) == len(second.folds) == 4
-    stage.move_to(60)
-    stage.turns(second, count=12, step=0.5)
-    for g, p in everything:
-        assert_state_is_the_log(stage, p, g)
-        assert max(stage.states(p, g), key=lambda s: s.next_offset).total.tally.reports == 24
+from tests.support.tally_bench import Stage, sample
 
 
 def test_run_stops_within_its_budget_and_checkpoints() -> None:
@@ -113,6 +91,16 @@ def test_a_broker_that_restarts_while_a_worker_joins_does_not_end_it(
     stage.batch(0, [3])
     stage.turns(worker)
     assert sample(worker, "reports_accepted_total") == 1
+
+
+def test_a_record_an_hour_ahead_stops_the_worker_before_it_is_folded() -> None:
+    stage = Stage(small_plan())
+    worker = stage.worker(clock=ManualClock(at(0) - 3_700_000, stage.clock.seconds))
+    stage.batch(0, [1])
+    with pytest.raises(FatalError, match="an hour ahead"):
+        stage.turns(worker, count=3, step=0.0)
+    assert worker.folds[stage.input()].next_offset == 0
+    assert stage.state_records() == []
 
 
 def _eventually(happened: Any, seconds: float = 60.0) -> bool:
