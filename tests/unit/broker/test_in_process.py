@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -78,41 +77,6 @@ def test_planned_faults_meet_the_next_sends_only(
         assert delivery.wait(0) == 0
     assert sink.send("t", b"k", b"second").wait(0) == appended
     assert [r.value for r in broker.records(WHERE)] == [b"first"] * appended + [b"second"]
-
-
-def test_a_hook_decides_on_sends_that_no_plan_covers() -> None:
-    broker = _broker()
-    sends: list[tuple[Partition, bytes | None, bytes | None]] = []
-
-    def hook(partition: Partition, key: bytes | None, value: bytes | None) -> SendFault:
-        sends.append((partition, key, value))
-        return SendFault.FAIL
-
-    broker.faults.on_send = hook
-    broker.faults.plan("t", SendFault.NONE)
-    sink = broker.sink()
-    sink.send("t", b"a", b"1").wait(0)
-    with pytest.raises(RecoverableError):
-        sink.send("t", b"b", b"2").wait(0)
-    assert sends == [(WHERE, b"b", b"2")]
-
-
-def test_a_stalled_partition_answers_nothing_and_keeps_the_order() -> None:
-    broker = _broker(partitions=2)
-    other = Partition("t", 1)
-    sink, reader = broker.sink(), broker.reader()
-    sink.send("t", b"k", b"0", partition=0).wait(0)
-    broker.stall(WHERE)
-    pending = [sink.send("t", b"k", value, partition=0) for value in (b"1", b"2")]
-    sink.send("t", b"k", b"other", partition=1).wait(0)
-    reader.assign([WHERE, other])
-    for partition in (WHERE, other):
-        reader.seek(partition, 0)
-    assert [r.value for r in reader.poll(0)] == [b"other"]
-    assert not any(delivery.done() for delivery in pending)
-    broker.release(WHERE)
-    assert [delivery.wait(0) for delivery in pending] == [1, 2]
-    assert [r.value for r in reader.poll(0)] == [b"0", b"1", b"2"]
 
 
 def test_a_compacted_log_stays_bounded_by_itself() -> None:
@@ -209,43 +173,6 @@ def test_a_deleted_topic_is_revoked_and_its_readers_get_an_error() -> None:
     assert member.take_changes() == AssignmentChanges(revoked=frozenset({WHERE}))
     with pytest.raises(FatalError, match=r"t"):
         reader.poll(0)
-
-
-def _in_thread(work: Callable[[], None]) -> threading.Thread:
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    return thread
-
-
-def test_threads_share_the_broker_and_a_waiting_poll_wakes() -> None:
-    broker = _broker(partitions=4)
-    total = 2000
-    got: list[bytes] = []
-
-    def send(who: bytes) -> None:
-        sink = broker.sink()
-        for n in range(total // 2):
-            sink.send("t", b"%s%d" % (who, n), who + b"%d" % n)
-
-    def consume() -> None:
-        reader = broker.group_reader("g")
-        reader.subscribe(["t"])
-        while len(got) < total:
-            records = reader.poll(20, max_records=50)
-            added = reader.take_changes().added
-            for partition in added:
-                reader.seek(partition, 0)
-            reader.resume(added)
-            got.extend(r.value for r in records if r.value is not None)
-
-    consumer = _in_thread(consume)
-    senders = [_in_thread(lambda who=who: send(who)) for who in (b"a", b"b")]
-    for thread in (*senders, consumer):
-        thread.join(30)
-        assert not thread.is_alive()
-    assert len(got) == len(set(got)) == total
-    for who in (b"a", b"b"):
-        assert {v for v in got if v.startswith(who)} == {who + b"%d" % n for n in range(total // 2)}
 
 
 @pytest.mark.parametrize("size", [None, 0, 1, 63, 64, 5000, 9000])

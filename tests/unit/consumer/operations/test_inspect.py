@@ -10,15 +10,6 @@ from tests.support.tally import at, batch_id, small_plan
 from tests.support.tally_bench import Stage
 
 
-def test_a_fresh_plan_shows_nothing() -> None:
-    stage = Stage(small_plan(partitions=2, groups=2))
-    inspection = inspect(stage.plan, stage.broker, stage.names, stage.clock)
-    assert len(inspection.partitions) == 4
-    assert inspection.lag == 0
-    assert inspection.rejected == {}
-    assert inspection.windows.closed_everywhere == inspection.windows.final == 0
-
-
 def test_lag_clock_windows_and_rejects_are_shown() -> None:
     stage = Stage(small_plan(groups=2))
     worker = stage.worker()
@@ -48,17 +39,6 @@ def test_closed_windows_are_counted_where_every_partition_closed_them() -> None:
     inspection = inspect(stage.plan, stage.broker, stage.names, stage.clock)
     assert inspection.windows.closed_everywhere == 1
     assert inspection.windows.planned == 4
-
-
-def test_a_partition_that_workers_would_refuse_is_named() -> None:
-    stage = Stage(small_plan())
-    worker = stage.worker()
-    for _ in range(3):
-        stage.batch(0, [1])
-    stage.turns(worker)
-    stage.topics.trim({stage.input(): 2})
-    inspection = inspect(stage.plan, stage.broker, stage.names, stage.clock)
-    assert "starts at 2, needed from 0" in inspection.partitions[0].trouble
 
 
 def test_a_missing_topic_is_named_with_the_remedy() -> None:

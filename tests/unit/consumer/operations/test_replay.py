@@ -16,7 +16,6 @@ from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, InvalidInput, Reason
 from calmstream.consumer.operations.replay import replay
 from calmstream.consumer.publish import changes as publish_changes
-from calmstream.consumer.publish import current_sets
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.job import EstimateRunner
 from calmstream.consumer.publish.session import PublishingSession
@@ -131,21 +130,6 @@ def test_a_failed_test_does_not_stop_a_replay(monkeypatch: pytest.MonkeyPatch) -
     assert changes(stage, names) == {}
 
 
-def test_a_failed_current_set_does_not_stop_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
-        raise np.linalg.LinAlgError("singular")
-
-    stage, _ = filled()
-    publish(stage)
-    names = renamed(stage)
-    monkeypatch.setattr(current_sets, "build", broken)
-    with capture_logs() as logs:
-        replay(stage.plan, stage.broker, stage.names, names, stage.clock)
-    assert [log["window"] for log in logs] == [0, 1, 2, 3]
-    published = sets(stage, stage.names)
-    assert sets(stage, names) == {k: v for k, v in published.items() if b"/current/" not in k}
-
-
 def test_a_range_from_a_trimmed_log_gives_the_same_finals() -> None:
     stage, _ = filled()
     publish(stage)
@@ -208,21 +192,6 @@ def test_late_reports_are_counted_after_all_and_only_once() -> None:
     assert done.reports == 400 + 8
 
 
-def test_what_is_counted_after_all_is_no_longer_a_reject() -> None:
-    stage = Stage(small_plan(windows=3))
-    worker = stage.worker()
-    stage.batch(0, [1])
-    stage.move_to(14)
-    stage.batch(0, [2, 2])  # late, booked to window 1
-    stage.turns(worker)
-    stage.move_to(60)
-    stage.turns(worker, count=12)
-    names = renamed(stage)
-    replay(stage.plan, stage.broker, stage.names, names, stage.clock, admit=[Reason.LATE])
-    assert final(stage, names, 0).manifest.reports == 3
-    assert final(stage, names, 1).manifest.rejected == {}
-
-
 def test_a_late_record_among_many_leaves_the_window_of_its_own_time() -> None:
     stage = Stage(small_plan(windows=3, grace=5))
     worker = stage.worker()
@@ -240,20 +209,6 @@ def test_a_late_record_among_many_leaves_the_window_of_its_own_time() -> None:
     replay(stage.plan, stage.broker, stage.names, names, stage.clock, admit=[Reason.LATE])
     assert [final(stage, names, window).manifest.reports for window in range(3)] == [3, 12, 1]
     assert [final(stage, names, window).manifest.rejected for window in range(3)] == [{}, {}, {}]
-
-
-def test_letters_that_are_still_bad_stay_refused() -> None:
-    stage, _ = filled()
-    done = replay(
-        stage.plan,
-        stage.broker,
-        stage.names,
-        renamed(stage),
-        stage.clock,
-        admit=[Reason.UNDECODABLE],
-    )
-    assert done.admitted == {}
-    assert done.refused == {"undecodable": 6}
 
 
 def test_a_letter_written_twice_is_one() -> None:

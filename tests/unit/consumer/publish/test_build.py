@@ -6,10 +6,8 @@ A snapshot set is the published result of one window: its tables and a manifest.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 
 import numpy as np
-import orjson
 import pytest
 
 from calmstream.common.errors import FatalError, InvalidInput, Reason
@@ -21,7 +19,7 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.marginal import Marginal
 from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.plan.loss import loss_plan, loss_window
-from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord, decode, parse_key
+from calmstream.estimators.wire.snapshot import Kind, decode, parse_key
 from calmstream.estimators.wire.state import WindowCount
 from tests.support.publisher import START, count_of, published_plan
 
@@ -73,16 +71,6 @@ def test_a_total_starts_with_the_plan() -> None:
     assert manifest.marginals[0].startswith("2/total/")
 
 
-def test_an_empty_window_has_a_manifest_and_no_tables() -> None:
-    empty = MergedWindow(0, Kind.FINAL, (3, 0), (count_of([]), count_of([])))
-    built = build_set(published_plan(partitions=1), empty)
-    assert built.tables() == []
-    assert built.manifest.marginals == ()
-    assert built.manifest.processing == ()
-    assert built.manifest.reports == 0
-    assert built.standard_error == 0
-
-
 @pytest.mark.parametrize(
     ("guarantee", "windows", "epsilon", "window", "plan"),
     [
@@ -106,15 +94,6 @@ def test_the_same_counts_give_the_same_bytes() -> None:
     first, second = build_set(plan, merged()), build_set(plan, merged())
     assert first.tables() == second.tables()
     assert first.closing() == second.closing()
-
-
-def test_records_survive_the_wire() -> None:
-    built = build_set(published_plan(), merged())
-    for key, value in [*built.tables(), built.closing()]:
-        assert decode(value, published_plan()).key == key
-        assert parse_key(key)[:2] == (1, Kind.FINAL)
-    assert decode(built.closing()[1], published_plan()) == built.manifest
-    assert [decode(value, published_plan()) for _, value in built.tables()] == list(built.marginals)
 
 
 def test_a_method_that_yields_no_numbers_stops_the_publisher(
@@ -161,21 +140,6 @@ def test_names_with_separators_keep_their_records_apart() -> None:
     keys = [key for key, _ in [*built.tables(), built.closing()]]
     assert len(set(keys)) == 6
     assert [parse_key(key)[2] for key in keys] == [False] * 5 + [True]
-
-
-@pytest.mark.parametrize(
-    "change", [{"table": [0.5]}, {"stderr": []}, {"labels": [["0", "1"], ["0"]]}, {"kind": "never"}]
-)
-def test_a_damaged_record_is_named_as_such(change: Mapping[str, object]) -> None:
-    record = build_set(published_plan(), merged()).tables()[0][1]
-    with pytest.raises(FatalError, match="damaged"):
-        decode(orjson.dumps(orjson.loads(record) | change), published_plan())
-
-
-def test_wire_types_are_distinguished() -> None:
-    built = build_set(published_plan(), merged())
-    assert isinstance(decode(built.closing()[1], published_plan()), Manifest)
-    assert isinstance(decode(built.tables()[0][1], published_plan()), MarginalRecord)
 
 
 def test_the_manifest_names_what_looks_forged() -> None:

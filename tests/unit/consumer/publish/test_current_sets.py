@@ -71,13 +71,6 @@ def test_another_publisher_writes_the_same_bytes(bench: Bench) -> None:
     assert records(other) == records(bench)
 
 
-def test_a_publisher_that_starts_later_writes_what_is_missing_only(bench: Bench) -> None:
-    work(bench.publication())
-    written = len(bench.snapshot_records())
-    work(bench.publication())
-    assert len(bench.snapshot_records()) == written
-
-
 def test_counts_of_published_windows_do_not_wait_for_the_end_of_the_topics(bench: Bench) -> None:
     work(bench.publication())
     later = bench.publication()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
 
 from calmstream.broker.transport import Partition, Record, TopicSpec
-from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.errors import FatalError
 from calmstream.estimators.wire.counts import GroupCounts, decode_counts, parse_key
 from calmstream.estimators.wire.snapshot import Kind, Manifest, decode
 from tests.support.publisher import Bench, count_of, dying, published_plan, work
@@ -84,28 +82,6 @@ def test_a_death_at_any_write_leaves_the_bytes_of_an_undisturbed_run(at: int, be
     assert len(bench.state_keys()) == 4, "closed records are deleted"
 
 
-@pytest.mark.parametrize("at", range(WRITES))
-def test_two_publishers_at_once_keep_the_same_bytes(at: int) -> None:
-    bench = filled()
-    slow, rival = bench.publication(), bench.publication()
-    send, writes = slow._sink.send, 0
-
-    def sending(*args: object, **more: object) -> object:
-        nonlocal writes
-        if writes == at:
-            work(rival, 20)
-            bench.clock.advance(60)
-            work(rival, 20)
-        writes += 1
-        return send(*args, **more)  # type: ignore[arg-type]
-
-    slow._sink.send = sending  # type: ignore[method-assign,assignment]
-    work(slow)
-    check_never_without_counts(bench)
-    assert len(set(raw(bench))) == 2
-    assert len(kept(bench)) == 2
-
-
 def test_lost_counts_are_written_again_before_anything_is_deleted() -> None:
     """Delete the counts topic and create it again, after the final and the total."""
     bench = filled(trimmed=False)
@@ -148,39 +124,6 @@ def test_a_running_publisher_deletes_nothing_after_its_counts_topic_is_lost(agai
         bench.topics.create(counts_spec(bench))
     work(bench.publication())
     assert raw(bench) == before
-
-
-def test_a_failed_write_of_counts_is_repeated_before_anything_else() -> None:
-    bench = filled()
-    bench.broker.stall(Partition(bench.names.counts, 0))
-    session = bench.publication()
-    with suppress(RecoverableError):
-        work(session, 5)
-    bench.clock.advance(1)
-    assert bench.snapshot_records() == []
-    bench.broker.release(Partition(bench.names.counts, 0))
-    work(session)
-    assert len(kept(bench)) == 2
-    assert {kind for _, kind in bench.kinds()} == {Kind.FINAL, Kind.TOTAL}
-
-
-def test_foreign_records_in_the_counts_topic_change_nothing() -> None:
-    bench = filled()
-    foreign = [(b"x", b"y"), (b"0/0000", b"{"), (b"0/0000", None), (b"7/0000", raw_of(bench))]
-    for key, value in foreign:
-        bench.sink.send(bench.names.counts, key, value, partition=0).wait(5)
-    session = bench.publication()
-    work(session)
-    assert session.finished
-    assert session.follower.foreign.count == len(foreign)
-
-
-def raw_of(bench: Bench) -> bytes:
-    """Return valid counts of window 0."""
-    other = filled()
-    work(other.publication())
-    assert other.plan.digest == bench.plan.digest
-    return raw(other)[0][1] or b""
 
 
 def test_a_final_whose_counts_are_still_to_be_read_is_not_written_again() -> None:

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calmstream.broker.transport import Partition, Record
+from calmstream.broker.transport import Record
 from calmstream.common.errors import RecoverableError
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.config import PublisherConfig
@@ -26,11 +26,10 @@ from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.publish.schedule import _QUICK_ATTEMPTS
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.estimators.tally import Tally
-from calmstream.estimators.wire.snapshot import Kind, Manifest, decode, encode
+from calmstream.estimators.wire.snapshot import Kind, decode, encode
 from calmstream.estimators.wire.state import WindowCount
-from tests.support.batches import ZSTD, frame
 from tests.support.faulty_broker import SendFault
-from tests.support.publisher import Bench, published_plan, shown, steps, work
+from tests.support.publisher import Bench, published_plan, steps, work
 
 EARLY, FINAL, TOTAL = Kind.EARLY, Kind.FINAL, Kind.TOTAL
 
@@ -116,13 +115,6 @@ def test_an_early_set_that_was_not_read_back_is_written_again_with_the_same_coun
     bench.clock.advance(REFRESH_SECONDS)
     work(publication)
     assert [s.revision for s in bench.shown() if s.window == 0] == [(2, 0), (3, 0)]
-
-
-def test_an_early_set_without_reports_is_not_written(bench: Bench) -> None:
-    bench.logs[0].close(0)
-    bench.put(bench.logs[0], bench.logs[0].closed(0))
-    work(bench.publisher())
-    assert bench.snapshot_records() == []
 
 
 def test_the_default_refresh_is_a_tenth_of_the_window_and_at_least_five_seconds() -> None:
@@ -251,17 +243,6 @@ def test_a_set_that_is_not_read_back_complete_is_written_again_after_a_pause(
     assert publication.follower.assembler.count(Kind.TOTAL) == 1
 
 
-def test_the_written_manifest_counts_rejected_records(bench: Bench) -> None:
-    bench.close_all(windows=2)
-    bench.put_all()
-    work(bench.publisher())
-    last = shown(bench.plan, bench.snapshot_records())[-1]
-    assert isinstance(last.manifest, Manifest)
-    # The total of each of two partitions has one rejected record for each of two windows.
-    assert last.manifest.rejected == {"late": 4}
-    assert decode(bench.snapshot_records()[-1][1] or b"", bench.plan) == last.manifest
-
-
 # Reading
 
 
@@ -304,31 +285,6 @@ def test_nothing_is_written_before_the_state_and_snapshots_topics_were_read(benc
     assert bench.snapshot_records() == []
     work(publication)
     assert [s.revision for s in bench.shown()] == [(39, 0)]
-
-
-def test_a_window_whose_closed_record_is_missing_waits(bench: Bench) -> None:
-    first, second = bench.logs
-    first.report(0, 1).close(0)
-    second.report(0, 1)
-    bench.put(first, first.state())
-    bench.put(second, second.state())
-    work(bench.publisher())
-    assert bench.snapshot_records() == []
-
-
-@pytest.mark.parametrize("topic", ["state", "snapshots"])
-def test_foreign_records_are_skipped_and_counted(bench: Bench, topic: str) -> None:
-    name = getattr(bench.names, topic)
-    keys = (b"what", b"0/final/x", b"0000/0", b"0000/0/0", b"99/99")
-    for key in keys:
-        bench.sink.send(name, key, b"ever", partition=0).wait(5)
-    bench.broker.append_batch(Partition(name, 0), frame(b"no records", 3, codec=ZSTD))
-    bench.close_all(windows=2)
-    bench.put_all()
-    publication = bench.publication()
-    work(publication)
-    assert publication.follower.assembler.count(Kind.TOTAL) == 2
-    assert publication.follower.foreign.count == len(keys) + 1  # the batch counts once
 
 
 def test_counts_that_look_forged_have_no_central_statement() -> None:

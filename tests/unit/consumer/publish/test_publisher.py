@@ -17,7 +17,7 @@ from calmstream.consumer.runtime.worker import Alone
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 from tests.support.faulty_broker import SendFault
-from tests.support.publisher import Bench, published_plan, steps, work
+from tests.support.publisher import Bench, published_plan, work
 from tests.support.service.processes import until
 
 EARLY, FINAL, TOTAL = Kind.EARLY, Kind.FINAL, Kind.TOTAL
@@ -95,18 +95,6 @@ def test_a_set_of_another_plan_does_not_pass_for_a_published_one(bench: Bench) -
     assert again.snapshot_records()[len(foreign.snapshot_records()) :] == own
 
 
-def test_a_step_returns_whether_more_work_may_be_due(bench: Bench) -> None:
-    bench.close_all(windows=2)
-    bench.put_all()
-    session = bench.publication()
-    steps(session, lambda: session.caught_up)
-    written = [session.step(0.0) for _ in range(4)]
-    assert (written, session.finished) == ([True] * 4, False)
-    assert bench.kinds() == [(w, kind) for w in range(2) for kind in (FINAL, TOTAL)]
-    assert session.step(0.0) is True, "it reads what it has written"
-    assert session.step(0.0) is False
-
-
 # Membership
 
 
@@ -126,49 +114,6 @@ def test_one_of_two_is_active_and_the_other_takes_over(bench: Bench) -> None:
     work(waiting)
     assert waiting.active
     assert waiting.finished
-
-
-def test_a_zombie_beside_a_live_publisher_does_no_harm(bench: Bench) -> None:
-    first, second = bench.logs
-    first.report(0, 1, 1)
-    bench.put(first, first.state())
-    zombie = bench.publication()
-    steps(zombie, lambda: zombie.caught_up)
-    live = bench.publication()
-    first.report(0, 2, 2)
-    second.report(0, 3).close(0)
-    bench.put(first, first.state())
-    bench.put(second, second.closed(0))
-    work(live)
-    work(zombie)
-    first.close(0)
-    bench.put(first, first.closed(0))
-    for _ in range(30):
-        live.step(0.0)
-        zombie.step(0.0)
-        bench.clock.advance(5)
-    kinds = [(s.kind, s.revision) for s in bench.shown()]
-    assert kinds[0] == (EARLY, (4, 1))
-    assert (FINAL, (4, 1)) in kinds
-    assert sorted(k for k, _ in kinds[1:]) == [FINAL, TOTAL]
-
-
-def test_a_lost_membership_stops_the_work_and_a_new_one_restarts_it(bench: Bench) -> None:
-    bench.close_all()
-    bench.put_all()
-    publisher = bench.publisher()
-    publisher.turn()
-    assert publisher.active
-    publisher._member.expire()  # type: ignore[attr-defined]
-    rival = bench.publisher()
-    rival.turn()
-    publisher.turn()
-    rival.turn()
-    assert [publisher.active, rival.active].count(True) == 1
-    for _ in range(40):
-        publisher.turn()
-        rival.turn()
-    assert bench.kinds() == [(w, kind) for w in range(3) for kind in (FINAL, TOTAL)]
 
 
 # The loop

@@ -77,21 +77,6 @@ def test_a_closed_record_written_again_is_deleted_again(bench: Bench) -> None:
         bench.put(bench.logs[0], bench.logs[0].closed(0))
 
 
-def test_a_successor_finishes_a_deletion_cut_short(bench: Bench) -> None:
-    bench.close_all(windows=1)
-    bench.fill_inputs()
-    bench.put_all()
-    bench.trim_inputs()
-    work(bench.publication())
-    bench.put(bench.logs[0], (bench.logs[0].closed(0)[0], None))
-    before = [r for r in bench.snapshot_records() if r[1] is not None]
-    successor = bench.publication()
-    bench.clock.advance(60)
-    work(successor)
-    assert bench.state_keys() == {b"0000/0", b"0000/1"}
-    assert [r for r in bench.snapshot_records() if r[1] is not None] == before
-
-
 def test_early_records_go_once_the_final_is_found(bench: Bench) -> None:
     log, other = bench.logs
     log.report(0, 1, 2)

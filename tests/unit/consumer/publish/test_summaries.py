@@ -10,17 +10,16 @@ import orjson
 import pytest
 from jsonschema import Draft202012Validator
 
-from calmstream.common.errors import ForeignRecord, PlanError
+from calmstream.common.errors import PlanError
 from calmstream.consumer.publish.build import SnapshotSet, build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.summary import summary
-from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.analysis import published_summaries
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.document import read_plan
-from calmstream.estimators.wire.snapshot import Kind, MarginalRecord, decode, encode
+from calmstream.estimators.wire.snapshot import Kind, decode, encode
 from calmstream.estimators.wire.table_summary import Statistic, TableSummary
 from tests.support.publisher import Bench, count_of, published_plan, work
 
@@ -112,16 +111,6 @@ def test_a_record_with_summaries_is_read_as_it_was_written_and_valid() -> None:
         assert decode(encode(record), plan) == record
 
 
-def test_a_plan_without_summaries_writes_no_such_field() -> None:
-    with_them, without = built(asking(NUMBERS, "mean")), built(asking(NUMBERS))
-    for one, other in zip(with_them.marginals, without.marginals, strict=True):
-        raw = orjson.loads(encode(other))
-        assert "summaries" not in raw
-        # What a reader of before sees is the same.
-        assert {**orjson.loads(encode(one)), "summaries": 0} == {**raw, "summaries": 0}
-    assert b"summaries" not in asking(NUMBERS).to_bytes()
-
-
 def test_what_no_report_is_about_has_no_statistics() -> None:
     plan = replace(asking(NUMBERS, "mean"), groups=published_plan(groups=1).groups)
     made = build_set(plan, MergedWindow(1, Kind.FINAL, (1, 1), (count_of(CELLS),)))
@@ -136,23 +125,6 @@ def test_a_label_without_mass_has_unknown_statistics() -> None:
     values = [row.statistics[0] for row in given.rows]
     assert values[0].value == pytest.approx(12.5)
     assert values[1] == Statistic("mean", None, None, None, None)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"rows": [{"labels": [], "statistics": [{"statistic": "mean"}]}]},
-        {"rows": 3},
-        {"attributes": "ms"},
-        {"given": [1]},
-    ],
-)
-def test_a_damaged_summary_is_a_foreign_record(damage: dict[str, object]) -> None:
-    plan = asking(NUMBERS, "mean")
-    record = orjson.loads(encode(built(plan).marginals[0]))
-    record["summaries"][0] |= damage
-    with pytest.raises(ForeignRecord, match="damaged"):
-        decode(orjson.dumps(record), plan)
 
 
 @pytest.mark.parametrize(
@@ -171,12 +143,6 @@ def test_a_plan_with_unknown_statistics_is_refused(
 ) -> None:
     with pytest.raises(PlanError, match=message):
         asking(NUMBERS, *summaries)
-
-
-def test_a_snapshot_gives_them_by_table() -> None:
-    made = built(asking(NUMBERS, "mean"))
-    tables: dict[tuple[str, ...], MarginalRecord] = {r.attributes: r for r in made.marginals}
-    assert Snapshot(made.manifest, tables).record("region", "ms").summaries
 
 
 @pytest.mark.parametrize("cells", [[0] * 30 + [2] * 1, [3] * 30 + [1] * 1])

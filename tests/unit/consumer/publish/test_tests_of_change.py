@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 import numpy as np
 import pytest
 
 from calmstream.broker.transport import Partition
-from calmstream.common.errors import ForeignRecord, RecoverableError
+from calmstream.common.errors import ForeignRecord
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.publish import build, changes, untested
 from calmstream.consumer.publish.untested import UntestedCounts
@@ -150,21 +149,6 @@ def test_a_death_at_any_write_leaves_the_tests_of_an_undisturbed_run(at: int, be
     assert raw_tests(one) == undisturbed(2), "each once, in the order of windows"
 
 
-def test_two_publishers_at_once_write_the_same_tests() -> None:
-    one, held = bench(), []
-    one.start_tests = held.append
-    slow = one.publication()
-    work(slow)
-    one.start_tests = lambda run: run()
-    rival = one.publication()
-    work(rival)
-    held.pop()()
-    work(slow)
-    assert held == []
-    assert raw_tests(one) == undisturbed()
-    assert slow.finished
-
-
 def test_a_window_is_not_tested_before_the_counts_of_the_one_before_were_read() -> None:
     """Compaction can move a closed record past the reader, so that window 1 is final first."""
     one = unread(2)
@@ -190,21 +174,6 @@ def test_a_record_that_another_program_replaces_is_not_written_for_ever() -> Non
     assert session.finished
 
 
-def test_a_failed_write_of_tests_is_repeated() -> None:
-    one = bench(1)
-    session = one.publication()
-    steps(session, lambda: one.kinds() == closed_kinds(1))
-    where = Partition(one.names.counts, 0)
-    one.broker.stall(where)
-    with suppress(RecoverableError):
-        work(session, 5)
-    assert raw_tests(one) == []
-    one.clock.advance(1)
-    one.broker.release(where)
-    work(session)
-    assert set(raw_tests(one)) == set(undisturbed(1))
-
-
 def test_counts_of_few_windows_are_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     one = bench()
     session = one.publication()
@@ -227,14 +196,6 @@ def test_a_failed_test_does_not_stop_a_final(monkeypatch: pytest.MonkeyPatch) ->
     session = one.publication()
     work(session)
     assert session.finished
-    assert records_of(one) == {}
-
-
-def test_tests_can_be_switched_off() -> None:
-    one = Bench(published_plan(windows=2, groups=2), test_changes=False)
-    one.close_all(2)
-    one.put_all()
-    work(one.publication())
     assert records_of(one) == {}
 
 
@@ -306,21 +267,6 @@ def test_counts_are_examined_as_those_of_their_number_of_windows(
         ("history", 3),
     }
     assert all(reports == windows * each for _, reports, windows in seen)
-
-
-@pytest.mark.parametrize(
-    ("value", "error"),
-    [
-        (None, ForeignRecord),
-        (b"{", ForeignRecord),
-        (b'{"v":"2.0"}', ForeignRecord),
-        (b'{"v":"1.0","plan":"x"}', ForeignRecord),
-    ],
-)
-def test_damaged_records_are_refused(value: bytes | None, error: type[Exception]) -> None:
-    plan = published_plan(windows=1, groups=1)
-    with pytest.raises(error):
-        decode_changes(plan, b"0/changes", value)
 
 
 def test_a_record_survives_its_encoding() -> None:

@@ -179,13 +179,3 @@ def test_tables_of_numbers_orders_and_options_have_tests_with_their_labels() -> 
     assert labels[1][3] == ["large", "yes"]
     lost = [table["differences"][3]["value"] for table in found["tables"]]
     assert max(lost) < 0.0
-
-
-def test_a_window_without_reports_is_named() -> None:
-    bench = Bench(published_plan(windows=2, groups=1))
-    for log in bench.logs:
-        log.report(0, *range(4), *range(4)).close(0).close(1)
-    bench.put_all()
-    work(bench.publication())
-    with asking(bench) as history, pytest.raises(InvalidInput, match="window 1 received no"):
-        changes(history, "1", "0")

@@ -152,25 +152,6 @@ def test_without_the_topic_the_remedy_is_named() -> None:
         history.ask(["a0"])
 
 
-def test_before_the_first_final_nothing_is_answered() -> None:
-    bench = Bench(published_plan())
-    with asking(bench) as history, pytest.raises(InvalidInput, match="no window is final yet"):
-        history.ask(["a0"])
-
-
-def test_windows_without_reports_have_no_table() -> None:
-    bench = filled(windows=0)
-    for log in bench.logs:
-        log.close(0)
-    bench.put_all()
-    work(bench.publication())
-    with (
-        asking(bench) as history,
-        pytest.raises(InvalidInput, match="window 0 received no reports"),
-    ):
-        history.ask(["a0"], "0")
-
-
 def test_a_range_is_fitted_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     fits = []
     real = methods.get(bench.plan.method)
@@ -189,24 +170,6 @@ def test_a_range_is_fitted_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -
         assert len(fits) == once > 0
         history.ask(["a0"], "1")
     assert len(fits) > once
-
-
-def test_a_refresh_finds_what_was_published_since() -> None:
-    bench = Bench(published_plan(groups=3))
-    bench.close_all(windows=1)
-    bench.put_all()
-    publication = bench.publication()
-    work(publication)
-    with asking(bench) as history:
-        assert history.windows() == [0]
-        for log in bench.logs:
-            log.report(1, 1, 2, 3).close(1)
-            bench.put(log, log.closed(1))
-        work(publication)
-        assert history.windows() == [0]
-        history.refresh()
-        assert history.windows() == [0, 1]
-        assert history.ask(["a0"], "latest").windows[0].last == 1
 
 
 def test_a_difference_is_of_two_independent_tables(bench: Bench) -> None:
@@ -248,28 +211,3 @@ def test_forged_counts_are_flagged_or_withheld() -> None:
             else:
                 with pytest.raises(InvalidInput, match="window 0: withheld: the raw counts look"):
                     history.ask(["a0"], "0")
-
-
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        ({"attributes": ["b"]}, "no attribute 'b'"),
-        ({"attributes": []}, "at least one attribute"),
-        ({"attributes": ["a0", "a0"]}, "named twice"),
-        ({"attributes": ["a0"], "group": "a1=0|1"}, "'a1' is not among the attributes"),
-        ({"attributes": ["a0"], "group": {"a0": "7"}}, "no label '7'"),
-        ({"attributes": ["a0", "a1"], "given": ["a2"]}, "given a2: expected some, not all"),
-        ({"attributes": ["a0"], "windows": "9"}, "the newest final window is 2"),
-    ],
-)
-def test_bad_questions_are_one_line(bench: Bench, given: dict[str, object], why: str) -> None:
-    with asking(bench) as history, pytest.raises(InvalidInput, match=why) as refused:
-        history.ask(**given)  # type: ignore[arg-type]
-    assert "\n" not in str(refused.value)
-
-
-def test_foreign_records_are_passed(bench: Bench) -> None:
-    for key, value in ((b"x", b"y"), (b"0/0000", b"{"), (b"9/0000", None)):
-        bench.sink.send(bench.names.counts, key, value, partition=0).wait(5)
-    with asking(bench) as history:
-        assert history.windows() == [0, 1, 2]

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import orjson
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -183,24 +182,6 @@ def test_all_plans_are_stored_in_one_target_and_a_missing_topic_concerns_one(
     assert where.results() == topics.rows(ONE, TWO, THREE)
 
 
-def test_a_plan_that_is_removed_and_put_back_loses_and_doubles_nothing(
-    run: Callable[..., Running], where: Place
-) -> None:
-    topics = Topics(ONE, TWO)
-    topics.write(ONE, 0)
-    running = run(topics, ONE, TWO)
-    until("one is stored", lambda: running.metric(SETS, ONE) == 1, 30)
-    running.folder.show(TWO)
-    until("one is given back", lambda: running.metric(SETS, ONE) is None, 30)
-    topics.write(ONE, 1)
-    topics.write(TWO, 0)
-    until("two is stored", lambda: running.metric(SETS, TWO) == 1, 30)
-    assert len(where.sets()) == 2
-    running.folder.show(ONE, TWO)
-    until("the rest of one is stored", lambda: running.metric(SETS, ONE) == 1, 30)
-    assert where.results() == topics.rows(ONE, TWO)
-
-
 def test_all_plans_wait_for_a_target_that_is_away_and_a_stop_does_not(
     run: Callable[..., Running], where: Place, target: Target
 ) -> None:
@@ -227,20 +208,3 @@ def test_all_plans_wait_for_a_target_that_is_away_and_a_stop_does_not(
     until("the rest is stored", lambda: again.metric(SETS, ONE) == 1, 30)
     again.end()
     assert where.results() == topics.rows(ONE, TWO)
-
-
-def test_labels_that_the_target_cannot_hold_and_newer_snapshots_concern_one_plan(
-    run: Callable[..., Running], where: Place, target: Target
-) -> None:
-    topics = Topics(ONE, TWO, THREE)
-    target.refused = "two"
-    running = run(topics, ONE, TWO, THREE)
-    until("two is refused", lambda: "cannot store a label" in running.detail(TWO), 30)
-    built = build_set(THREE, MergedWindow(0, Kind.FINAL, (4, 4), (count_of([1] * 7),)))
-    for key, value in [*built.tables(), built.closing()]:
-        topics.send(THREE, key, orjson.dumps(orjson.loads(value) | {"v": "2.0"}))
-    until("three is too new", lambda: "newer than" in running.detail(THREE), 30)
-    topics.write(ONE, 0)
-    until("one is stored", lambda: running.metric(SETS, ONE) == 1, 30)
-    assert where.results() == topics.rows(ONE)
-    assert running.role.health.readiness().well

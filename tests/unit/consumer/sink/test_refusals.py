@@ -11,7 +11,7 @@ from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.common.files import exclusive
 from calmstream.consumer.sink.addresses import target_of
 from tests.support.ports import free_port
-from tests.support.sink.postgres import PASSWORD, PostgresServer
+from tests.support.sink.postgres import PostgresServer
 from tests.support.sink.targets import postgres_place
 
 
@@ -102,13 +102,3 @@ def test_a_directory_that_is_locked_is_a_failure_that_passes(
     with exclusive(tmp_path / "calmstream-sink", wait=True), in_use:
         target.store([])
     target.open()
-
-
-def test_no_password_is_in_what_is_shown(postgres_server: PostgresServer) -> None:
-    where = postgres_place(postgres_server, postgres_server.database())
-    target = where.target()
-    assert PASSWORD not in repr(vars(target)["name"])
-    assert (
-        target.name
-        == f"PostgreSQL 127.0.0.1:{postgres_server.port}/{where.address.rsplit('/', 1)[1]}"
-    )

@@ -23,6 +23,7 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
+from tests.support.plans import pair_plan
 from tests.support.publisher import START, count_of, names_of, published_plan
 from tests.support.sink.postgres import PostgresServer
 from tests.support.sink.targets import KINDS, Place, expected_results, expected_sets, place
@@ -121,23 +122,15 @@ def test_another_output_namespace_stands_beside_the_first(where: Place) -> None:
 
 ODD = ['"', "\\", "a\tb", "a\nb\r", "{,}", "NULL", "", "\\N", "ü€😀", "'; DROP TABLE--", "a|b"]
 MANY = [f"label {number}" for number in range(4096)]
-ODD_PLAN = Plan(
-    name="odd",
-    purpose="tests",
-    owner="tests",
-    lineage="0" * 32,
+ODD_PLAN = pair_plan(
+    "odd",
+    START,
+    10,
+    1,
     domain=Domain((Attribute('na"me\\{}', tuple(ODD)), Attribute("many", tuple(MANY)))),
-    epsilon="1",
     k=1,
-    method="calm",
-    parameters={},
     groups=(Group({"name": "grr", "cells": len(ODD)}, (View((0,)),), (1,)),),
-    start=START,
-    expires=START + 10,
-    window=10,
-    users=1000,
     marginals=((0,), (1,)),
-    partitions=1,
 )
 
 

@@ -165,16 +165,6 @@ def test_once_stores_many_sets_in_parts(
     assert stored(where, *sets)()
 
 
-def test_many_sets_are_stored_in_parts(where: Place, target: Flaky) -> None:
-    topic = Topic()
-    sets = [topic.write(window, Kind.FINAL, (4, 4)) for window in range(5)]
-    running = Running(topic, target, batch_rows=12)
-    until("all are stored", lambda: running.metric(SETS.name) == 5, 60)
-    assert running.end() is None
-    assert target.calls >= 3
-    assert stored(where, *sets)()
-
-
 def test_records_of_others_are_skipped(where: Place, target: Flaky) -> None:
     topic = Topic()
     good = topic.write(0, Kind.FINAL, (4, 4))

@@ -15,7 +15,7 @@ from calmstream import Answer, History, Snapshot, Table, changes, subscribe
 from calmstream.consumer.read.ranges import Windows
 from calmstream.consumer.sink.arrow_rows import results_table
 from calmstream.consumer.sink.stored import stored_set
-from calmstream.consumer.subscribe.frame import SHOWN_ROWS, Frame, free_names
+from calmstream.consumer.subscribe.frame import Frame, free_names
 from tests.support.publisher import Bench, published_plan, work
 
 ANSWER = Answer(
@@ -95,10 +95,6 @@ def test_a_table_has_its_axes_in_the_order_asked_for(snapshots: list[Snapshot]) 
     assert isinstance(table, Table)
 
 
-def test_labels_are_categories_in_the_order_of_the_plan() -> None:
-    assert list(ANSWER.to_pandas()["theme"].cat.categories) == ["dark", "light"]
-
-
 def test_an_attribute_called_like_a_column_loses_nothing() -> None:
     assert ANSWER.rows()[2] == {
         "value_": "<b>high</b>",
@@ -148,16 +144,6 @@ def test_html_of_a_difference_has_points_with_signs() -> None:
     assert shown.caption.startswith("window 2 minus windows 0 to 1")
     assert shown.lines[0][2] == "points"
     assert shown.lines[1][2] == "-50.00"
-
-
-def test_html_of_many_rows_says_how_many_there_are() -> None:
-    labels = tuple(map(str, range(1000)))
-    many = replace(
-        ANSWER, attributes=("a",), labels=(labels,), table=np.zeros(1000), stderr=np.zeros(1000)
-    )
-    shown = Cells(many._repr_html_())
-    assert len(shown.lines) == 1 + SHOWN_ROWS
-    assert "30 of 1,000 rows" in shown.caption
 
 
 def test_changes_begin_with_the_most_evident_table(bench: Bench) -> None:

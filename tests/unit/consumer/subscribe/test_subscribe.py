@@ -12,14 +12,13 @@ import pytest
 
 from calmstream.common.errors import (
     FatalError,
-    ForeignRecord,
     InvalidInput,
     MissingTopic,
     RecoverableError,
 )
 from calmstream.consumer.publish.build import SnapshotSet, build_set
 from calmstream.consumer.publish.merge import MergedWindow
-from calmstream.consumer.subscribe.assembler import SnapshotAssembler, above
+from calmstream.consumer.subscribe.assembler import SnapshotAssembler
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord
@@ -107,16 +106,6 @@ def test_an_empty_windows_manifest_is_a_whole_set(plan: Plan) -> None:
         shown.marginal("a0")
 
 
-def test_the_assembler_forgets_what_it_has_shown(plan: Plan) -> None:
-    assembler = SnapshotAssembler(plan)
-    for window in range(50):
-        for kind in (Kind.EARLY, Kind.FINAL, Kind.TOTAL):
-            for record in records(a_set(plan, window, kind, (window, window))):
-                assembler.add(record)
-    assert assembler._pending == {}
-    assert assembler._returned == {}
-
-
 def test_tables_come_as_arrays_shaped_by_labels_in_the_order_asked_for(plan: Plan) -> None:
     assembler = SnapshotAssembler(plan)
     counts = (count_of([0] * 100 + [1] * 900),)
@@ -132,32 +121,6 @@ def test_tables_come_as_arrays_shaped_by_labels_in_the_order_asked_for(plan: Pla
         InvalidInput, match=r"no marginal of a0,a2 in window 0; there are a0; a0,a1"
     ):
         shown.marginal("a0", "a2")
-
-
-@pytest.mark.parametrize(
-    ("revision", "other", "expected"),
-    [
-        ((1, 1), None, True),
-        ((1, 1), (1, 1), False),
-        ((2, 1), (1, 1), True),
-        ((2, 0), (1, 1), False),
-        ((2, 2, 2), (1, 1), False),
-    ],
-)
-def test_above(revision: tuple[int, ...], other: tuple[int, ...] | None, expected: bool) -> None:
-    assert above(revision, other) is expected
-
-
-def test_a_manifest_of_another_plan_makes_no_set(plan: Plan) -> None:
-    foreign = replace(plan, purpose="another")
-    assembler = SnapshotAssembler(plan)
-    built = a_set(foreign, 0, Kind.FINAL, (5, 5))
-    assert [assembler.read(*table) for table in built.tables()] == [None] * len(built.tables())
-    with pytest.raises(ForeignRecord, match="another plan"):
-        assembler.read(*built.closing())
-    assert assembler.count(Kind.FINAL) == 0
-    shown = [assembler.add(record) for record in records(a_set(plan, 0, Kind.FINAL, (5, 5)))]
-    assert [s.manifest.plan for s in shown if s is not None] == [plan.digest]
 
 
 # Over a broker
@@ -228,17 +191,6 @@ def test_following_waits_for_more_and_ends_on_request(bench: Bench) -> None:
     timer.join(60)
     stop.set()
     assert next(following, None) is None
-
-
-def test_a_late_subscriber_of_a_compacted_topic_gets_finals_in_order(bench: Bench) -> None:
-    for window in range(3):
-        write(bench, window, Kind.FINAL, (window + 2, 2))
-    # A second publisher writes one again, and compaction keeps the later copy alone.
-    write(bench, 0, Kind.FINAL, (2, 2))
-    bench.broker.compact(bench.names.snapshots, active=0)
-    assert [window for window, _, _ in seen(bench)] == [0, 1, 2]
-    assert [window for window, _, _ in seen(bench, from_window=1)] == [1, 2]
-    assert [window for window, _, _ in seen(bench, from_window="latest")] == [2]
 
 
 def test_one_that_begins_late_stops_and_resumes_sees_every_final_once(bench: Bench) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from prometheus_client import CollectorRegistry
 
 from calmstream.common.errors import Reason
-from calmstream.common.metric_definition import Kind, MetricDefinition
 from calmstream.consumer.metrics.registry import plan_label, plan_metrics
 from calmstream.consumer.metrics.tally import TALLY_METRICS
 from tests.support.tally import names_of, small_plan
@@ -38,19 +36,3 @@ def test_every_known_series_exists_at_zero_from_the_start() -> None:
         for number in range(2):
             where = (("partition", str(number)), plan, ("topic", names.reports(group)))
             assert ("calmstream_consumer_lag_records", where) in exported
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "labels"),
-    [
-        ("other_total", "counter", ()),
-        ("calmstream_x", "counter", ()),
-        ("calmstream_x_total", "gauge", ()),
-        ("calmstream_x", "gauge", ("device",)),
-    ],
-)
-def test_definitions_that_break_the_rules_are_refused(
-    name: str, kind: Kind, labels: tuple[str, ...]
-) -> None:
-    with pytest.raises(ValueError, match="metric"):
-        MetricDefinition(kind, name, "x.", "x.", labels)

@@ -75,35 +75,6 @@ def bench() -> Bench:
     return Bench()
 
 
-def test_a_write_is_kept_until_it_is_acknowledged(bench: Bench) -> None:
-    calls: list[int] = []
-    bench.send(on_acknowledged=lambda: calls.append(1))
-    bench.outbox.settle()
-    assert (len(bench.outbox), calls) == (1, [])
-    bench.sink.sent[0].outcome = 5
-    bench.outbox.settle()
-    assert (len(bench.outbox), calls) == (0, [1])
-
-
-def test_a_failed_write_is_sent_again_after_a_pause(bench: Bench) -> None:
-    bench.send()
-    bench.sink.sent[0].outcome = RecoverableError("x")
-    bench.outbox.settle()
-    assert len(bench.sink.sent) == 1
-    bench.clock.advance(0.3)
-    bench.outbox.settle()
-    assert len(bench.sink.sent) == 2
-
-
-def test_a_sink_that_refuses_for_now_is_asked_again(bench: Bench) -> None:
-    bench.sink.refuse = RecoverableError("buffer full")
-    bench.send()
-    bench.sink.refuse = None
-    bench.clock.advance(0.3)
-    bench.outbox.settle()
-    assert len(bench.sink.sent) == 1
-
-
 @pytest.mark.parametrize("failing", [True, False])
 def test_the_budget_counts_from_the_first_attempt(bench: Bench, failing: bool) -> None:
     bench.send()
