@@ -14,7 +14,8 @@ from calmstream.estimators.wire.changes import changes_key, is_changes_key
 from calmstream.estimators.wire.counts import counts_key, decode_counts
 from calmstream.estimators.wire.dead_letter import DeadLetter
 from calmstream.estimators.wire.snapshot import Kind
-from tests.fault.oracle import Verdicts
+from tests.brokers.segments import Stored
+from tests.support.service.admission_recount import Recount, Share
 
 
 def judge(
@@ -31,23 +32,34 @@ def judge(
     found it; ``letters`` the dead letters, which may be missing for records that were appended
     after ``letters_until``, in milliseconds since the epoch.
     """
-    verdicts = [Verdicts(plan).judge(log) for log in logs]
-    truth = {
-        window: Counter(c for v in verdicts for c in v.cells(window))
-        for window in range(plan.windows)
-    }
-    for window, cells in truth.items():
-        assert max(cells.values(), default=0) <= 1, (window, cells)
+    recounts = [recount(plan, log) for log in logs]
+    truth = {window: cells(recounts, window) for window in range(plan.windows)}
+    for window, found in truth.items():
+        assert max(found.values(), default=0) <= 1, (window, found)
     for records in published:
         shown = _shown(plan, records)
-        _check_closed(plan, shown, verdicts, truth)
-        _check_earlies(shown, verdicts)
-    found = (DeadLetter.from_headers(r.headers, plan) for r in letters)
-    kept = {(d.partition, d.offset) for d in found}
-    rejected = {(n, o) for n, v in enumerate(verdicts) for o in v.rejected}
+        _check_closed(plan, shown, recounts, truth)
+        _check_earlies(plan, shown, logs)
+    stated = (DeadLetter.from_headers(r.headers, plan) for r in letters)
+    kept = {(d.partition, d.offset) for d in stated}
+    rejected = {(n, offset) for n, one in enumerate(recounts) for offset, _ in one.dead_letters}
     owed = {(n, offset) for n, log in enumerate(logs) for offset in _until(log, letters_until)}
     assert kept <= rejected
     assert rejected & owed <= kept
+
+
+def recount(plan: Plan, log: list[Record], below: int | None = None) -> Recount:
+    """Count a log, or its records below an offset, without the product's code."""
+    stored = (
+        Stored(r.offset, r.timestamp, r.append_time, r.key, r.value, damaged=r.damage is not None)
+        for r in log
+    )
+    return Recount(plan, 0).read(stored, below)
+
+
+def cells(recounts: Iterable[Recount], window: int) -> Counter[int]:
+    """Return the accepted reports per cell of a window."""
+    return sum((one.windows.get(window, Share()).cells for one in recounts), Counter())
 
 
 def _until(log: list[Record], end: float) -> Iterator[int]:
@@ -66,7 +78,7 @@ def judge_counts(plan: Plan, logs: list[list[Record]], kept: Iterable[list[Recor
     are the tests of change, of which every window has one record, after the tests of the windows
     before and after the counts that they compare.
     """
-    verdicts = [Verdicts(plan).judge(log) for log in logs]
+    recounts = [recount(plan, log) for log in logs]
     for everything in kept:
         order = list(dict.fromkeys(r.key for r in everything))
         for window in range(plan.windows):
@@ -84,18 +96,18 @@ def judge_counts(plan: Plan, logs: list[list[Record]], kept: Iterable[list[Recor
         so_far = np.zeros(plan.mechanisms[0].width, np.int64)
         for window in range(plan.windows):
             one = found[counts_key(window, 0)]
-            cells = [c for v in verdicts for c in v.cells(window)]
-            expected = np.bincount(np.array(cells, np.int64), minlength=so_far.size)
+            reported = list(cells(recounts, window).elements())
+            expected = np.bincount(np.array(reported, np.int64), minlength=so_far.size)
             so_far = so_far + expected
-            assert one.revision == tuple(v.closed_at[window] for v in verdicts)
+            assert one.revision == tuple(r.closed_at[window] for r in recounts)
             assert np.array_equal(one.tally.counts[0], expected), f"counts of window {window}"
-            assert one.tally.reports == len(cells)
+            assert one.tally.reports == len(reported)
             assert one.total is not None
             assert np.array_equal(one.total.counts[0], so_far), f"counts through window {window}"
 
 
 def _check_closed(
-    plan: Plan, shown: list[Snapshot], verdicts: list[Verdicts], truth: dict[int, Counter[int]]
+    plan: Plan, shown: list[Snapshot], recounts: list[Recount], truth: dict[int, Counter[int]]
 ) -> None:
     finals = {s.window: s for s in shown if s.kind is Kind.FINAL}
     totals = {s.window: s for s in shown if s.kind is Kind.TOTAL}
@@ -104,15 +116,15 @@ def _check_closed(
         assert counts(finals[window]) == truth[window], f"final of window {window}"
         so_far = sum((truth[w] for w in range(window + 1)), Counter())
         assert counts(totals[window]) == so_far, f"total through window {window}"
-        assert finals[window].revision == tuple(v.closed_at[window] for v in verdicts)
+        assert finals[window].revision == tuple(r.closed_at[window] for r in recounts)
 
 
-def _check_earlies(shown: list[Snapshot], verdicts: list[Verdicts]) -> None:
+def _check_earlies(plan: Plan, shown: list[Snapshot], logs: list[list[Record]]) -> None:
     for early in shown:
         if early.kind is Kind.EARLY:
-            below = zip(verdicts, early.revision, strict=True)
-            cells = Counter(c for v, at in below for c in v.cells(early.window, at))
-            assert counts(early) == cells, f"early of window {early.window}"
+            below = zip(logs, early.revision, strict=True)
+            counted = cells([recount(plan, log, at) for log, at in below], early.window)
+            assert counts(early) == counted, f"early of window {early.window}"
 
 
 def _shown(plan: Plan, records: list[Record]) -> list[Snapshot]:

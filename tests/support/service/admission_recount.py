@@ -109,7 +109,9 @@ class Recount:
 
     def _reject(self, offset: int, reason: str) -> None:
         last = self.plan.windows - 1
-        assert self._next <= last, "the plan is over"
+        if self._next > last:  # the plan is over
+            self.dead_letters.append((offset, reason))
+            return
         now = (self._clock - self.plan.start * 1000) // (self.plan.window * 1000)
         rejects = self.windows[min(max(now, self._next), last)].rejects
         rejects[reason] += 1
