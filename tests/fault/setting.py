@@ -13,6 +13,7 @@ from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
 from tests.fault.exact import without_noise
 from tests.support.faulty_broker import SendFault
+from tests.support.plans import pair_plan
 from tests.support.tally import START
 
 Operation = tuple[str, int]
@@ -81,28 +82,20 @@ def generate(seed: int, length: int = 45) -> list[Operation]:
 
 def plan(name: str = "fault-test") -> Plan:
     """Return a plan with one group on six bits, two partitions and three windows of ten seconds."""
-    return without_noise(
-        Plan(
-            name=name,
-            purpose="tests",
-            owner="tests",
-            lineage="0" * 32,
-            domain=Domain.binary(6),
-            epsilon="1",
-            k=2,
-            method="calm",
-            parameters={},
-            groups=(Group({"name": "grr", "cells": CELLS}, (View(tuple(range(6))),), (1,)),),
-            start=START,
-            expires=START + WINDOWS * 10,
-            window=10,
-            users=1000,
-            marginals=((0, 1, 2, 3, 4, 5),),
-            grace=4,
-            skew=3,
-            partitions=2,
-        )
+    view = View(tuple(range(6)))
+    made = pair_plan(
+        name,
+        START,
+        10,
+        WINDOWS,
+        domain=Domain.binary(6),
+        groups=(Group({"name": "grr", "cells": CELLS}, (view,), (1,)),),
+        marginals=(view.attributes,),
+        grace=4,
+        skew=3,
+        partitions=2,
     )
+    return without_noise(made)
 
 
 class Silent:

@@ -87,12 +87,7 @@ def exact_tallies(plan: Plan, table: Sequence[float], reports: int) -> list[Tall
 def pair_plan(name: str, start: int, window: int, windows: int, **changes: Any) -> Plan:
     """Return a plan of CALM over four bits, in which two groups report the first two.
 
-    Args:
-        name: name of the plan.
-        start: second in which it begins.
-        window: seconds of a window.
-        windows: number of windows.
-        **changes: fields that differ from those of this plan.
+    Times are in seconds; ``changes`` replace other fields of this plan.
     """
     fields: dict[str, Any] = {
         "purpose": "tests",

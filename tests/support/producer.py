@@ -20,6 +20,7 @@ from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import decode_batch
 from tests.support.faulty_broker import FaultyBroker
+from tests.support.plans import pair_plan
 
 START = 1_700_000_000
 WINDOW = 10
@@ -55,43 +56,26 @@ def make_plan(
 
     Group 0 reports colour and size together by GRR. Group 1 reports size and flag by OUE. Group 2
     has two views that report a parity (a sum modulo 2) by GRR, with shares 1 and 2.
-
-    Args:
-        guarantee: what a device promises over several windows.
-        windows: number of windows.
-        start: start of the plan in Unix seconds.
-        window: length of a window in seconds.
-        lineage: id of the lineage.
-        epsilon: privacy parameter of a report.
-        lineage_epsilon: the lineage's allowance per device; empty for that of this plan.
-        name: name of the plan.
-        partitions: partitions of each reports topic.
     """
-    return Plan(
-        name=name,
-        purpose="tests",
-        owner="tests",
+    groups = (
+        Group({"name": "grr", "cells": 12}, (View((0, 1)),), (5,)),
+        Group({"name": "oue", "cells": 8}, (View((1, 2)),), (3,)),
+        Group(
+            {"name": "grr", "cells": 2},
+            (View((0,), "parity", (1,)), View((1, 2), "parity", (2, 1))),
+            (1, 2),
+        ),
+    )
+    return pair_plan(
+        name,
+        start,
+        window,
+        windows,
         lineage=lineage,
         domain=Domain((COLOUR, SIZE, FLAG)),
         epsilon=epsilon,
         lineage_epsilon=lineage_epsilon,
-        k=2,
-        method="calm",
-        parameters={},
-        groups=(
-            Group({"name": "grr", "cells": 12}, (View((0, 1)),), (5,)),
-            Group({"name": "oue", "cells": 8}, (View((1, 2)),), (3,)),
-            Group(
-                {"name": "grr", "cells": 2},
-                (View((0,), "parity", (1,)), View((1, 2), "parity", (2, 1))),
-                (1, 2),
-            ),
-        ),
-        start=start,
-        expires=start + windows * window,
-        window=window,
-        users=1000,
-        marginals=((0, 1),),
+        groups=groups,
         guarantee=guarantee,
         partitions=partitions,
     )

@@ -42,6 +42,7 @@ from calmstream.estimators.wire.state import (
 )
 from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker
+from tests.support.plans import pair_plan
 
 START = 1_700_000_000
 DAY_MS = 86_400_000
@@ -60,33 +61,18 @@ def published_plan(
 
     Group g reports a pair of attributes by GRR. The tables of attribute 0 and of attributes 0 and 1
     are published.
-
-    Args:
-        windows: number of windows.
-        groups: number of groups.
-        partitions: partitions of each reports topic.
-        method: name of the method.
-        guarantee: what a device promises over several windows; None for one report in all.
-        epsilon: privacy parameter of a report.
     """
     pairs = ((0, 1), (1, 2), (0, 2))
-    return Plan(
-        name="publish-test",
-        purpose="tests",
-        owner="tests",
-        lineage="0" * 32,
+    made = (Group({"name": "grr", "cells": 4}, (View(pairs[g % 3]),), (1,)) for g in range(groups))
+    return pair_plan(
+        "publish-test",
+        START,
+        10,
+        windows,
         domain=Domain.binary(3),
         epsilon=epsilon,
-        k=2,
         method=method,
-        parameters={},
-        groups=tuple(
-            Group({"name": "grr", "cells": 4}, (View(pairs[g % 3]),), (1,)) for g in range(groups)
-        ),
-        start=START,
-        expires=START + windows * 10,
-        window=10,
-        users=1000,
+        groups=tuple(made),
         marginals=((0,), (0, 1)),
         partitions=partitions,
         guarantee=guarantee or Guarantee(),

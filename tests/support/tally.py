@@ -16,12 +16,12 @@ from calmstream.broker.records import in_chunks
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.errors import Reason
 from calmstream.consumer.tally.folding.fold import PartitionFold, RecordOutcome
-from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.limits import PlanLimits
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import TICK, Batch, encode_batch
 from calmstream.estimators.wire.state import PartitionState
+from tests.support.plans import pair_plan
 
 START = 1_700_000_000
 TOPIC_ID = "topic-1"
@@ -44,41 +44,13 @@ def small_plan(
     With the default times window w lasts from 10w to 10w + 10 seconds after the plan's start. It
     closes at 10w + 13 seconds, because ``grace`` adds 3 seconds for late records. Reports of window
     w are accepted from 10w - 2 seconds on, because ``skew`` allows clocks to be 2 seconds ahead.
-
-    Args:
-        windows: number of windows.
-        window: length of a window in seconds.
-        grace: seconds after its end in which a window still accepts reports.
-        skew: seconds by which a report may arrive before its window.
-        partitions: partitions of each reports topic.
-        groups: number of groups; all are alike.
-        packed: whether a group has two views (pairs of attributes) instead of one.
-        start: start of the plan in Unix seconds.
-        limits: limits on batches; None for those of the product.
+    A packed group has two views instead of one.
     """
     first = (View((0, 1)), View((2, 3))) if packed else (View((0, 1)),)
     group = Group({"name": "grr", "cells": 4}, first, (1,) * len(first))
-    return Plan(
-        name="tally-test",
-        purpose="tests",
-        owner="tests",
-        lineage="0" * 32,
-        domain=Domain.binary(4),
-        epsilon="1",
-        k=2,
-        method="calm",
-        parameters={},
-        groups=(group,) * groups,
-        start=start,
-        expires=start + windows * window,
-        window=window,
-        users=1000,
-        marginals=((0, 1),),
-        grace=grace,
-        skew=skew,
-        partitions=partitions,
-        limits=limits,
-    )
+    times = {"grace": grace, "skew": skew}
+    more = {"groups": (group,) * groups, "partitions": partitions, "limits": limits}
+    return pair_plan("tally-test", start, window, windows, **times, **more)
 
 
 def names_of(plan: Plan, namespace: str = "test") -> TopicNames:

@@ -22,6 +22,7 @@ from calmstream.producer.gateway.durable.spool import Spool
 from calmstream.producer.gateway.totals import Failure, GatewayTotals
 from tests.support.clock import ManualClock
 from tests.support.gateway.faulty_files import Crash, FaultyFiles
+from tests.support.plans import pair_plan
 from tests.support.tally import START
 
 LABELS = 64
@@ -32,22 +33,13 @@ TAKEN = {SpoolOutcome.ACCEPTED, SpoolOutcome.DUPLICATE}
 def counting_plan(window: int = 60, grace: int = 40, windows: int = 4, start: int = START) -> Plan:
     """Return a plan of one group in which a report's value can name the report."""
     labels = tuple(str(i) for i in range(LABELS))
-    return Plan(
-        name="gateway",
-        purpose="tests",
-        owner="tests",
-        lineage="0" * 32,
+    return pair_plan(
+        "gateway",
+        start,
+        window,
+        windows,
         domain=Domain((Attribute("a", labels), Attribute("b", labels))),
-        epsilon="1",
-        k=2,
-        method="calm",
-        parameters={},
         groups=(Group({"name": "grr", "cells": LABELS**2}, (View((0, 1)),), (1,)),),
-        start=start,
-        expires=start + windows * window,
-        window=window,
-        users=1000,
-        marginals=((0, 1),),
         grace=grace,
         skew=2,
     )

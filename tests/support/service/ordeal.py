@@ -19,12 +19,12 @@ import numpy as np
 from kafka import KafkaProducer
 
 from calmstream.broker.names import TopicNames
-from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.snapshot import Kind
 from tests.brokers.native import NativeKafka
 from tests.brokers.segments import Stored, log_end, stored
+from tests.support.plans import pair_plan
 from tests.support.service.crew import Crew, metrics
 from tests.support.service.hostile_sender import HostileSender
 from tests.support.service.ordeal_checks import Comparison, Findings
@@ -48,22 +48,15 @@ def ordeal_plan(window: int, grace: int) -> Plan:
     """
     views = ((0, 1), (1, 2), (2, 3))
     start = int(time.time()) // window * window
-    return Plan(
-        name=f"ordeal-{secrets.token_hex(3)}",
-        purpose="a test",
-        owner="tests",
+    return pair_plan(
+        f"ordeal-{secrets.token_hex(3)}",
+        start,
+        window,
+        86_400 // window,
         lineage=secrets.token_hex(16),
-        domain=Domain.binary(4),
         epsilon="2",
-        k=2,
-        method="calm",
-        parameters={},
         groups=tuple(Group({"name": "grr", "cells": 4}, (View(v),), (1,)) for v in views),
-        start=start,
-        expires=start + 86_400 // window * window,
-        window=window,
         users=1_000_000,
-        marginals=((0, 1),),
         grace=grace,
         skew=5,
         partitions=PARTITIONS,
