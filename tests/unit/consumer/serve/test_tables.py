@@ -224,7 +224,7 @@ def test_a_table_with_too_many_cells_is_refused(bench: Bench) -> None:
         assert small.get("/series", params={"attributes": "a0,a1,a2"}).status_code == 413
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(
     address=st.sampled_from(["windows", "series", *QUESTIONS]),
     asked=st.dictionaries(
