@@ -16,21 +16,15 @@ import numpy as np
 import pytest
 
 from benchmarks.populations import ADULT
-from calmstream.estimators import methods
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.methods.base import Model
 from calmstream.estimators.numerics.block_inverse import channels, expected_sse
-from calmstream.estimators.numerics.dependence import cramers_v
 from calmstream.estimators.papers.castell.design import product_group
 from calmstream.estimators.papers.castell.model import ProductModel
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
-from calmstream.estimators.papers.castell.rr_clusters import cluster
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
-from calmstream.evaluation.population import collect
 from calmstream.tables.reading import ReadingOptions
 from calmstream.tables.records import RecordTable, read_table
-from tests.support.plans import draft
 
 SIGMAS = 5.0
 RUNS = 40
@@ -114,36 +108,3 @@ def test_stated_errors_are_honest(shared: Path) -> None:
     assert np.abs(z).max() < 6
     # Cells of one table hang together; 120 seeds and tables of 2 to 84 degrees of freedom.
     assert 0.85 < np.square(z).mean() < 1.15
-
-
-def fitted_by(
-    method: str, table: RecordTable, rows: np.ndarray, seed: int, **parameters: object
-) -> Model:
-    plan, _ = draft(table.domain, "16", len(rows), 2, method, parameters, start=0, name="castell")
-    tallies = collect(plan, table.codes[rows], np.random.SeedSequence(seed), exact=False)
-    return methods.get(method).fit(plan, tallies)
-
-
-def test_clusters_learnt_from_a_pilot_keep_the_dependence(shared: Path) -> None:
-    table = adult(shared)
-    order = np.random.default_rng(11).permutation(len(table.codes))
-    pilot, rest = order[:16_000], order[16_000:]
-    model = fitted_by("rr-ind-joint", table, pilot, 12)
-    dependence = {}
-    for pair in combinations(range(8), 2):
-        answer = model.marginal(pair)
-        shape = table.domain.shape(pair)
-        variance = np.square(answer.stderr).reshape(shape)
-        dependence[pair] = cramers_v(answer.table.reshape(shape), variance)
-        exact = cramers_v(table.domain.histogram(table.codes, pair).reshape(shape))
-        assert abs(dependence[pair] - exact) < 0.2, pair
-    clusters = cluster(dependence, table.domain.cardinalities, 0.4, 200)
-    relation = table.domain.index(["marital-status", "relationship"])
-    assert any(set(relation) <= set(c) for c in clusters)
-    joined = fitted_by(
-        "rr-clusters", table, rest, 13, clusters=[list(c) for c in clusters if len(c) > 1]
-    )
-    single = fitted_by("rr-independent", table, rest, 13)
-    exact = table.domain.histogram(table.codes[rest], relation) / len(rest)
-    error = np.square(joined.marginal(relation).table - exact).sum()
-    assert error < 0.1 * np.square(single.marginal(relation).table - exact).sum()

@@ -52,22 +52,6 @@ def test_size_at_the_five_percent_level(taxi: RecordTable, method: str) -> None:
     assert uncorrected / tests >= 0.9
 
 
-@pytest.mark.parametrize("method", ["inp-ht", pytest.param("calm", marks=pytest.mark.slow)])
-def test_power_on_taxi(taxi: RecordTable, method: str) -> None:
-    plan, _ = draft(taxi.domain, "1.1", N, 2, method)
-    pairs = [taxi.domain.index(names) for names in (("Toll", "Far"), ("CC", "Tip"))]
-    detected = dict.fromkeys(pairs, 0)
-    for run in range(RUNS):
-        codes = draw(taxi.codes, N, np.random.default_rng((73, run)))
-        tallies = collect(plan, codes, np.random.SeedSequence((74, run)), exact=True)
-        model = methods.get(method).fit(plan, tallies)
-        for pair in pairs:
-            result = check_pair(model, taxi.domain, pair, N)
-            assert result is not None
-            detected[pair] += result.dependent
-    assert min(detected.values()) >= 0.95 * RUNS
-
-
 @pytest.mark.slow
 def test_the_default_method_calls_few_independent_pairs_dependent_and_finds_a_clear_one() -> None:
     """Five of six pairs are independent; its tables are shrunk, so it rejects less than 5 %."""

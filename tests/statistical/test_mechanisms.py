@@ -17,7 +17,7 @@ from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.mechanisms.hashing import buckets
 from calmstream.estimators.mechanisms.registry import build, standard
 from calmstream.estimators.mechanisms.support import SupportOracle, table_error
-from calmstream.estimators.randomness import Randomness, SeededRandomness, SystemRandomness
+from calmstream.estimators.randomness import Randomness, SeededRandomness
 from tests.support.mechanisms import (
     EXAMPLES,
     codes,
@@ -63,35 +63,6 @@ def test_perturb_has_the_listed_channel(key: str, epsilon: str) -> None:
     source = SeededRandomness(17)
     for x, row in enumerate(matrix(mechanism)):
         assert p_value(outcomes(mechanism, x, n, source), n * row) > ALPHA, x
-
-
-@pytest.mark.parametrize("key", EXAMPLES)
-def test_perturb_has_the_listed_channel_from_the_system_source(key: str) -> None:
-    mechanism = example(key, "1")
-    n = 60_000
-    x = mechanism.cells - 1
-    observed = outcomes(mechanism, x, n, SystemRandomness())
-    assert p_value(observed, n * matrix(mechanism)[x]) > ALPHA
-
-
-@pytest.mark.parametrize("key", drawn_law)
-def test_one_drawn_device_has_the_listed_channel(key: str) -> None:
-    mechanism = example(key, "1")
-    # Outputs with the same tally are one outcome.
-    distinct, outcome = np.unique(output_tallies(mechanism), axis=0, return_inverse=True)
-    index = {t.tobytes(): y for y, t in enumerate(distinct)}
-    generator = np.random.default_rng(29)
-    n = 1500
-    for x in (0, mechanism.cells - 1):
-        histogram = np.zeros(mechanism.cells, np.int64)
-        histogram[x] = 1
-        drawn = [
-            index[mechanism.draw_tally(histogram, generator).astype(np.int64).tobytes()]
-            for _ in range(n)
-        ]
-        observed = np.bincount(drawn, minlength=len(index))
-        expected = np.bincount(outcome.reshape(-1), n * matrix(mechanism)[x], len(index))
-        assert p_value(observed, expected) > ALPHA
 
 
 def exact_moments(

@@ -5,34 +5,23 @@ All seeds were fixed before the first run. Tallies are drawn from their exact di
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import combinations
 from math import comb
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.marginal import sse, total_variation
+from calmstream.estimators.marginal import sse
 from calmstream.estimators.methods.base import LinearAnswers
 from calmstream.estimators.plan import Plan
-from calmstream.evaluation.evaluate import evaluate
-from calmstream.evaluation.population import collect, draw
-from calmstream.tables.reading import ReadingOptions
-from calmstream.tables.records import RecordTable, read_table
+from calmstream.evaluation.population import collect
 from tests.support.plans import draft, mixed_domain
 
 N = 1 << 18
 
-TAXI_TV = {1: 0.0041, 2: 0.0153, 3: 0.0376, 4: 0.0737, 5: 0.1239, 6: 0.1888, 7: 0.2739}
 """Theory with the coefficients of taxi8, e^epsilon = 3."""
-
-
-@cache
-def taxi(shared: Path) -> RecordTable:
-    return read_table(shared / "data" / "taxi8.npz")
 
 
 def model_of(plan: Plan, codes: np.ndarray, seed: tuple[int, ...]) -> LinearAnswers:
@@ -62,44 +51,6 @@ def stated(plan: Plan, size: int) -> float:
     model = model_of(plan, codes, (4,))
     tables = [model.marginal(a) for a in combinations(range(len(shape)), size)]
     return len(codes) * float(np.mean([np.square(table.stderr).sum() for table in tables]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["kosarak32_first100k", "bmspos32_275k"])
-def test_ft_has_the_published_error(shared: Path, name: str) -> None:
-    """Check FT at d = 16, k = 3, epsilon 0.2: error 0.2266 in CALM's paper, 0.2339 in theory."""
-    table = read_table(shared / "data" / f"{name}.npz", ReadingOptions(attributes=16))
-    [result] = evaluate(
-        table,
-        dataset=name,
-        methods=["ft"],
-        epsilons=["0.2"],
-        k=3,
-        users=N,
-        targets=50,
-        repeats=20,
-        seed=2026,
-        tallies="law",
-        raw=True,
-    )
-    assert result.sse_mean == pytest.approx(0.2339, rel=0.15)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("k", range(1, 8))
-def test_inp_ht_has_the_theory_s_total_variation_on_taxi(shared: Path, k: int) -> None:
-    table = taxi(shared)
-    plan, _ = draft(table.domain, "1.0986122886681098", N, k, "inp-ht")
-    targets = list(combinations(range(8), k))
-    distances = []
-    for run in range(100):
-        codes = draw(table.codes, N, np.random.default_rng((41, k, run)))
-        whole = table.domain.histogram(codes, range(8)).reshape([2] * 8) / N
-        model = model_of(plan, codes, (42, k, run))
-        for target in targets:
-            truth = whole.sum(axis=tuple(i for i in range(8) if i not in target)).ravel()
-            distances.append(total_variation(model.unclipped(target), truth))
-    assert np.mean(distances) == pytest.approx(TAXI_TV[k], rel=0.1)
 
 
 TERNARY = {

@@ -91,26 +91,6 @@ def test_without_outer_codes_a_value_goes_to_the_nearest_bin(
     assert Number(("1", "10", "20")).code(value) == code
 
 
-@pytest.mark.parametrize(
-    ("value", "codes"),
-    [
-        (["mail"], (1, 0, 0)),
-        ((), (0, 0, 0)),
-        ({"maps", "rest"}, (0, 1, 1)),
-        (["mail", "games"], (1, 0, 1)),
-        (["games", 3, None], (0, 0, 1)),
-        (["games"] * 100_000, (0, 0, 1)),
-        ("mail", (None, None, None)),
-        (None, (None, None, None)),
-    ],
-)
-def test_a_list_of_options_gives_one_code_for_each_option(
-    value: object, codes: tuple[int | None, ...]
-) -> None:
-    domain = Domain.from_json(ALL)
-    assert tuple(domain.code(j, value) for j in (2, 3, 4)) == codes
-
-
 def test_the_mean_of_a_grid_is_unbiased() -> None:
     number, randomness = Number(("0", "1", "10", "100"), rounding="grid"), SeededRandomness(3)
     for value in (0.0, 0.3, 1.0, 7.5, 63.0, 100.0, 1e9, -4.0):

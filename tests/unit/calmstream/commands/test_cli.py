@@ -57,17 +57,6 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> No
         assert f"calmstream {name}" in capsys.readouterr().out
 
 
-def test_a_domain_learnt_from_data_is_warned_about(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = tmp_path / "people.csv"
-    table.write_text("a,b\nx,1\ny,2\nx,2\n")
-    assert main(planned(table)) == 0
-    assert "learnt from data" in capsys.readouterr().out
-    assert main(planned(table, "--json")) == 0
-    assert "learnt from data" in json.loads(capsys.readouterr().out)["warnings"][0]
-
-
 def test_a_plan_that_devices_refuse_is_warned_about(
     dictionary: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,23 +78,6 @@ def test_the_printed_document_is_the_plan(
     assert read_plan(json.dumps(document).encode()).users == 100_000
     assert document["guarantee"] == {"kind": "w-event", "windows": 4}
     assert document["domain"] == DOMAIN
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"epsilon": "0"}, "epsilon must be from"),
-        ({"epsilon": "-1"}, "epsilon must be"),
-        ({"epsilon": "1000"}, "epsilon must be from"),
-        ({"epsilon": "much"}, "epsilon must be a decimal number"),
-        ({"k": 4}, "k: expected 1 to 3"),
-    ],
-)
-def test_an_impossible_request_is_refused(
-    dictionary: Path, capsys: pytest.CaptureFixture[str], change: dict[str, object], words: str
-) -> None:
-    assert main(planned(dictionary, **change)) == 2  # type: ignore[arg-type]
-    assert words in line(capsys)
 
 
 @pytest.mark.parametrize(
@@ -268,36 +240,6 @@ def test_printed_warnings_are_also_in_the_document(
     assert main(argv) == 0
     shown = capsys.readouterr().out.splitlines()
     assert [line for line in shown if line in warnings] == warnings
-
-
-def test_columns_left_out_are_named_with_the_reason(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = tmp_path / "people.csv"
-    rows = [f"{i},{i % 2},{i % 3},same" for i in range(100)]
-    table.write_text("\n".join(["[id],a,b,constant", *rows]))
-    assert main(planned(table)) == 0
-    output = capsys.readouterr().out
-    left = "[id] (ids: 100 values in 100 records), constant (every record has 'same')"
-    assert f"Left out (--columns uses them): {left}" in output
-
-
-def test_raw_evaluation_asks_for_unbiased_tables(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "bits.csv"
-    path.write_text("a,b,c\n" + "0,1,0\n1,1,0\n0,0,1\n" * 40)
-    call = ["evaluate", str(path), "--epsilon", "1", "--k", "2", "--users", "2000", "--json"]
-    errors = {}
-    for extra in ([], ["--raw"]):
-        assert main([*call, "--method", "inp-ht,am,fc", "--tallies", "law", *extra]) == 0
-        rows = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
-        errors[bool(extra)] = {row["method"]: row["sse_mean"] for row in rows}
-    assert all(errors[False][m] < errors[True][m] for m in ("inp-ht", "am", "fc"))
-    assert main([*call, "--method", "inp-em", "--raw"]) == 2
-    assert line(capsys) == "calmstream: method inp-em makes no unbiased tables to measure raw"
-    assert main([*call, "--method", "rr-ind-joint", "--raw"]) == 2
-    assert line(capsys).endswith("publishes its tables as they are estimated: leave --raw out")
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")

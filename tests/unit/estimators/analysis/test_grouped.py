@@ -11,7 +11,6 @@ from calmstream.estimators.analysis.grouped import GroupedTable, conditional, di
 from calmstream.estimators.analysis.grouping import parse
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.methods.base import Model
-from calmstream.estimators.numerics.contraction import contract_both
 from calmstream.estimators.tally import Tally
 from tests.support.plans import draft, mixed_domain
 
@@ -63,18 +62,6 @@ def test_a_group_is_the_sum_of_its_cells(model: Model) -> None:
     assert groups.labels == (("0", "1", "2"), ("0,2", "1,3"))
     assert groups.table.sum() == pytest.approx(1.0)
     assert (groups.table >= 0).all()
-
-
-def test_errors_of_groups_have_the_covariance_of_their_cells(model: Model) -> None:
-    cells, groups = ask(model, "a0", "a1"), ask(model, "a0", "a1", group="a0=0|1,2;a1=0,1|2,3")
-    assert cells.covariance is not None
-    assert groups.covariance is not None
-    assert np.diag(groups.covariance) == pytest.approx(np.square(groups.stderr).ravel())
-    assert np.allclose(groups.covariance, groups.covariance.T)
-    # The whole table has mass 1, so its errors cancel but for what a mechanism leaves open.
-    members = [g.member for g in parse("a0=0|1,2;a1=0,1|2,3", DOMAIN).values()]
-    summed = contract_both(cells.covariance, members)
-    assert np.diag(groups.covariance) == pytest.approx(np.diag(summed), rel=0.3)
 
 
 def test_a_conditional_error_is_of_first_order(model: Model) -> None:

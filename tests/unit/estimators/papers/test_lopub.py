@@ -11,11 +11,17 @@ from math import prod
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators import methods
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.numerics.block_inverse import fold_axis
+from calmstream.estimators.papers.lopub import bloom_filters
+from calmstream.estimators.papers.lopub.bloom_counts import add_products
+from calmstream.estimators.papers.lopub.bloom_filters import Facts, facts, filter_rows
 from calmstream.estimators.papers.lopub.bloom_rr import BloomRR
 from calmstream.estimators.papers.lopub.lasso import nonnegative_lasso
 from calmstream.estimators.papers.lopub.method import LoPubModel
@@ -141,3 +147,99 @@ def test_the_noise_is_that_of_least_squares_at_every_size() -> None:
             even = np.full(shape, 1.0 / prod(shape))
             stated.append(mechanism.noise(even, attributes, users).sum())
         assert np.mean(errors) == pytest.approx(np.mean(stated), rel=0.15)
+
+
+SIGMAS = 5.5
+"""Standard errors between a sample and its expectation: 4e-8 for one comparison."""
+
+
+def reference(ones: list[NDArray[np.float32]], table: tuple[int, ...]) -> NDArray[np.int64]:
+    total: NDArray[np.float64] = np.ones((1, ones[0].shape[1]))
+    for axis in table:
+        total = (total[:, None] * ones[axis].astype(float)).reshape(-1, total.shape[1])
+    return total.sum(axis=1).astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        ((0,), (1,), (2,)),
+        ((0, 1), (0, 2), (1, 2)),
+        ((1, 2), (0,), (0, 1, 2), (0, 2)),
+        ((0, 3), (1, 3)),
+        ((0, 1, 2, 3),),
+        ((2,), (0, 1)),
+    ],
+)
+def test_counters_are_the_sums_of_products(tables: tuple[tuple[int, ...], ...]) -> None:
+    generator = np.random.default_rng(1)
+    n = 70_001  # more than one block
+    ones = [generator.integers(0, 17, (rows + 1, n)).astype(np.float32) for rows in (2, 3, 2, 9)]
+    for axis in ones:
+        axis[0] = 1
+    expected = np.concatenate([reference(ones, table) for table in tables])
+    assert np.array_equal(add_products(ones, tables), expected)
+
+
+@pytest.mark.parametrize("axes", [(2, 2, 3), pytest.param((12, 2, 3), marks=pytest.mark.slow)])
+def test_tallies_have_the_expected_counters(axes: tuple[int, ...]) -> None:
+    mechanism = BloomRR("4", prod(axes), axes, 24, 3, ((0, 1), (1, 2), (0,)))
+    histogram = np.arange(prod(axes)) % 5
+    times = 1000
+    generator = np.random.default_rng(3)
+    drawn = np.array([mechanism.draw_tally(histogram, generator) for _ in range(times)])
+    mean = exact_mean(mechanism, histogram)
+    own = np.sqrt(drawn.var(axis=0) / times)
+    assert np.all(np.abs(drawn.mean(0) - mean) <= SIGMAS * own + 1e-9)
+
+
+def exact_mean(mechanism: BloomRR, histogram: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the expected counters: given a record, the ones of its axes are independent."""
+    q = float(mechanism.q)
+    cube = histogram.reshape(mechanism.axes).astype(float)
+    expected = []
+    for table in mechanism.tables:
+        others = tuple(i for i in range(len(mechanism.axes)) if i not in table)
+        part = cube.sum(axis=others)
+        for place, i in enumerate(table):
+            gram = mechanism.grams[i]
+            ones = q * np.diag(gram)[:, None] + (1 - 2 * q) * gram
+            ones = np.concatenate([np.ones((1, len(gram))), ones])
+            part = np.moveaxis(np.tensordot(ones, part, axes=(1, place)), 0, place)
+        expected.append(part.reshape(-1))
+    return np.concatenate(expected)
+
+
+def by_all_pairs(axis: int, cardinality: int, bits: int, hashes: int) -> Facts | None:
+    """Return the result of comparing all pairs of filters; None if two filters are equal."""
+    rows = filter_rows(axis, np.arange(cardinality), bits, hashes).astype(int)
+    apart = np.abs(rows[:, None, :] - rows[None, :, :]).sum(axis=2)
+    if apart[~np.eye(cardinality, dtype=bool)].min() == 0:
+        return None
+    return Facts(int(apart.max()), int(rows.sum(axis=1).max()))
+
+
+@given(
+    axis=st.integers(0, 60),
+    cardinality=st.integers(2, 60),
+    bits=st.integers(2, 140),
+    hashes=st.integers(1, 16),
+)
+@settings(max_examples=300, deadline=None)
+def test_the_facts_are_those_of_all_pairs(
+    axis: int, cardinality: int, bits: int, hashes: int
+) -> None:
+    expected = by_all_pairs(axis, cardinality, bits, hashes)
+    if expected is None:
+        with pytest.raises(PlanError, match="same filter"):
+            facts(axis, cardinality, bits, hashes)
+    else:
+        assert facts(axis, cardinality, bits, hashes) == expected
+
+
+@pytest.mark.parametrize("bits", [26, 30, 60, 130])
+def test_blocks_change_nothing(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = by_all_pairs(1, 150, bits, 12)
+    monkeypatch.setattr(bloom_filters, "_VALUES", 7)
+    monkeypatch.setattr(bloom_filters, "_ROWS", 5)
+    assert facts.__wrapped__(1, 150, bits, 12) == expected

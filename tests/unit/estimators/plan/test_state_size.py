@@ -1,4 +1,4 @@
-"""Check a plan's upper bound on the size of a state record against the largest records."""
+"""Check the stated sizes of state records and of kept counts against records."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from calmstream.common.errors import Reason
+from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.kept_size import kept_window_bytes
 from calmstream.estimators.plan.state_size import HEADROOM
 from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.counts import GroupCounts, counts_key, encode_counts
 from calmstream.estimators.wire.state import (
     ClosedWindow,
     PartitionState,
@@ -55,3 +58,40 @@ def test_no_record_is_larger_than_the_plan_states(
         closed = ClosedWindow(19_999, reports, one, total)
         assert len(encode_closed(plan, closed)) <= plan.state_record_bytes
     assert 0.5 * plan.state_record_bytes < largest <= plan.state_record_bytes
+
+
+BROKER_BYTES = 70
+"""A record batch's header, shared by few records, and a record's own fields."""
+
+
+def drawn(plan: Plan, group: int, windows: int, random: np.random.Generator) -> Tally:
+    """Draw a tally of so many windows from random populations."""
+    mechanism, shares = plan.mechanisms[group], plan.groups[group].shares
+    n = random.poisson([windows * plan.users * share / plan.total_share for share in shares])
+    tables = random.dirichlet(np.full(mechanism.cells, 0.5), len(n))
+    found = [
+        mechanism.draw_tally(random.multinomial(reports, table), random)
+        for reports, table in zip(n, tables, strict=True)
+    ]
+    return Tally(n, np.stack(found))
+
+
+@pytest.mark.parametrize(
+    ("domain", "users", "method"),
+    [
+        (Domain.binary(8), 10_000, "noise-aware"),
+        (Domain.binary(16), 100_000, "noise-aware"),
+        (Domain.binary(16), 100_000, "calm"),
+        (Domain.binary(32), 3_000, "noise-aware"),
+        (mixed_domain(9, 8, 16, 16, 7, 14, 6, 5, 2, 42, 2), 45_000, "noise-aware"),
+    ],
+)
+def test_the_estimate_is_within_a_fifth(domain: Domain, users: int, method: str) -> None:
+    plan, _ = draft(domain, users=users, method=method, windows=720)
+    random = np.random.default_rng(11)
+    size = 0
+    for group in range(len(plan.groups)):
+        window, total = drawn(plan, group, 1, random), drawn(plan, group, 360, random)
+        value = encode_counts(plan, GroupCounts(360, group, (1 << 20,), window, total, False))
+        size += len(value) + len(counts_key(360, group)) + BROKER_BYTES
+    assert kept_window_bytes(plan) == pytest.approx(size, rel=0.2)

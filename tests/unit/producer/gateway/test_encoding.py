@@ -13,8 +13,10 @@ from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.limits import PlanLimits
 from calmstream.estimators.randomness import SeededRandomness, SystemRandomness
 from calmstream.estimators.view import View
-from calmstream.estimators.wire.batch import MAX_BATCH_BYTES
+from calmstream.estimators.wire.batch import MAX_BATCH_BYTES, Batch, decode_batch
 from calmstream.producer.gateway.encoding import make_batch, most_reports, permutation
+from calmstream.producer.gateway.rows import batch_of_rows, row_of
+from tests.support.attacks.fuzzing import plan_of
 from tests.support.producer import START, make_plan
 
 
@@ -87,3 +89,23 @@ def test_the_largest_batch_fits_into_a_record(mechanism: str) -> None:
     body = make_batch(plan, 0, 0, np.zeros(n, int), columns).value
     assert len(body) <= MAX_BATCH_BYTES - 4096
     assert n == 65_535 or len(body) > 0.98 * (MAX_BATCH_BYTES - 4096)
+
+
+def test_rows_of_every_mechanism_become_the_batch_that_they_came_from() -> None:
+    plan = plan_of()
+    for g, mechanism in enumerate(plan.mechanisms):
+        values = np.arange(20) % mechanism.cells
+        columns = mechanism.perturb(values, SeededRandomness(g))
+        view = np.arange(20) % len(plan.groups[g].views)
+        read = [
+            row_of(
+                plan, g, Batch(1, 1, view[i : i + 1], {n: c[i : i + 1] for n, c in columns.items()})
+            )
+            for i in range(20)
+        ]
+        encoded = batch_of_rows(plan, g, 1, read)
+        batch = decode_batch(plan, g, encoded.batch_id, encoded.value)
+        assert (batch.n, batch.period, encoded.n, encoded.group) == (20, 1, 20, g)
+        assert batch.view is None or batch.view.tolist() == view.tolist()
+        for name, column in columns.items():
+            assert np.array_equal(batch.columns[name], column)
