@@ -6,7 +6,6 @@ at any point.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -164,27 +163,3 @@ def test_a_unique_cell_counts_once_if_some_copy_was_admissible(
     for period in range(plan.windows):
         cells = got[period].tally.counts[0].tolist() if period in got else [0] * 4
         assert cells == [int((period, number) in admissible) for number in range(4)]
-
-
-@settings(max_examples=40, deadline=None)
-@given(log=steps, ticks=st.lists(st.tuples(st.integers(0, 29), st.integers(0, 3)), max_size=20))
-def test_ticks_that_move_no_clock_change_nothing_but_offsets(log: Any, ticks: Any) -> None:
-    """A worker whose own clock runs ahead appends ticks too soon; only append times count."""
-    plan = small_plan()
-    records, _ = build(plan, [(*step[:5], 1) for step in log])
-    extra = Counter(dict(ticks))
-    plain_fold = PartitionFold.start(plan, 0, TOPIC_ID)
-    ticked = PartitionFold.start(plan, 0, TOPIC_ID)
-    offset = 0
-    for index, r in enumerate(records):
-        fold_one(plain_fold, r)
-        fold_one(ticked, record(offset, r.timestamp, r.key, r.value))
-        for _ in range(extra[index]):
-            offset += 1
-            outcome = fold_one(ticked, tick(offset, r.timestamp))
-            assert outcome.tick
-            assert not outcome.closed
-        offset += 1
-    want, got = fields_of(plain_fold.state()), fields_of(ticked.state())
-    for name in ("clock", "closed_through", "total", "open"):
-        assert got[name] == want[name]

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from calmstream.estimators import draws
-from calmstream.estimators.draws import RESPONSE_BYTES, coins, respond
+from calmstream.estimators.draws import coins, respond
 from calmstream.estimators.mechanisms.subset import SubsetSelection
 from calmstream.estimators.randomness import (
-    Randomness,
     SeededRandomness,
     SystemRandomness,
     exp_weight,
@@ -31,18 +30,6 @@ class Script:
         assert len(self.left) >= count, "more digits are read than needed"
         part, self.left = self.left[:count], self.left[count:]
         return part
-
-
-class Counted:
-    """The bytes of another source, counted."""
-
-    def __init__(self, source: Randomness) -> None:
-        self._source = source
-        self.count = 0
-
-    def bytes(self, count: int) -> bytes:
-        self.count += count
-        return self._source.bytes(count)
 
 
 def outcome(ends: list[Fraction], digits: list[int], width: int) -> int | None:
@@ -127,12 +114,6 @@ def test_certain_coins_need_no_randomness() -> None:
     assert coins(0, Fraction(1, 3), SystemRandomness()).shape == (0,)
 
 
-@pytest.mark.parametrize("probability", [Fraction(-1, 2), Fraction(3, 2)])
-def test_odds_outside_the_unit_interval_are_refused(probability: Fraction) -> None:
-    with pytest.raises(ValueError, match="probability"):
-        coins(1, probability, SystemRandomness())
-
-
 def response_ends(cells: int, weight: int) -> list[Fraction]:
     total = weight + (cells - 1) * OTHER
     return [Fraction(weight + i * OTHER, total) for i in range(cells)]
@@ -176,18 +157,6 @@ def test_responses_of_many_values_equal_those_of_single_values() -> None:
         assert number is not None
         expected = int(values[i]) if number == 0 else number - 1 + (number - 1 >= values[i])
         assert together[i] == expected
-
-
-def test_one_report_reads_the_stated_bytes() -> None:
-    source = Counted(SystemRandomness())
-    for _ in range(200):
-        respond(np.array([1]), 64, exp_weight("1"), source)
-    assert source.count == 800
-    assert source.count / 200 <= RESPONSE_BYTES
-    source = Counted(SystemRandomness())
-    for _ in range(200):
-        coins(8, Fraction(OTHER, OTHER + exp_weight("1")), source)
-    assert 3200 <= source.count <= 3300
 
 
 def test_weights_beyond_the_range_are_refused() -> None:

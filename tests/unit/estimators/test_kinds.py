@@ -82,15 +82,6 @@ def test_every_value_of_a_number_has_a_code(value: object, code: int) -> None:
     assert Domain.from_json(ALL).code(0, value) == code
 
 
-@pytest.mark.parametrize(
-    ("value", "code"), [(0.5, 0), (2, 0), (9, 0), (10, 1), (20, 1), (99, 1), (math.nan, None)]
-)
-def test_without_outer_codes_a_value_goes_to_the_nearest_bin(
-    value: float, code: int | None
-) -> None:
-    assert Number(("1", "10", "20")).code(value) == code
-
-
 def test_the_mean_of_a_grid_is_unbiased() -> None:
     number, randomness = Number(("0", "1", "10", "100"), rounding="grid"), SeededRandomness(3)
     for value in (0.0, 0.3, 1.0, 7.5, 63.0, 100.0, 1e9, -4.0):

@@ -116,24 +116,6 @@ def test_an_answer_about_one_window_has_its_published_tests(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        ("--attributes", "a0,a1"),
-        ("--attributes", "a0,a1", "--windows", "1..2"),
-        ("--attributes", "a0,a2", "--windows", "2"),
-        ("--attributes", "a0,a1", "--windows", "2", "--group", "a0=0,1"),
-        ("--attributes", "a0,a1", "--windows", "2", "--minus", "1"),
-        ("--attributes", "a0,a1", "--windows", "2", "--format", "csv"),
-        ("--attributes", "a0,a1", "--windows", "0"),
-    ],
-)
-def test_other_answers_have_none(run: Run, words: tuple[str, ...]) -> None:
-    code, out, _ = run(shifted(), "query", *words)
-    assert code == 0
-    assert ("against" in out) is False
-
-
-@pytest.mark.parametrize(
     ("words", "message"),
     [
         (("--window", "2", "--against", "1..2"), "window 2 and windows 1 to 2 share devices"),

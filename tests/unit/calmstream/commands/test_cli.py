@@ -80,45 +80,11 @@ def test_the_printed_document_is_the_plan(
     assert document["domain"] == DOMAIN
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (None, "No such file"),
-        ("{", "not JSON"),
-        ("{}", "missing field"),
-        ('{"version": 9}', "version: expected 1, got 9"),
-    ],
-)
-def test_a_broken_plan_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, words: str
-) -> None:
-    path = tmp_path / "plan.json"
-    if content is not None:
-        path.write_text(content)
-    assert main(["topics", "--plan", str(path), "--bootstrap", "127.0.0.1:1"]) == 2
-    text = line(capsys)
-    assert words in text
-    assert str(path) in text
-
-
 @pytest.mark.slow
 def test_a_missing_broker_is_named(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["topics", "--plan", str(plan), "--bootstrap", "127.0.0.1:1"]) == 1
     assert "127.0.0.1:1" in line(capsys)
-
-
-def test_an_unknown_label_is_named_with_its_row(
-    plan: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    records = tmp_path / "records.csv"
-    records.write_text("region,theme,crashed\nEU,dark,no\nmoon,pink,no\n")
-    capsys.readouterr()
-    words = ["produce", "--plan", str(plan), "--bootstrap", "127.0.0.1:1", "--records"]
-    assert main([*words, str(records)]) == 2
-    text = line(capsys)
-    assert "line 3" in text
-    assert "pink" in text
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,8 @@ from calmstream.commands.status import document, show
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.operations.status import PlanStatus
 from calmstream.consumer.subscribe.subscribe import plan_names
-from calmstream.service import plans_in
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.producer import make_plan
-from tests.support.signed import Operator
 
 NOWHERE = ("--bootstrap", "127.0.0.1:9")
 
@@ -75,18 +73,6 @@ def test_topics_are_made_for_every_plan_but_those_with_a_fault(
     (tmp_path / "two.json").unlink()
     assert main(words) == 0
     assert "0 topics created" in capsys.readouterr().out
-
-
-def test_a_folder_takes_plans_of_trusted_roots_only(tmp_path: Path) -> None:
-    operator, stranger = Operator(), Operator(root_seed=7)
-    (tmp_path / "good.json").write_bytes(operator.sign(operator.plan()))
-    (tmp_path / "strange.json").write_bytes(stranger.sign(stranger.plan()))
-    (tmp_path / "unsigned.json").write_bytes(make_plan().to_bytes())
-    (tmp_path / "broken.json").write_bytes(b"{")
-    folder = plans_in(tmp_path, roots=[operator.root], allow_unsigned=False, publishes=True)
-    folder.refresh()
-    assert set(folder.documents) == {operator.plan().digest}
-    assert set(folder.refused) == {"broken.json", "strange.json", "unsigned.json"}
 
 
 def test_the_table_fits_a_narrow_terminal_and_says_why() -> None:

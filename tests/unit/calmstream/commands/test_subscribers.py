@@ -22,21 +22,6 @@ def plan(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["watch", "--marginal", "a0,a2"], "a0,a2 is not published"),
-        (["export", "--marginal", "a0,a2"], "a0,a2 is not published"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_a_wrong_wish_is_one_line(
-    plan: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([words[0], "--plan", plan, *NOBODY, *words[1:]]) == 2
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
     ("summary", "code", "message"),
     [
         (ProduceSummary(9, sent=9), 0, ""),

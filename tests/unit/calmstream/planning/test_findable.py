@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
-from calmstream.estimators.planning import draft
 from calmstream.planning import findable
+from tests.support.plans import draft, mixed_domain
 
 
 def plan(*sizes: int) -> Plan:
-    domain = Domain(
-        tuple(Attribute(f"a{i}", tuple(map(str, range(size)))) for i, size in enumerate(sizes))
-    )
-    found, _ = draft(
-        "calm", Request(domain, "1", 1_000_000, 2), windows=1, name="p", purpose="p", owner="o",
-        lineage="0" * 32, start=0, window=60,
-    )  # fmt: skip
-    return found
+    return draft(mixed_domain(*sizes), users=1_000_000)[0]
 
 
 def test_the_line_has_the_median_and_the_range_of_each_size() -> None:

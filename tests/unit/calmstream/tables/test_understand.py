@@ -12,7 +12,6 @@ import pytest
 
 from calmstream.cli import main
 from calmstream.tables.numbers import edges, parsed
-from calmstream.tables.records import read_records, read_table
 from calmstream.tables.table import ColumnBuilder, MissingRule
 from calmstream.tables.understand import Understood, understand
 
@@ -115,44 +114,6 @@ def test_learnt_bins_are_short_and_about_equally_full(
     full = np.bincount(bins, counts, len(found) - 1) / counts.sum()
     alone = np.bincount(bins, minlength=len(found) - 1) == 1
     assert (full[~alone] < 0.3).all()
-
-
-@pytest.mark.parametrize(
-    ("cells", "options"),
-    [
-        (["a;b", "b", "a", "", "c", "b;c;"], ["a", "b", "c"]),
-        (["a|b", "b", "a", "c|b", "c"], ["a", "b", "c"]),
-        (["a\nb", "b", "a", "c\nb", "c"], ["a", "b", "c"]),
-        (["a, b", "b", "a", "c, b", "c", "a, c"], ["a", "b", "c"]),
-        (["Yes, always", "No, never", "No"], None),
-        (["Smith, John", "Doe, Jane", "Smith, Jane"], None),
-        (["1,234", "5,678", "1"], None),
-        (["a/b", "b", "a"], None),
-    ],
-)
-def test_several_answers_in_a_cell(
-    tmp_path: Path, cells: list[str], options: list[str] | None
-) -> None:
-    path = tmp_path / "table.csv"
-    path.write_text("y,x\n" + "".join(f'{i % 2},"{cell}"\n' for i in range(9) for cell in cells))
-    table = read_table(path)
-    assert table.entries[1].get("options") == options
-    assert (read_records(path, table.domain) == table.codes).all()
-
-
-def test_columns_that_say_one_thing_each_are_one_list(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    rows = ["Python,,", ",SQL,", "Python,SQL,R", ",,"] * 5
-    path.write_text(
-        "Q7_1,Q7_2,Q7_3,y\n" + "".join(f"{row},{i % 2}\n" for i, row in enumerate(rows))
-    )
-    assert read_table(path).entries[0] == {
-        "name": "Q7", "kind": "choices", "options": ["Python", "R", "SQL"],
-    }  # fmt: skip
-    path.write_text("uses [mail],uses [maps],y\n" + "1,,0\n,1,1\n,,0\n1,1,1\n" * 5)
-    table = read_table(path)
-    assert table.entries[0] == {"name": "uses", "kind": "choices", "options": ["mail", "maps"]}
-    assert table.codes[:4, 0].tolist() == [1, 0, 0, 1]
 
 
 def test_the_page_fits_eighty_columns(

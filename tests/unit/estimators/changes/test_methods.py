@@ -12,9 +12,8 @@ from calmstream.estimators import methods
 from calmstream.estimators.changes import compare
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
-from calmstream.estimators.planning import draft
 from calmstream.planning import findable
+from tests.support.plans import draft
 
 DOMAIN = Domain(
     (
@@ -36,12 +35,7 @@ NAMES = [name for name in methods.names() if not methods.get(name).baseline]
 
 
 def planned(name: str) -> Plan:
-    request = Request(DOMAIN, "1", USERS, 2, parameters=PARAMETERS.get(name, {}))
-    plan, _ = draft(
-        name, request, windows=1, name="p", purpose="p", owner="o", lineage="0" * 32, start=0,
-        window=60,
-    )  # fmt: skip
-    return plan
+    return draft(DOMAIN, "1", USERS, 2, name, PARAMETERS.get(name))[0]
 
 
 @pytest.mark.parametrize("name", NAMES)

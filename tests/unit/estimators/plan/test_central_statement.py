@@ -11,14 +11,13 @@ import pytest
 from scipy import stats
 
 from benchmarks.accuracy.central import closed_form
-from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.numerics.shuffling import central_epsilon, divergence
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.central_statement import central_statement, expected_statement
-from calmstream.estimators.plan.request import Request
-from calmstream.estimators.planning import draft
 from tests.support.mechanisms import matrix
+from tests.support.plans import draft
 
 Histogram = tuple[int, ...]
 N = 12
@@ -203,17 +202,5 @@ def test_the_expected_statement_is_that_of_the_expected_reports() -> None:
 
 
 def plan(*, early: bool = False, guarantee: Guarantee | None = None) -> Plan:
-    domain = Domain((Attribute("a", ("0", "1")), Attribute("b", ("0", "1"))))
-    found, _ = draft(
-        "calm",
-        Request(domain, "1", 100_000, 2),
-        windows=14,
-        name="p",
-        purpose="p",
-        owner="o",
-        lineage="0" * 32,
-        start=0,
-        window=60,
-        guarantee=guarantee or Guarantee(),
-    )
-    return replace(found, early=early)
+    changes = {"windows": 14, "guarantee": guarantee or Guarantee()}
+    return replace(draft(Domain.binary(2), users=100_000, **changes)[0], early=early)

@@ -7,12 +7,9 @@ from dataclasses import replace
 import pytest
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.marginal import sse
 from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.plan.document import read_plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.planning import require_answers
 from tests.support.plans import draft, mixed_domain
 
@@ -82,16 +79,3 @@ def test_a_marginal_that_the_tables_cannot_answer_is_refused(method: str, messag
 def test_published_tables_are_limited() -> None:
     with pytest.raises(PlanError, match=r"table over a0, a1, .* has 2,097,152 cells"):
         draft(Domain.binary(21), marginals=(tuple(range(21)),))
-
-
-def test_uniform_answers_uniform() -> None:
-    domain = mixed_domain(2, 5)
-    design = methods.get("uniform").design(Request(domain, "1", 100, 1))
-    assert len(design.groups) == 1
-    plan, _ = draft(domain)
-    marginal = methods.get("uniform").fit(plan, []).marginal((1,))
-    assert sse(marginal.table, marginal.table * 0 + 0.2) == pytest.approx(0.0)
-    assert marginal.flags == ("uniform",)
-    assert marginal.reports == 0
-    with pytest.raises(PlanError, match="method uniform has none, not the parameter 'theta'"):
-        methods.get("uniform").design(Request(domain, "1", 100, 1, {"theta": 1}))

@@ -228,18 +228,3 @@ def test_no_field_of_a_snapshot_may_be_absent(place: int) -> None:
         assert not SNAPSHOT.is_valid(short), field
         with pytest.raises(CalmstreamError):
             decode(orjson.dumps(short), published_plan())
-
-
-def test_a_snapshot_with_its_association_is_valid() -> None:
-    plan = published_plan(groups=3)
-    with_analysis = read_plan(orjson.dumps(plan.to_json() | {"analysis": True}))
-    assert with_analysis.analysis
-    assert with_analysis.digest != plan.digest
-    PLAN.validate(with_analysis.to_json())
-    counts = tuple(count_of([0, 1, 3, 3, 2] * 10) for _ in plan.groups)
-    merged = MergedWindow(0, Kind.FINAL, (1,) * 6, counts)
-    made = build_set(with_analysis, merged)
-    for _, value in [*made.tables(), made.closing()]:
-        SNAPSHOT.validate(orjson.loads(value))
-    assert made.manifest.analysis["pairs"]
-    assert decode(made.closing()[1], with_analysis) == made.manifest

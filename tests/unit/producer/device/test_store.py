@@ -8,7 +8,6 @@ import os
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,16 +39,6 @@ def test_a_new_device_gets_a_secret_and_keeps_it(again: Again) -> None:
     assert again().read().secret == first.secret
 
 
-def test_an_update_is_seen_by_everybody(again: Again) -> None:
-    store = again()
-    after = store.update(lambda state: state.spend(PLAN, 3))
-    entry = again().read().under(PLAN.lineage)[PLAN.digest]
-    assert entry == after.under(PLAN.lineage)[PLAN.digest]
-    assert (entry.window, entry.reports, entry.epsilon) == (3, 1, "1")
-    again().update(lambda state: state.spend(PLAN, 5))
-    assert store.read().under(PLAN.lineage)[PLAN.digest].reports == 2
-
-
 def test_a_change_that_raises_changes_nothing(again: Again) -> None:
     before = again().read()
 
@@ -59,19 +48,6 @@ def test_a_change_that_raises_changes_nothing(again: Again) -> None:
     with pytest.raises(RuntimeError, match="no"):
         again().update(fail)
     assert again().read() == before
-
-
-def test_concurrent_updates_are_all_counted(again: Again) -> None:
-    def work() -> None:
-        for window in range(10):
-            again().update(lambda state, window=window: state.spend(PLAN, window))
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert again().read().under(PLAN.lineage)[PLAN.digest].reports == 40
 
 
 def test_the_file_is_private(tmp_path: Path) -> None:

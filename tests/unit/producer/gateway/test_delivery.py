@@ -106,17 +106,6 @@ def test_an_acknowledged_batch_is_settled() -> None:
     assert {value for _, _, value in sink.sends} == {n.to_bytes(16, "big") * 2 for n in (1, 2)}
 
 
-def test_a_batch_waits_for_the_first_connection() -> None:
-    made = Made(lambda i: i, failures=3)
-    made.put(1)
-    for _ in range(3):
-        made.turn(2.0)
-    assert (made.settled(), made.delivery.trouble, made.delivery.waiting) == ({}, DOWN, 1)
-    made.turn(2.0)
-    made.turn()
-    assert made.settled() == {1: True}
-
-
 @pytest.mark.parametrize("error", [DOWN, REFUSED])
 def test_a_batch_is_sent_again_until_its_window_is_over(error: CalmstreamError) -> None:
     made = Made(lambda _: error)
@@ -142,18 +131,6 @@ def test_a_batch_of_a_window_that_is_over_is_not_sent() -> None:
     made.turn()
     assert made.settled() == {1: False, 2: True}
     assert [len(sink.sends) for sink in made.sinks] == [1]
-
-
-def test_a_body_that_cannot_be_read_is_read_again() -> None:
-    made = Made(lambda i: i)
-    made.kept.readable = False
-    made.put(1)
-    made.turn()
-    assert str(made.delivery.trouble) == "cannot read"
-    made.kept.readable = True
-    made.turn()
-    made.turn()
-    assert made.settled() == {1: True}
 
 
 def test_a_damaged_batch_is_lost_alone_and_said() -> None:

@@ -31,17 +31,6 @@ def test_a_file_keeps_secrets_and_claims(tmp_path: Path) -> None:
         assert may.tolist() == [False, False, True, False]
 
 
-def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "devices.npz"
-    with Fleet.open(path, 4, LINEAGE):
-        pass
-    with np.load(path) as kept:
-        arrays = {name: kept[name] for name in kept.files}
-    np.savez(path, **(arrays | {"version": np.int64(2)}))  # type: ignore[arg-type]
-    with pytest.raises(FatalError, match="another version"), Fleet.open(path, 4, LINEAGE):
-        pass
-
-
 def test_a_damaged_file_is_never_new_devices(tmp_path: Path) -> None:
     path = tmp_path / "devices.npz"
     with Fleet.open(path, 40, LINEAGE) as fleet:
@@ -75,16 +64,3 @@ def test_a_file_is_used_by_one_run_at_a_time(tmp_path: Path) -> None:
         Fleet.open(path, 4, LINEAGE),
     ):
         pass
-
-
-def test_a_linked_file_is_one_population(tmp_path: Path) -> None:
-    real, link = tmp_path / "devices.npz", tmp_path / "link.npz"
-    link.symlink_to(real)
-    with Fleet.open(link, 4, LINEAGE) as fleet:
-        fleet.claim(make_plan(), 0, np.array([1]))
-        with pytest.raises(RecoverableError, match="in use"), Fleet.open(real, 4, LINEAGE):
-            pass
-    assert link.is_symlink()
-    with Fleet.open(real, 4, LINEAGE) as fleet:
-        may = fleet.may_report(make_plan(), 0, np.zeros(4, np.int64))
-    assert may.tolist() == [True, False, True, True]

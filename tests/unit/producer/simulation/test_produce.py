@@ -88,13 +88,6 @@ def test_a_run_that_outlasts_the_plan_ends_with_it() -> None:
     assert summary.expired
 
 
-def test_a_plan_that_has_not_started_is_waited_for() -> None:
-    plan = make_plan()
-    broker, clock = broker_for(plan), FakeClock(START - 25)
-    assert run(plan, broker, 50, clock).sent == 50
-    assert per_window(plan, broker) == {0: 50}
-
-
 def test_stop_is_obeyed_and_deliveries_are_awaited() -> None:
     plan, clock, stop = make_plan(), FakeClock(), threading.Event()
     broker = broker_for(plan)
@@ -115,12 +108,6 @@ def test_devices_are_not_wasted_on_a_broker_that_is_down() -> None:
     assert isinstance(summary.error, RecoverableError)
     assert summary.sent == 0
     assert 0 < summary.failed == summary.reported < 100
-
-
-def test_a_missing_topic_ends_the_run_with_the_reason() -> None:
-    plan = make_plan()
-    with pytest.raises(FatalError, match="does not exist; create it: calmstream topics"):
-        run(plan, FaultyBroker())
 
 
 def test_added_partitions_end_the_run_and_nothing_is_lost() -> None:
