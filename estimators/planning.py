@@ -43,7 +43,6 @@ class PlanTerms(TypedDict, total=False):
     lineage_name: str
     continues: tuple[str, ...]
     analysis: bool
-    on_suspicion: str
     early: bool
     summaries: tuple[str, ...]
 

@@ -14,7 +14,6 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.loss import loss
-from calmstream.estimators.plan.plan import ON_SUSPICION
 from calmstream.evaluation.precision import Precision, needed
 from calmstream.evaluation.promises import (
     Goal,
@@ -131,13 +130,6 @@ def _collection(parser: argparse.ArgumentParser) -> None:
         "each label of a category where a table has both: mean, median, q0.9 (a quantile), rank "
         "(the rank correlation of two); options then have their share; association: that of all "
         "published pairs (see calmstream analyse)",
-    )
-    parser.add_argument(
-        "--on-suspicion",
-        choices=ON_SUSPICION,
-        default="flag",
-        help="what to do with windows whose raw counts look forged: flag marks their tables, "
-        "withhold publishes them without tables (default: %(default)s)",
     )
     parser.add_argument(
         "--early",

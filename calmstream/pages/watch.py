@@ -112,7 +112,7 @@ def render(snapshot: Snapshot, marginal: Sequence[str]) -> RenderableType:
     heading = Text(header(snapshot.manifest), style="bold")
     facts = Text(truth(snapshot.manifest), style="dim")
     if not snapshot.marginals:
-        return Group(heading, facts, Text(f"no tables: {snapshot.why_empty()}"))
+        return Group(heading, facts, Text("no tables: it received no reports"))
     record = snapshot.record(*marginal)
     above = map(Text, statistics_lines(record))
     below = notes(record)

@@ -56,7 +56,6 @@ class Drafts:
             partitions=args.partitions,
             guarantee=args.guarantee,
             analysis=_ASSOCIATION in args.summaries,
-            on_suspicion=args.on_suspicion,
             early=args.early,
             summaries=_summaries(self._domain, args.summaries),
             marginals=args.marginal and sorted(map(self._domain.index, args.marginal)),

@@ -30,9 +30,6 @@ from calmstream.estimators.plan.loss import loss_plan, loss_window
 from calmstream.estimators.wire.counts import GroupCounts, counts_key, encode_counts
 from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
 
-WITHHELD = "withheld: the raw counts look forged"
-"""Processing step of a manifest without tables, if the plan withholds sets that look forged."""
-
 # The processing steps that follow from the flags of tables.
 _STEPS = {"clipped": "non-negativity", "maxent": "maximum entropy where no view covers"}
 
@@ -63,9 +60,8 @@ def build_set(plan: Plan, merged: MergedWindow, *, counts: bool = False) -> Snap
     """Estimate every published marginal from the counts of a window.
 
     With the same software, the same counts give the same bytes. A window without reports gets a
-    manifest without tables. So does a window whose counts look forged, if the plan withholds such
-    sets. Cost: one fit of the method and one marginal for each table, independent of the number of
-    reports.
+    manifest without tables. Cost: one fit of the method and one marginal for each table,
+    independent of the number of reports.
     """
     tables: tuple[MarginalRecord, ...] = ()
     steps: tuple[str, ...] = ()
@@ -73,9 +69,7 @@ def build_set(plan: Plan, merged: MergedWindow, *, counts: bool = False) -> Snap
     windows = merged.window + 1 if merged.kind is Kind.TOTAL else 1
     examination = examine(plan, merged.tallies, windows) if merged.reports else None
     suspicious = examination is not None and examination.suspicious
-    if suspicious and plan.on_suspicion == "withhold":
-        steps = (WITHHELD,)
-    elif merged.reports:
+    if merged.reports:
         model = _fit(plan, merged)
         tables = tuple(
             _record(plan, merged, attributes, model, suspicious=suspicious)

@@ -87,7 +87,7 @@ def _family(
 ) -> Family:
     reports = (final.reports, 0 if tallies is None else sum(t.reports for t in tallies))
     flags = relation(plan.guarantee.windows, (final.window, final.window), windows).flags
-    reason = _why_not(plan, final, windows, tallies)
+    reason = _why_not(final, windows, tallies)
     if tallies is None or reason:
         place = None if windows[1] < 0 else windows
         nothing: tuple[float | None, ...] = (None,) * len(plan.marginals)
@@ -111,7 +111,7 @@ def _family(
     )
 
 
-def _why_not(plan: Plan, final: MergedWindow, windows: Span, tallies: Tallies | None) -> str:
+def _why_not(final: MergedWindow, windows: Span, tallies: Tallies | None) -> str:
     """Return why there are no tests; empty where there are."""
     if windows[1] < 0:
         return "no window was before"
@@ -121,8 +121,6 @@ def _why_not(plan: Plan, final: MergedWindow, windows: Span, tallies: Tallies | 
         return "the window received no reports"
     if not any(t.reports for t in tallies):
         return "the windows before received no reports"
-    if plan.on_suspicion == "withhold" and _forged(plan, final, windows, tallies):
-        return "withheld: the raw counts look forged"
     return ""
 
 

@@ -42,8 +42,7 @@ def build(plan: Plan, tracker: Tracker, counts: list[GroupCounts]) -> SnapshotSe
 
 def add(tracker: Tracker, counts: list[GroupCounts]) -> None:
     """Add the counts of a window, one per group; windows ascend."""
-    suspicious = bool(counts[0].suspicious)
-    tracker.add(counts[0].window, [one.tally for one in counts], suspicious=suspicious)
+    tracker.add(counts[0].window, [one.tally for one in counts])
 
 
 class CurrentSets:

@@ -14,7 +14,7 @@ from calmstream.common.errors import FatalError, InvalidInput
 from calmstream.consumer.read.answer import Answer
 from calmstream.consumer.read.kept import KeptCounts
 from calmstream.consumer.read.ranges import Windows, read_windows
-from calmstream.consumer.read.refusals import NoReports, NotFinal, NotKept, Withheld
+from calmstream.consumer.read.refusals import NoReports, NotFinal, NotKept
 from calmstream.consumer.read.tracked import TrackedCounts
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, connected, plan_names
 from calmstream.estimators import methods
@@ -136,8 +136,8 @@ class History:
 
         Raises:
             InvalidInput: unknown names, or a table that is too large; and by
-                `read.refusals` windows that are not final, not kept, without
-                reports, or withheld.
+                `read.refusals` windows that are not final, not kept, or without
+                reports.
         """
         self._ready()
         chosen = self._windows(windows)
@@ -204,7 +204,7 @@ class History:
             windows: as for :meth:`ask`.
 
         Raises:
-            InvalidInput: windows that are not final or not kept, have no reports, or are withheld.
+            InvalidInput: windows that are not final or not kept, or have no reports.
         """
         self._ready()
         chosen = self._windows(windows)
@@ -255,7 +255,7 @@ class History:
         """Return the model of the windows, fitted once, and flags of their reports.
 
         Raises:
-            InvalidInput: counts that are not kept, or that the plan withholds.
+            InvalidInput: counts that are not kept, or without reports.
         """
         place = (windows, self._kept.revision(windows.last))
         if place not in self._models:
@@ -274,14 +274,11 @@ class History:
         """Return the flags of counts.
 
         Raises:
-            InvalidInput: there are no reports, or the plan withholds the windows.
+            NoReports: there are none.
         """
         if not any(tally.reports for tally in tallies):
             raise NoReports(f"{windows} received no reports")
-        flags = self._flags(windows, tallies)
-        if SUSPICIOUS in flags and self._plan.on_suspicion == "withhold":
-            raise Withheld(f"{windows}: withheld: the raw counts look forged")
-        return flags
+        return self._flags(windows, tallies)
 
     def _fit(self, windows: Windows, tallies: list[Tally]) -> Model:
         method = methods.get(self._plan.method)

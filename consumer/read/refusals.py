@@ -15,7 +15,3 @@ class NotKept(InvalidInput):
 
 class NoReports(InvalidInput):
     """The windows received no reports."""
-
-
-class Withheld(InvalidInput):
-    """The plan withholds tables whose raw counts look forged."""

@@ -32,7 +32,6 @@ class TrackedCounts:
         for number in sorted(wanted.keys() - self._added.keys()):
             # Damaged counts are left out, as a publisher does.
             with contextlib.suppress(ForeignRecord):
-                tallies = self._kept.tallies(number)[0]
-                self._tracker.add(number, tallies, suspicious=self._kept.suspicious(number))
+                self._tracker.add(number, self._kept.tallies(number)[0])
             self._added[number] = wanted[number]
         return self._tracker.current()

@@ -133,7 +133,6 @@ def _window(final: Manifest) -> dict[str, Any]:
         "reports": final.reports,
         "rejected": dict(final.rejected),
         "suspicious": suspicious(final),
-        "withheld": final.withheld,
         "revision": list(final.revision),
     }
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from calmstream.common.errors import CalmstreamError, DomainError, InvalidInput, RecoverableError
 from calmstream.common.http import answer
 from calmstream.common.http.answer import CONNECTION_KINDS, HttpReply, ReplyKind
-from calmstream.consumer.read.refusals import NoReports, NotFinal, NotKept, Withheld
+from calmstream.consumer.read.refusals import NoReports, NotFinal, NotKept
 
 
 class Problem(StrEnum):
@@ -18,7 +18,6 @@ class Problem(StrEnum):
     HEAD_TOO_LARGE = "head_too_large"
     MALFORMED = "malformed"
     UNAUTHORIZED = "unauthorized"
-    WITHHELD = "withheld"
     ORIGIN = "origin"
     NOT_FOUND = "not_found"
     UNKNOWN_PLAN = "unknown_plan"
@@ -45,7 +44,6 @@ KINDS: Mapping[str, ReplyKind] = {
     Problem.UNAUTHORIZED: ReplyKind(
         401, "The token is missing or wrong.", headers=((b"www-authenticate", b"Bearer"),)
     ),
-    Problem.WITHHELD: ReplyKind(403, "The plan withholds this table."),
     Problem.ORIGIN: ReplyKind(403, "Pages of this origin may not ask."),
     Problem.NOT_FOUND: ReplyKind(404, "There is nothing at this address."),
     Problem.UNKNOWN_PLAN: ReplyKind(404, "This server has no such plan."),
@@ -89,7 +87,6 @@ def refusal(error: CalmstreamError) -> Refused:
         (NotFinal, Problem.NOT_FINAL),
         (NotKept, Problem.NOT_KEPT),
         (NoReports, Problem.NO_REPORTS),
-        (Withheld, Problem.WITHHELD),
         (DomainError, Problem.REFUSED),
         (InvalidInput, Problem.REFUSED),
         (RecoverableError, Problem.UNAVAILABLE),

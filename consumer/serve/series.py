@@ -27,7 +27,7 @@ MAX_WINDOWS = 1000
 MAX_TABLES = 4
 """All tables of a series together have at most so many times the cells of the largest table."""
 
-_WITHOUT_TABLE = (Problem.NO_REPORTS, Problem.NOT_KEPT, Problem.WITHHELD)
+_WITHOUT_TABLE = (Problem.NO_REPORTS, Problem.NOT_KEPT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _axes(wanted: _Series) -> tuple[list[str], list[list[str]]]:
 
 def _published(wanted: _Series, final: Manifest) -> dict[str, Any] | None:
     """Return the entry of a window that needs no computation; None if it needs one."""
-    if not final.reports or final.withheld:
+    if not final.reports:
         return _entry(final, final.reports)
     found = _table_of(wanted, final.window, Kind.FINAL)
     return None if found is None else _entry(final, **found)

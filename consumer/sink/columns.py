@@ -20,7 +20,6 @@ OF_SET: Mapping[str, Callable[[StoredSet], Any]] = {
     "offsets": lambda s: list(s.manifest.revision),
     "reports": lambda s: s.manifest.reports,
     "rejected": lambda s: s.rejected,
-    "withheld": lambda s: s.manifest.withheld,
     "method": lambda s: s.manifest.method,
     "epsilon": lambda s: s.manifest.epsilon,
 }

@@ -29,7 +29,6 @@ CREATE TABLE calmstream.sets (
     offsets bigint[] NOT NULL,
     reports bigint NOT NULL,
     rejected bigint NOT NULL,
-    withheld boolean NOT NULL,
     method text NOT NULL,
     epsilon text NOT NULL,
     UNIQUE (output_namespace, plan, kind, window_number)

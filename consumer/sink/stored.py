@@ -23,7 +23,7 @@ class SetId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredSet:
-    """One complete set; without tables if there were no reports or they are withheld."""
+    """One complete set; without tables if there were no reports."""
 
     output_namespace: str
     manifest: Manifest

@@ -75,7 +75,7 @@ class Snapshot(Frame):
     Attributes:
         manifest: the plan, the window, and the counts and offsets on which the set is based.
         marginals: the tables, by their attribute names in the order of the axes; empty if there
-            were no reports or the tables are withheld.
+            were no reports.
     """
 
     manifest: Manifest
@@ -96,12 +96,6 @@ class Snapshot(Frame):
         """The revision: one offset for each partition of the plan's reports topics."""
         return self.manifest.revision
 
-    def why_empty(self) -> str:
-        """Return why there are no tables; call it only for a set without tables."""
-        if self.manifest.withheld:
-            return "its tables are withheld: the raw counts look forged"
-        return "it received no reports"
-
     def record(self, *names: str) -> MarginalRecord:
         """Return the published record of these attributes, which may be named in any order.
 
@@ -114,7 +108,7 @@ class Snapshot(Frame):
         present = "; ".join(",".join(attributes) for attributes in self.marginals)
         raise InvalidInput(
             f"no marginal of {','.join(names)} in window {self.window}; "
-            + (f"there are {present}" if present else self.why_empty())
+            + (f"there are {present}" if present else "it received no reports")
         )
 
     def marginal(self, *names: str) -> Table:
@@ -161,7 +155,7 @@ class Snapshot(Frame):
             f"{manifest.name}: window {manifest.window}, {manifest.kind}",
             f"{of_set['window_start']:%Y-%m-%d %H:%M} to {of_set['window_end']:%Y-%m-%d %H:%M} UTC",
             f"{manifest.reports:,} reports",
-            "" if cells else self.why_empty(),
+            "" if cells else "it received no reports",
         )
         return FrameColumns(data, ("attributes", "labels"), about)
 

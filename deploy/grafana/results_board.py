@@ -94,12 +94,11 @@ PANELS = (
         "Windows without tables",
         "table",
         "table",
-        "SELECT window_number AS window, window_end AS end, reports, rejected, CASE WHEN withheld "
-        "THEN 'withheld: the raw counts look forged' ELSE 'no reports' END AS why "
+        "SELECT window_number AS window, window_end AS end, reports, rejected "
         f"FROM calmstream.sets WHERE {OF_KIND} AND {IN_TIME} AND NOT EXISTS "
         "(SELECT FROM calmstream.tables t WHERE t.set_id = sets.set_id) "
         "ORDER BY 1 DESC LIMIT 100",
-        "Windows that received no report, or whose tables are withheld.",
+        "Windows that received no report.",
         (16, 19, 8, 8),
         unit="short",
     ),

@@ -44,7 +44,6 @@ _FIELDS: dict[str, type] = {
     "users": int,
     "marginals": list,
     "limits": dict,
-    "on_suspicion": str,
 }
 
 _OPTIONAL: dict[str, type] = {

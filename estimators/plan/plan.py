@@ -42,7 +42,6 @@ MAX_MODULUS = 1 << 32
 MAX_NAME = 128
 MAX_CONTINUES = 8
 MAX_SUMMARIES = 8
-ON_SUSPICION = ("flag", "withhold")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 _HEX = re.compile(r"[0-9a-f]{32}")
 _SUMMARY = re.compile(r"mean|median|rank|q0\.[0-9]{0,8}[1-9]", re.ASCII)
@@ -85,8 +84,6 @@ class Plan:
         analysis: whether snapshots contain the association of all published pairs and a tree.
         version: version of the document.
         limits: limits of what one window may receive; `standard_limits` by default.
-        on_suspicion: treatment of windows whose raw counts look forged: ``flag`` marks every table,
-            ``withhold`` publishes the manifest without tables.
         lineage_name: the operator's name of the lineage; empty if it is a random number.
         continues: other lineages, 32 hex digits each; the loss of a device under them counts under
             this one.
@@ -120,7 +117,6 @@ class Plan:
     analysis: bool = False
     version: int = PLAN_VERSION
     limits: PlanLimits | None = None
-    on_suspicion: str = "flag"
     lineage_name: str = ""
     continues: tuple[str, ...] = ()
     early: bool = True
@@ -207,8 +203,6 @@ class Plan:
         """Check what a plan bounds, so that readers in every language agree about it."""
         if self.version != PLAN_VERSION:
             raise PlanError(f"version: expected {PLAN_VERSION}, got {self.version}")
-        if self.on_suspicion not in ON_SUSPICION:
-            raise PlanError(f"on_suspicion: expected flag or withhold, got {self.on_suspicion!r}")
         if len(self.lineage_name) > MAX_NAME:
             raise PlanError(f"lineage_name: expected at most {MAX_NAME} characters")
         self._check_continues()
@@ -313,7 +307,7 @@ class Plan:
     def to_json(self) -> dict[str, Any]:
         optional: dict[str, Any] = {"analysis": True} if self.analysis else {}
         if self.limits is not None:
-            optional |= {"limits": self.limits.to_json(), "on_suspicion": self.on_suspicion}
+            optional |= {"limits": self.limits.to_json()}
         if self.lineage_name:
             optional["lineage_name"] = self.lineage_name
         if self.continues:

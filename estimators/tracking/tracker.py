@@ -94,7 +94,6 @@ class Tracker:
         self, plan: Plan, discounts: tuple[float, ...] = DISCOUNTS, *, seasons: bool = True
     ) -> None:
         period = phases(plan.window) if seasons else 0
-        self._withholds = plan.on_suspicion == "withhold"
         self._first, self._last, self._added = 0, -1, 0
         self._groups = [
             _Group(mechanism, len(group.views), discounts, period)
@@ -107,13 +106,8 @@ class Tracker:
         ]
         self._label_count = sum(plan.domain.cardinalities)
 
-    def add(self, window: int, tallies: Sequence[Tally], *, suspicious: bool = False) -> None:
-        """Add the tallies of a window, one per group; windows ascend, and some may be missing.
-
-        A window whose counts look forged is left out where the plan withholds such sets.
-        """
-        if suspicious and self._withholds:
-            return
+    def add(self, window: int, tallies: Sequence[Tally]) -> None:
+        """Add the tallies of a window, one per group; windows ascend, and some may be missing."""
         self._first = window if self._last < 0 else self._first
         self._last, self._added = window, self._added + 1
         prior = self._common()

@@ -151,11 +151,6 @@ class Manifest:
         return manifest_key(self.window, self.kind)
 
     @property
-    def withheld(self) -> bool:
-        """Whether there were reports, and the tables are kept back because they look forged."""
-        return self.reports > 0 and not self.marginals
-
-    @property
     def final(self) -> bool:
         """Whether later reports can no longer change the set."""
         return self.kind is not Kind.EARLY

@@ -32,7 +32,7 @@ export function document(changes: Record<string, unknown> = {}): Record<string, 
       },
     ],
     start: START, expires: START + 100 * WINDOW, window: WINDOW, grace: 10, skew: 10, partitions: 1, wire: 1,
-    users: 100, marginals: [[0], [0, 1]], limits: { batch_reports: 1024, batches: 16384 }, on_suspicion: "flag",
+    users: 100, marginals: [[0], [0, 1]], limits: { batch_reports: 1024, batches: 16384 },
     ...changes,
   };
 }

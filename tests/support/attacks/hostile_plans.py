@@ -44,7 +44,7 @@ def document(**changes: Any) -> dict[str, Any]:
         "method": {"name": "uniform", "parameters": {}},
         "groups": [group({"name": "grr", "cells": 2}, {"attributes": [0]})],
         "start": 0, "expires": 3600, "window": 3600, "grace": 0, "skew": 0, "partitions": 1,
-        "wire": 1, "users": 1, "marginals": [[0]], "on_suspicion": "flag",
+        "wire": 1, "users": 1, "marginals": [[0]],
         "limits": {"batch_reports": 1024, "batches": 1 << 14},
     }  # fmt: skip
     return plan | changes

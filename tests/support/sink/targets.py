@@ -25,7 +25,7 @@ COLUMNS = (
 )  # fmt: skip
 SET_COLUMNS = (
     "output_namespace", "plan", "plan_name", "window_number", "kind", "window_start",
-    "window_end", "revision", "offsets", "reports", "rejected", "withheld", "method", "epsilon",
+    "window_end", "revision", "offsets", "reports", "rejected", "method", "epsilon",
 )  # fmt: skip
 KINDS = ("postgresql", "parquet")
 

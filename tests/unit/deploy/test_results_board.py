@@ -38,8 +38,6 @@ def snapshot(window: int, kind: Kind, reports: int) -> Snapshot:
 
 
 FINALS = [snapshot(window, Kind.FINAL, reports) for window, reports in enumerate((4000, 0, 5000))]
-WITHHELD = Snapshot(snapshot(3, Kind.FINAL, 100).manifest, {})
-WITHHELD = Snapshot(replace(WITHHELD.manifest, marginals=()), {})
 TOTAL = snapshot(2, Kind.TOTAL, 9000)
 
 
@@ -50,7 +48,7 @@ class Grafana:
         where = postgres_place(postgres_server, postgres_server.database())
         target = where.target()
         target.open()
-        sets = [*FINALS, WITHHELD, TOTAL]
+        sets = [*FINALS, TOTAL]
         target.store([stored_set("calmstream", one) for one in sets])
         replayed = FINALS[0]
         target.store([stored_set("again", replayed)])
@@ -140,11 +138,8 @@ def test_series_over_windows(grafana: Grafana) -> None:
 def test_reports_flags_and_windows_without_tables(grafana: Grafana) -> None:
     choose_all(grafana)
     reports = grafana.show("Reports of a window")
-    assert [(r["accepted"], r["rejected"]) for r in reports] == [
-        (4000, 2), (0, 2), (5000, 2), (100, 2),
-    ]  # fmt: skip
+    assert [(r["accepted"], r["rejected"]) for r in reports] == [(4000, 2), (0, 2), (5000, 2)]
     flags = grafana.show("Tables by flag")
     covered = [(r["time"].timestamp(), r["tables"]) for r in flags if r["metric"] == "covered"]
     assert covered == [(START + 10, 2), (START + 30, 2)]
-    why = {r["window"]: r["why"] for r in grafana.show("Windows without tables")}
-    assert why == {1: "no reports", 3: "withheld: the raw counts look forged"}
+    assert [r["window"] for r in grafana.show("Windows without tables")] == [1]

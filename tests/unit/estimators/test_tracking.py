@@ -143,15 +143,6 @@ def test_windows_that_were_not_counted_are_stated() -> None:
     assert stated["reports"] == [int(n) for t in tracker.current().tallies for n in t.n]
 
 
-def test_windows_that_look_forged_are_left_out_where_the_plan_withholds_them() -> None:
-    for action, missing in (("withhold", 1), ("flag", 0)):
-        plan = replace(plan_of(3_000), on_suspicion=action)
-        tracker = Tracker(plan)
-        for window, tallies in enumerate(stream(plan, np.full(3, 0.4), 1)):
-            tracker.add(window, tallies, suspicious=window == 1)
-        assert tracker.current().missing == missing
-
-
 def test_missing_windows_count_as_time() -> None:
     levels = LevelCandidates((0.5,), np.zeros(1), 1)
     levels.add(0, np.array([100.0]), np.array([[40.0]]), np.zeros(1, bool))

@@ -206,7 +206,6 @@ function final(one: Made, window: number): Final & { revision: number[] } {
     reports: one.reports(window),
     rejected: window % 7 === 3 ? { late: 12, malformed: 1 } : {},
     suspicious: one.flags(window).includes("suspicious"),
-    withheld: false,
     revision: [100 * (window + 1)],
   };
 }

@@ -28,7 +28,7 @@ const FIELDS: Record<string, Kind> = {
   domain: "list", epsilon: "string", lineage_epsilon: "string", guarantee: "object", k: "integer",
   method: "object", groups: "list", start: "integer", expires: "integer", window: "integer",
   grace: "integer", skew: "integer", partitions: "integer", wire: "integer", users: "integer",
-  marginals: "list", limits: "object", on_suspicion: "string",
+  marginals: "list", limits: "object",
 };
 const OPTIONAL: Record<string, Kind> = {
   analysis: "boolean", lineage_name: "string", continues: "list",
@@ -171,8 +171,6 @@ function checkLimits(entry: Entry, method: Entry): void {
   const limits = Entry.of(entry.object("limits"), "limits", { batch_reports: "integer", batches: "integer" });
   const within = (name: string, most: number) => limits.integer(name) >= 1 && limits.integer(name) <= most;
   if (!within("batch_reports", (1 << 16) - 1) || !within("batches", 2 ** 32)) throw new PlanError("limits: out of range");
-  const suspicion = entry.string("on_suspicion");
-  if (suspicion !== "flag" && suspicion !== "withhold") throw new PlanError("on_suspicion: expected flag or withhold");
   if (inexact(method.object("parameters"))) throw new PlanError("method.parameters: integers lie below 2^53");
   texts(entry, "summaries", /^(mean|median|rank|q0\.\d{0,8}[1-9])$/);
 }

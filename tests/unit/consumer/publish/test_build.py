@@ -10,11 +10,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from calmstream.common.errors import FatalError, InvalidInput, Reason
+from calmstream.common.errors import FatalError, Reason
 from calmstream.consumer.publish import build as snapshots
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
-from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.marginal import Marginal
 from calmstream.estimators.plan import Guarantee
@@ -171,25 +170,3 @@ def test_tables_that_look_forged_are_flagged() -> None:
     assert all("suspicious" in record.flags for record in built.marginals)
     honest = build_set(published_plan(), honest_window())
     assert not any("suspicious" in record.flags for record in honest.marginals)
-
-
-def test_a_plan_can_withhold_what_looks_forged() -> None:
-    plan = dataclasses.replace(published_plan(), on_suspicion="withhold")
-    built = build_set(plan, forged_window())
-    assert built.marginals == ()
-    assert built.manifest.withheld
-    assert built.manifest.poisoning["suspicious"]
-    assert built.manifest.reports == 3000
-    assert built.manifest.processing == ("withheld: the raw counts look forged",)
-    assert decode(built.closing()[1], plan) == built.manifest
-    with pytest.raises(InvalidInput, match="withheld: the raw counts look forged"):
-        Snapshot(built.manifest, {}).record("a0")
-    assert build_set(plan, honest_window()).marginals
-
-
-@pytest.mark.parametrize(("reports", "withheld"), [(0, False), (1, True)])
-def test_tables_are_withheld_from_one_report_on(reports: int, withheld: bool) -> None:
-    manifest = build_set(published_plan(), honest_window()).manifest
-    assert not dataclasses.replace(manifest, reports=reports).withheld
-    without = dataclasses.replace(manifest, reports=reports, marginals=())
-    assert without.withheld is withheld

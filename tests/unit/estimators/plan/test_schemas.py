@@ -132,7 +132,6 @@ BROKEN_PLANS = {
     "a batch above the wire's": put("limits", "batch_reports", 65_537),
     "no batches": put("limits", "batches", 0),
     "another limit": put("limits", "records", 7),
-    "suspicion that stops": put("on_suspicion", "stop"),
     "a lineage without a name": put("lineage_name", ""),
     "a long lineage name": put("lineage_name", "a" * 129),
     "continues nothing": put("continues", []),

@@ -60,7 +60,6 @@ export interface Final {
   /** Rejected records by reason. */
   readonly rejected: Readonly<Record<string, number>>;
   readonly suspicious: boolean;
-  readonly withheld: boolean;
 }
 
 export interface WindowList {

@@ -2,7 +2,7 @@ import type { Final, Plan } from "../api/types";
 
 /** The windows whose tables can be shown. */
 export function withReports(finals: readonly Final[]): Final[] {
-  return finals.filter((final) => final.reports > 0 && !final.withheld);
+  return finals.filter((final) => final.reports > 0);
 }
 
 /** Whether no window of a plan is to come: the last one is over and was published, or should have been. */

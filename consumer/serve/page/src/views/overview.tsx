@@ -104,8 +104,7 @@ function Reports({ windows }: { windows: WindowList }) {
       {suspicious.length > 0 && (
         <p class="hint suspicious">
           The counts of {suspicious.length === 1 ? "window" : "windows"} {few(suspicious.map((f) => f.window))} look
-          forged
-          {suspicious.some((f) => f.withheld) ? "; their tables are withheld" : ""}.
+          forged.
         </p>
       )}
     </div>
