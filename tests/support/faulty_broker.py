@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from enum import Enum
 
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.in_process.cluster import Cluster, Settle
+from calmstream.broker.in_process.topics import InProcessTopics
 from calmstream.broker.record_batches import decode_batches
 from calmstream.broker.transport import Headers, Partition
 from calmstream.common.errors import CalmstreamError, RecoverableError
@@ -53,6 +54,7 @@ class FaultyCluster(Cluster):
         super().__init__(clock, session_seconds)
         self.faults = Faults()
         self.stalled: dict[Partition, deque[Callable[[], None]]] = {}
+        self.silent: set[Partition] = set()
 
     def answers(self, partition: Partition) -> bool:
         return partition not in self.stalled
@@ -94,9 +96,28 @@ class FaultyCluster(Cluster):
             self.release(partition)
 
     def release(self, partition: Partition) -> None:
+        self.silent.discard(partition)
         for send in self.stalled.pop(partition, ()):
             send()
         self.lock.notify_all()
+
+
+class FaultyTopics(InProcessTopics):
+    """Topics of which some partitions return no offsets."""
+
+    _cluster: FaultyCluster
+
+    def log_starts(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        self._check(partitions)
+        return super().log_starts(partitions)
+
+    def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        self._check(partitions)
+        return super().log_ends(partitions)
+
+    def _check(self, partitions: Collection[Partition]) -> None:
+        if self._cluster.silent & set(partitions):
+            raise RecoverableError("the broker did not answer in time")
 
 
 class FaultyBroker(InProcessBroker):
@@ -122,10 +143,18 @@ class FaultyBroker(InProcessBroker):
                 log.compact(self._cluster.clock(), active=active, tombstones=tombstones)
             self._cluster.lock.notify_all()
 
-    def stall(self, partition: Partition) -> None:
-        """Make a partition unresponsive: reads return nothing, and sends wait in order."""
+    def topics(self) -> FaultyTopics:
+        return FaultyTopics(self._cluster)
+
+    def stall(self, partition: Partition, *, offsets: bool = True) -> None:
+        """Make a partition unresponsive: reads return nothing, and sends wait in order.
+
+        It returns no ``offsets`` then, either.
+        """
         with self._cluster.lock:
             self._cluster.stalled.setdefault(partition, deque())
+            if not offsets:
+                self._cluster.silent.add(partition)
 
     def release(self, partition: Partition) -> None:
         """Make a partition responsive again: append the waiting records in order."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import pytest
 
-from calmstream.broker.transport import Partition
-from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.errors import FatalError
 from calmstream.consumer.runtime.health import Verdict
 from calmstream.consumer.tally.worker import TallyWorker
 from tests.support.tally import small_plan
@@ -65,24 +62,14 @@ def seconds(stage: Stage, worker: TallyWorker, count: int) -> None:
     stage.turns(worker, count=2 * count, step=0.5)
 
 
-def test_a_stalled_partition_does_not_delay_the_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_stalled_partition_does_not_delay_the_others() -> None:
     stage = Stage(small_plan(partitions=2), {"stall_seconds": 60.0, "topic_check_seconds": 1.0})
     worker = stage.worker(retry_seconds=5.0)
     stage.batch(0, [1])
     stage.batch(0, [2], partition=1)
     seconds(stage, worker, 3)
-    alone, answers = stage.input(1), stage.topics.log_ends
-    halted = True
-
-    def log_ends(partitions: Collection[Partition]) -> dict[Partition, int]:
-        if alone in partitions and halted:
-            raise RecoverableError("the broker did not answer in time")
-        return answers(partitions)
-
-    monkeypatch.setattr(worker.running.clients.topics, "log_ends", log_ends)
-    stage.broker.stall(alone)
+    alone = stage.input(1)
+    stage.broker.stall(alone, offsets=False)
     seconds(stage, worker, 25)
     stage.batch(2, [3])
     seconds(stage, worker, 20)
@@ -92,7 +79,6 @@ def test_a_stalled_partition_does_not_delay_the_others(
     assert stage.closed(1) == []
     assert worker.health.live() == Verdict(False, f"{alone} stands still")
 
-    halted = False
     stage.broker.release(alone)
     seconds(stage, worker, 5)
     assert worker.health.live().well
@@ -146,3 +132,80 @@ def test_a_publisher_whose_coordinator_is_away_is_not_ready() -> None:
         publisher.turn()
     assert publisher.health.readiness().well
     publisher.finish()
+
+
+# Workers that can read only some partitions' state at their start.
+
+SETTINGS = {"stall_seconds": 40.0, "topic_check_seconds": 2.0, "retry_seconds": 5.0}
+
+
+@pytest.fixture
+def stage() -> Stage:
+    stage = Stage(small_plan(partitions=3, windows=1, window=3600), SETTINGS)
+    for number in range(3):
+        stage.batch(0, [number], partition=number)
+    return stage
+
+
+def test_those_that_answer_are_counted_and_the_late_one_once_it_does(stage: Stage) -> None:
+    late = stage.input(1)
+    stage.broker.stall(late, offsets=False)
+    worker = stage.worker()
+    seconds(stage, worker, 10)
+    assert sample(worker, "reports_accepted_total") == 2
+    assert worker.health.readiness().well
+    assert worker.health.live().well
+    seconds(stage, worker, 15)
+    assert worker.health.live() == Verdict(False, f"{late} stands still")
+
+    stage.broker.release(late)
+    stage.batch(0, [3], partition=1)
+    seconds(stage, worker, 5)
+    assert sample(worker, "reports_accepted_total") == 4
+    assert worker.health.live().well
+    worker.finish()
+    assert [stage.states(number)[-1].next_offset for number in range(3)] == [1, 2, 1]
+
+
+def test_one_that_stays_silent_stops_the_worker_as_any_stall_does(stage: Stage) -> None:
+    stage.broker.stall(stage.input(2), offsets=False)
+    worker = stage.worker()
+    seconds(stage, worker, 38)
+    with pytest.raises(FatalError, match=r"\[2\] has not advanced for 40 s"):
+        seconds(stage, worker, 10)
+    worker.abandon()
+
+
+def test_where_nothing_answers_the_worker_gives_up_after_the_budget_of_a_call(stage: Stage) -> None:
+    for number in range(3):
+        stage.broker.stall(stage.input(number), offsets=False)
+    worker = stage.worker()
+    with pytest.raises(FatalError, match="did not answer for 5 s"):
+        seconds(stage, worker, 10)
+    worker.abandon()
+
+
+def test_late_ones_that_go_to_another_worker_are_restored_there() -> None:
+    stage = Stage(small_plan(partitions=6, windows=1, window=3600), SETTINGS)
+    for number in range(6):
+        stage.batch(0, [1], partition=number)
+    late = [stage.input(number) for number in (0, 3)]
+    for partition in late:
+        stage.broker.stall(partition, offsets=False)
+    workers = [stage.worker()]
+    seconds(stage, workers[0], 3)
+    assert workers[0].awaiting_restore == set(late)
+    workers += [stage.worker() for _ in range(2)]
+    for _ in range(10):
+        stage.turns(*workers, count=2)
+    assert sorted(p for one in workers for p in one.awaiting_restore) == late, "each in one place"
+    assert not any(one.awaiting_restore & one.folds.keys() for one in workers)
+    for partition in late:
+        stage.broker.release(partition)
+    for _ in range(10):
+        stage.turns(*workers, count=2, step=0.5)
+    assert not any(one.awaiting_restore for one in workers)
+    assert sorted(p for one in workers for p in one.folds) == [stage.input(n) for n in range(6)]
+    for one in workers:
+        one.finish()
+    assert [stage.states(number)[-1].next_offset for number in range(6)] == [1] * 6

@@ -1,7 +1,4 @@
-"""Check that workers share partitions, hand them over, and stop in a bounded time.
-
-They run on the in-process broker.
-"""
+"""Check what survives when workers stop, restart, hand partitions over or are read again."""
 
 from __future__ import annotations
 
@@ -18,8 +15,8 @@ from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.tally.worker import TallyWorker
 from tests.support.clock import ManualClock
-from tests.support.tally import at, small_plan
-from tests.support.tally_bench import Stage, sample
+from tests.support.tally import at, batch_id, small_plan
+from tests.support.tally_bench import Stage, assert_state_is_the_log, sample
 
 
 def test_run_stops_within_its_budget_and_checkpoints() -> None:
@@ -111,3 +108,86 @@ def _eventually(happened: Any, seconds: float = 60.0) -> bool:
             return True
         clock.sleep(0.01)
     return False
+
+
+def test_a_revoked_partition_is_saved_on_the_way_out() -> None:
+    stage = Stage(small_plan(partitions=2), {"checkpoint_seconds": 600.0})
+    first = stage.worker()
+    stage.turns(first, count=1)
+    for partition in (0, 1):
+        for cell in range(3):
+            stage.batch(0, [cell], partition=partition)
+    stage.turns(first, count=2)
+    assert stage.states(0) == stage.states(1) == []
+    second = stage.worker()
+    stage.turns(first, second, count=6, step=0.01)
+    saved = [number for number in (0, 1) if stage.states(number)]
+    assert len(saved) == 1, "one partition moved, one stayed"
+    assert stage.states(saved[0])[-1].next_offset == 3
+    assert sample(second, "records_read_total") == 0, "nothing was read twice"
+    second.finish()
+    first.finish()
+    for number in (0, 1):
+        assert_state_is_the_log(stage, number)
+
+
+def test_a_hand_over_waits_for_dead_letters_but_not_for_ever() -> None:
+    """Check that the next owner repeats a write that is not acknowledged in time."""
+    stage = Stage(small_plan(partitions=2), {"checkpoint_seconds": 600.0, "retry_seconds": 900.0})
+    first = stage.worker()
+    stage.turns(first, count=1)
+    stage.broker.stall(Partition(stage.names.dead_letters, 0))
+    for partition in (0, 1):
+        stage.send(batch_id(partition), b"{", partition=partition)
+    stage.turns(first, count=2)
+    second = stage.worker()
+    stage.turns(first, second, count=6, step=0.01)
+    assert stage.states(0) == stage.states(1) == []
+    stage.broker.release(Partition(stage.names.dead_letters, 0))
+    stage.turns(first, second, count=6, step=0.01)
+    second.finish()
+    first.finish()
+    for number in (0, 1):
+        assert_state_is_the_log(stage, number)
+    assert {letter.partition for letter, _ in stage.dead_letters()} == {0, 1}
+
+
+def test_a_stale_record_last_in_the_log_loses_to_the_largest_offset() -> None:
+    stage = Stage(small_plan())
+    worker = stage.worker()
+    for cell in (0, 1, 2):
+        stage.batch(0, [cell])
+        stage.turns(worker, count=4)
+    worker.abandon()
+    stale = stage.state_records()[0]
+    stage.sink.send(stage.names.state, stale.key, stale.value, partition=0).wait(1)
+    again = stage.worker()
+    again.turn()
+    assert again.folds[stage.input()].next_offset == 3
+
+
+def test_a_worker_without_a_poll_for_a_session_writes_nothing_and_exits() -> None:
+    stage = Stage(small_plan(), {"session_seconds": 30.0})
+    worker = stage.worker(checkpoint_seconds=600)
+    stage.batch(0, [1])
+    stage.turns(worker)
+    stage.clock.advance(31)
+    with pytest.raises(FatalError, match="nothing more is written"):
+        worker.checkpoint()
+    assert stage.state_records() == []
+    with pytest.raises(FatalError, match="nothing more is written"):
+        worker.finish()
+    assert stage.state_records() == []
+
+
+def test_records_read_a_second_time_are_ignored() -> None:
+    stage = Stage(small_plan())
+    worker = stage.worker()
+    stage.batch(0, [1])
+    stage.turns(worker)
+    worker.running.membership._reader.seek(stage.input(), 0)
+    stage.batch(0, [2])
+    stage.turns(worker)
+    assert sample(worker, "records_read_total") == 2
+    assert sample(worker, "rejections_total") == 0
+    assert_state_is_the_log(stage)

@@ -149,9 +149,7 @@ def turns_with_answers(stage: Stage, turn: Callable[[], None], count: int) -> No
         await_requests()
 
 
-def test_an_idle_worker_without_a_leader_reports_it_and_then_stops(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_idle_worker_without_a_leader_reports_it_and_then_stops() -> None:
     # One window that outlasts the test: a tick would move the clock, and the partition with it.
     plan = small_plan(partitions=2, windows=1, window=3600)
     stage = Stage(plan, {"stall_seconds": 20.0, "topic_check_seconds": 2.0})
@@ -162,14 +160,7 @@ def test_an_idle_worker_without_a_leader_reports_it_and_then_stops(
     turns_with_answers(stage, worker.turn, 30)
     assert worker.health.live().well, "idle, at its end, and answered"
 
-    answers = stage.topics.log_ends
-
-    def log_ends(partitions: Collection[Partition]) -> dict[Partition, int]:
-        if stage.input() in partitions:
-            raise RecoverableError("the broker did not answer in time")
-        return answers(partitions)
-
-    monkeypatch.setattr(worker.running.clients.topics, "log_ends", log_ends)
+    stage.broker.stall(stage.input(), offsets=False)
     turns_with_answers(stage, worker.turn, 15)
     assert worker.health.live() == Verdict(False, f"{stage.input()} stands still")
     with pytest.raises(FatalError, match="has not advanced for 20 s and is not at its end"):
