@@ -12,22 +12,34 @@ import numpy as np
 import pytest
 
 from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.planning.pilot import learn
 from calmstream.producer.simulation.fleet import Fleet
-from tests.integration.methods.test_castell_stream import DOMAIN, dependent_records
 from tests.support.plans import draft
 from tests.support.tally import START
 from tests.support.tally_bench import Stage
 
+DOMAIN = Domain(
+    (
+        Attribute("colour", ("red", "green", "blue"), other=2),
+        Attribute("size", ("s", "m", "l", "xl")),
+        Attribute("flag", ("0", "1")),
+    )
+)
 N = 6000
 EVERY = 5
 LINEAGE = "5" * 32
 
 
 def records() -> np.ndarray:
-    return dependent_records(N, 51)
+    """Return records in which colour and flag depend on each other, and size on neither."""
+    rng = np.random.default_rng(51)
+    colour = rng.choice(3, N, p=[0.5, 0.3, 0.2])
+    size = rng.choice(4, N, p=[0.4, 0.3, 0.2, 0.1])
+    flag = (rng.random(N) < np.array([0.1, 0.5, 0.9])[colour]).astype(int)
+    return np.stack([colour, size, flag], axis=1).astype(np.uint16)
 
 
 def planned(method: str, guarantee: Guarantee, parameters: dict[str, object]) -> Plan:

@@ -21,7 +21,11 @@ from tests.support.tally import START
 from tests.support.tally_bench import Stage
 
 DEVICES = 3000
-PARAMETERS = {"inp-em": {"stop": "likelihood"}}
+PARAMETERS = {
+    "inp-em": {"stop": "likelihood"},
+    "rr-ind-joint": {"tables": [["a0", "a1"]]},
+    "rr-clusters": {"clusters": [["a0", "a1"]]},
+}
 
 
 def plan_of(method: str, domain: Domain, *, analysis: bool = False) -> Plan:
@@ -64,7 +68,8 @@ def collected(plan: Plan, codes: np.ndarray) -> tuple[Stage, list[Snapshot]]:
     "method",
     [
         "fc", "inp-rr", "inp-ps", "inp-olh", "inp-htcms", "inp-em",
-        "am", "marg-rr", "marg-ps", "marg-ht", "ft", "inp-ht", "characters",
+        "am", "marg-rr", "marg-ps", "marg-ht", "ft", "inp-ht", "characters", "rr-joint",
+        "rr-independent", "rr-ind-joint", "rr-hybrid", "rr-truncated", "rr-clusters", "lopub",
     ],
 )  # fmt: skip
 def test_a_method_from_records_to_snapshots(method: str) -> None:
@@ -88,7 +93,9 @@ def test_a_method_from_records_to_snapshots(method: str) -> None:
         assert list(record.table) == expected.table.tolist()
         assert list(record.stderr) == expected.stderr.tolist()
         truth = domain.histogram(codes, attributes) / DEVICES
-        assert np.abs(expected.table - truth).max() < 6 * expected.stderr.max() + 1e-9
+        # A product ignores dependence: all of it, or the little that any 3,000 records have.
+        ignored = 0.25 if method == "rr-independent" else 0.02 if "maxent" in record.flags else 0.0
+        assert np.abs(expected.table - truth).max() < 6 * expected.stderr.max() + ignored + 1e-9
 
 
 @pytest.mark.parametrize("method", ["calm", "inp-ht", "fc", "noise-aware"])

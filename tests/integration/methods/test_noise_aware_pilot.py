@@ -166,20 +166,6 @@ def test_what_cannot_be_planned_after_a_pilot(
     assert not (tmp_path / "main.json").exists()
 
 
-def test_a_pilot_whose_counts_are_gone_is_refused(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert desk.plan("pilot", "--users", "1000") == 0
-    assert desk.plan("other", "--users", "1000", "--k", "1") == 0
-    desk.broker = Stage(desk.read("other")).broker
-    capsys.readouterr()
-    assert desk.follow("main", "pilot", "--users", "1000") == 1
-    assert (
-        "does not exist: the plan was retired with its counts, or has none yet"
-        in capsys.readouterr().err
-    )
-
-
 def test_three_devices_make_no_claim(desk: Desk) -> None:
     assert desk.plan("few", "--users", "3") == 0
     stage = Stage(desk.read("few"))

@@ -56,13 +56,6 @@ def test_over_the_embedded_broker(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.kafka
-@pytest.mark.usefixtures("_short")
-def test_over_a_real_broker(capsys: pytest.CaptureFixture[str], kafka_bootstrap: str) -> None:
-    check(outcome(capsys, "--bootstrap", kafka_bootstrap))
-
-
-@pytest.mark.slow
 @pytest.mark.usefixtures("_short")
 def test_with_a_page_that_stays_open(capsys: pytest.CaptureFixture[str]) -> None:
     port, seen = free_port(), []

@@ -115,9 +115,6 @@ def runs() -> Iterator[tuple[list[int], list[int]]]:
 
     Whoever claims second has lost, and should be done at its third turn. So it has no more turns
     here, but in a run of its own where it goes on to its end.
-
-    Yields:
-        The turns, and those who go on to their end afterwards.
     """
     for first in range(STEPS + 1):
         for second in range(STEPS + 1):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -15,7 +17,7 @@ from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.metrics.registry import Metrics, plan_label, plan_metrics
 from calmstream.consumer.plans.role import PlansRole, WorkerKind
-from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, PlanState
+from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, PlanState, ServedPlan
 from calmstream.consumer.runtime.health import RoleHealth, Verdict
 from calmstream.estimators.plan import Plan
 from tests.fault.virtual import Process, VirtualClock
@@ -286,3 +288,30 @@ def test_no_plan_at_all_is_no_fault() -> None:
     setting.plans = {TWO.digest: TWO}
     setting.turns()
     assert setting.role.states == {TWO.digest: PlanState.WORKING}
+
+
+def working(clock: VirtualClock) -> ServedPlan:
+    """Return a plan whose worker has taken a turn and has nothing to do."""
+    worker: Any = SimpleNamespace(
+        health=RoleHealth("tally", clock),
+        start=lambda _: None,
+        turn=lambda: False,
+        over=lambda: False,
+    )
+    served = ServedPlan(ONE, lambda _: worker, clock, lambda *_: None)
+    for _ in range(2):
+        served.start(Inline())
+        assert served.collect() is None
+    assert served.state is PlanState.WORKING
+    assert not served.due(clock.monotonic())
+    return served
+
+
+def test_what_arrives_does_not_send_a_waiting_plan_to_the_end_of_the_queue() -> None:
+    clock = VirtualClock(0)
+    first, second = working(clock), working(clock)
+    for one in (first, second, first):
+        one.wake()
+        clock.advance(0.1)
+    assert first.due(clock.monotonic())
+    assert first.order() < second.order()

@@ -141,20 +141,6 @@ def test_names_with_separators_keep_their_records_apart() -> None:
     assert [parse_key(key)[2] for key in keys] == [False] * 5 + [True]
 
 
-def test_the_manifest_names_what_looks_forged() -> None:
-    plan = published_plan()
-    honest = count_of([0, 1, 2, 3] * 250)
-    even = MergedWindow(1, Kind.FINAL, (1, 2, 3, 4), (honest, honest))
-    assert not build_set(plan, even).manifest.poisoning["suspicious"]
-    flooded = MergedWindow(1, Kind.FINAL, (1, 2, 3, 4), (honest, count_of([3] * 2000)))
-    manifest = build_set(plan, flooded).manifest
-    assert manifest.poisoning["suspicious"]
-    assert {"shares", "agreement", "cells"} == {t["test"] for t in manifest.poisoning["tests"]}
-    assert decode(build_set(plan, flooded).closing()[1], plan) == manifest
-    empty = MergedWindow(1, Kind.FINAL, (0, 0, 0, 0), (count_of([]), count_of([])))
-    assert build_set(plan, empty).manifest.poisoning == {}
-
-
 def honest_window() -> MergedWindow:
     honest = count_of([0, 1, 2, 3] * 250)
     return MergedWindow(1, Kind.FINAL, (1, 2, 3, 4), (honest, honest))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calmstream.broker.transport import Partition, Record, TopicSpec
+from calmstream.broker.transport import Partition, TopicSpec
 from calmstream.common.errors import FatalError
 from calmstream.estimators.wire.counts import GroupCounts, decode_counts, parse_key
 from calmstream.estimators.wire.snapshot import Kind, Manifest, decode
@@ -124,29 +124,3 @@ def test_a_running_publisher_deletes_nothing_after_its_counts_topic_is_lost(agai
         bench.topics.create(counts_spec(bench))
     work(bench.publication())
     assert raw(bench) == before
-
-
-def test_a_final_whose_counts_are_still_to_be_read_is_not_written_again() -> None:
-    bench = filled()
-    session = bench.publication()
-    where = Partition(bench.names.counts, 0)
-    poll, position = session._reader.poll, session._reader.position
-    held: list[Record] = []
-
-    def slow(timeout: float) -> list[Record]:
-        records = poll(timeout)
-        held.extend(r for r in records if r.partition == where)
-        return [r for r in records if r.partition != where]
-
-    session._reader.poll = slow  # type: ignore[method-assign,assignment]
-    session._reader.position = (  # type: ignore[method-assign]
-        lambda p: held[0].offset if held and p == where else position(p)
-    )
-    work(session, 20)
-    assert len(held) == 2
-    assert not session.finished
-    session._reader.poll = lambda _timeout: [held.pop(0)] if held else []  # type: ignore[method-assign,assignment]
-    work(session, 5)
-    assert session.finished
-    assert len(raw(bench)) == 2
-    assert len(bench.set_records(0, Kind.FINAL)) == 3

@@ -102,21 +102,6 @@ def test_an_early_set_is_written_again_only_when_its_counts_changed(bench: Bench
     assert len(bench.set_records(0, EARLY)) == 2 * SET_RECORDS
 
 
-def test_an_early_set_that_was_not_read_back_is_written_again_with_the_same_counts(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = bench.logs[0].report(0, 1, 2)
-    bench.put(first, first.state())
-    publication = bench.publication()
-    work(publication)
-    monkeypatch.setattr(publication.follower.assembler, "revision", lambda _window: None)
-    first.report(1, 3)
-    bench.put(first, first.state())
-    bench.clock.advance(REFRESH_SECONDS)
-    work(publication)
-    assert [s.revision for s in bench.shown() if s.window == 0] == [(2, 0), (3, 0)]
-
-
 def test_the_default_refresh_is_a_tenth_of_the_window_and_at_least_five_seconds() -> None:
     config = PublisherConfig()
     plan = published_plan()

@@ -15,7 +15,6 @@ from calmstream.consumer.publish.build import SnapshotSet, build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.summary import summary
-from calmstream.estimators.analysis import published_summaries
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.document import read_plan
@@ -154,10 +153,3 @@ def test_the_interval_of_a_mean_stays_within_the_edges(cells: list[int]) -> None
     assert mean.high is not None
     assert min(0.0, mean.value) <= mean.low <= mean.value <= mean.high <= max(30.0, mean.value)
     assert mean.low == min(0.0, mean.value) or mean.high == max(30.0, mean.value)
-
-
-def test_a_table_that_is_too_large_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(published_summaries, "MAX_CELLS", 2)
-    by_table = found(built(asking(NUMBERS, "mean")))
-    assert by_table["ms",] != ()
-    assert by_table["ms", "region"] == ()

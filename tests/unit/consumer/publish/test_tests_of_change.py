@@ -99,18 +99,6 @@ def test_tests_that_take_long_delay_no_later_result() -> None:
     assert raw_tests(one) == undisturbed()
 
 
-def test_a_final_is_published_while_the_tests_of_the_one_before_run() -> None:
-    one, held = unread(2), []
-    one.start_tests = held.append
-    session = one.publication()
-    for window in range(2):
-        for log in one.logs:
-            one.put(log, log.closed(window))
-        work(session)
-        assert one.kinds() == closed_kinds(window + 1)
-        assert len(held) == 1, "the tests of window 0 still run"
-
-
 @pytest.mark.parametrize("tested", range(3))
 def test_a_publisher_that_starts_later_makes_the_missing_tests(tested: int) -> None:
     """The first one dies between a final and its tests; counts are all that is left."""
@@ -221,24 +209,6 @@ def test_gauges_show_the_newest_tests() -> None:
         assert value == family.smallest
         tested = registry.get_sample_value("calmstream_changes_tables_tested", labels)
         assert tested == family.tested
-
-
-def test_a_metric_counts_the_finals_without_tests() -> None:
-    one, held = bench(), []
-    one.start_tests = held.append
-    session = one.publication()
-    registry, label = session._measures._metrics.registry, {"plan": plan_label(one.plan)}
-
-    def waiting() -> float | None:
-        return registry.get_sample_value("calmstream_windows_untested", label)
-
-    assert waiting() == 0
-    work(session)
-    for left in (3, 2, 1):
-        assert waiting() == left
-        held.pop()()
-        work(session)
-    assert waiting() == 0
 
 
 def test_counts_are_examined_as_those_of_their_number_of_windows(
