@@ -27,12 +27,7 @@ def demanded() -> bool:
 
 
 def start() -> tuple[str, Callable[[], None]]:
-    """Start a broker; return its address and a function that removes it.
-
-    Raises:
-        Unavailable: Docker does not answer, the image that is named is not there, or the container
-            does not start.
-    """
+    """Start a broker; return its address and a function that removes it."""
     try:
         import docker
         from testcontainers.community.kafka import KafkaContainer

@@ -23,11 +23,7 @@ _DELTA = struct.Struct(">i")
 
 
 class Planting:
-    """Writes batches to a partition that must be empty.
-
-    Attributes:
-        end: the offset behind the last batch.
-    """
+    """Writes batches to a partition that must be empty."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")

@@ -33,11 +33,7 @@ class Provided:
 
 
 def provide() -> Provided:
-    """Return the first broker that is available.
-
-    Raises:
-        Unavailable: there is none; the message states what was tried and why it failed.
-    """
+    """Return the first broker that is available."""
     given = os.environ.get(GIVEN)
     if given:
         return Provided(given, f"given by {GIVEN}", lambda: None)

@@ -9,12 +9,7 @@ from typing import Self
 
 
 class Relay:
-    """Forwards TCP connections from a port of its own to the present target.
-
-    Attributes:
-        target: HOST:PORT to which new connections go.
-        address: HOST:PORT on which it listens.
-    """
+    """Forwards TCP connections from a port of its own to the present target."""
 
     def __init__(self, target: str) -> None:
         self.target = target

@@ -21,12 +21,7 @@ AnswerT = tuple[str, str] | str
 
 
 class SessionBroker:
-    """The broker of a session, started when it is first needed and closed once.
-
-    Attributes:
-        answer: what was answered; None as long as nobody asked.
-        path: the file with the answer, once there is one.
-    """
+    """The broker of a session, started when it is first needed and closed once."""
 
     def __init__(self) -> None:
         self.answer: AnswerT | None = None

@@ -24,11 +24,7 @@ CONFINED = (
 
 
 def docker(*words: str, check: bool = True, seconds: float = COMMAND_SECONDS) -> str:
-    """Run a docker command and return what it printed.
-
-    Raises:
-        AssertionError: it failed, and ``check`` is set; with the end of its output.
-    """
+    """Run a docker command and return what it printed."""
     run = subprocess.run(
         ["docker", *words],
         stdout=subprocess.PIPE,
@@ -55,11 +51,7 @@ def state(container: str) -> dict[str, Any]:
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
-    """Wait for a condition.
-
-    Raises:
-        AssertionError: it is not met within ``seconds``.
-    """
+    """Wait for a condition."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"

@@ -156,14 +156,7 @@ class PlanPart(Scenario):
 
 
 class ManyScenario:
-    """Three plans on one broker. A method without an underscore is an operation.
-
-    Attributes:
-        parts: the plans.
-        wanted: the plans in the folder, which a process sees when it looks.
-        services: the processes.
-        zombies: processes that lost their partitions and still run.
-    """
+    """Three plans on one broker. A method without an underscore is an operation."""
 
     def __init__(self) -> None:
         self.clock = VirtualClock(START * 1000 + 500)

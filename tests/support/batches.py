@@ -150,9 +150,6 @@ def produce(bootstrap: str, topic: str, partition: int, records: bytes) -> int:
     """Send bytes as one batch, await the acknowledgement, and return the first offset.
 
     Sends again while the partition has no leader, as every Kafka client does, for ``SECONDS``.
-
-    Raises:
-        RefusedError: the broker refused it.
     """
     deadline = time.monotonic() + SECONDS
     while True:

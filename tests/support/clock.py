@@ -4,12 +4,7 @@ from __future__ import annotations
 
 
 class ManualClock:
-    """A clock that moves only when the caller moves it.
-
-    Attributes:
-        wall_ms: the wall clock in milliseconds since the epoch, which :meth:`now_ms` returns.
-        seconds: the time in seconds that :meth:`monotonic` returns.
-    """
+    """A clock that moves only when the caller moves it."""
 
     def __init__(self, wall_ms: int = 0, seconds: float = 0.0) -> None:
         self.wall_ms = wall_ms

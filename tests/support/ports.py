@@ -21,9 +21,6 @@ def free_port() -> int:
     Another process that asks gets another port, also before the server listens and while it
     restarts: this process keeps a socket bound to the port. On Linux a server can listen there all
     the same if it sets SO_REUSEADDR, as servers do.
-
-    Raises:
-        OSError: every port that was tried is in use.
     """
     for _ in range(TRIES):
         # From the system: processes of one test run may have seeded `random` alike.

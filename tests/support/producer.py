@@ -187,11 +187,6 @@ class ScriptedSink:
     Args:
         script: returns the outcome of the nth send, counted from 0. An outcome of None leaves the
             delivery open until :meth:`release`.
-
-    Attributes:
-        sends: topic, key and value of each send.
-        deliveries: the delivery of each send.
-        on_wait: called when somebody waits for a delivery.
     """
 
     def __init__(self, script: Callable[[int], int | CalmstreamError | None]) -> None:

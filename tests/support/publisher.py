@@ -89,12 +89,7 @@ def names_of(plan: Plan) -> TopicNames:
 
 
 def count_of(cells: list[int], rejects: int = 0) -> WindowCount:
-    """Return the counts of a window in which these cells (0 to 3) of one view were reported.
-
-    Args:
-        cells: the reported cell of each report.
-        rejects: number of late records that were rejected.
-    """
+    """Return the counts of a window in which these cells (0 to 3) of one view were reported."""
     counts = np.bincount(np.array(cells, np.int64), minlength=4).reshape(1, 4)
     tally = Tally(np.array([len(cells)]), counts.astype(np.int64))
     return WindowCount(tally, {Reason.LATE: rejects} if rejects else {})
@@ -205,10 +200,7 @@ def histogram(cells: list[int]) -> list[int]:
 class Bench:
     """An in-process broker with a plan's topics, on which tests write state and run publishers.
 
-    Args:
-        plan: the plan.
-        beside: another bench, whose broker and clock this one uses too; None for its own.
-        config: settings of the publishers that differ from the product's.
+    A bench ``beside`` another one uses its broker and clock.
 
     Attributes:
         start_tests: where the publishers' tests of change run: at once, on the caller's thread.

@@ -141,12 +141,6 @@ class Stage:
         """Let a population of devices report in the first window.
 
         `produce` makes and sends the reports, with a clock that begins a second after the plan.
-
-        Args:
-            codes: the record of each device, shape (devices, attributes).
-            seed: seed of the devices' secrets and of the noise.
-            devices: file of the devices' ledgers; it is made if it does not exist.
-            options: further arguments of `produce`.
         """
         randomness = SeededRandomness(seed)
         if devices is not None and not devices.exists():
@@ -282,16 +276,7 @@ def await_requests(seconds: float = 60.0) -> None:
 
 
 def sample(worker: TallyWorker, name: str, **labels: str) -> float:
-    """Return the value of a worker's metric.
-
-    Args:
-        worker: the worker.
-        name: name of the metric without the prefix ``calmstream_``.
-        labels: labels that the samples must have; the values of all such samples are added.
-
-    Raises:
-        AssertionError: there is no such sample.
-    """
+    """Return the value of a worker's metric."""
     values = [
         s.value
         for family in worker.registry.collect()

@@ -68,14 +68,7 @@ def good(plan: Plan, group: int, dice: random.Random) -> Message:
 
 
 def messages(plan: Plan, group: int, seed: int, pool: int = 50) -> Iterator[Message]:
-    """Yield messages for ever: valid batches, most of them with one to three changes.
-
-    Args:
-        plan: the plan that the batches belong to.
-        group: index of the group that they are for.
-        seed: seed of all random choices.
-        pool: number of valid batches from which all messages are made.
-    """
+    """Yield messages for ever: valid batches, most of them with one to three changes."""
     dice = random.Random(seed)
     honest = [good(plan, group, dice) for _ in range(pool)]
     while True:

@@ -138,14 +138,7 @@ def values(process: Process, name: str) -> dict[str, float]:
 
 
 class Soak:
-    """A namespace with healthy plans, a service and a sink; breaks one further plan after another.
-
-    Args:
-        bootstrap: the broker.
-        directory: folder of plans, logs and results.
-        healthy: number of healthy plans.
-        windows: number of finals of the healthy plans that are awaited during each fault.
-    """
+    """Healthy plans, a service and a sink in a namespace; breaks one more plan after another."""
 
     def __init__(self, bootstrap: str, directory: Path, healthy: int = 4, windows: int = 2) -> None:
         self.namespace = f"soak-{uuid.uuid4().hex[:8]}"

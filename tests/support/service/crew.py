@@ -17,12 +17,6 @@ STOP_SECONDS = 40.0
 class Crew:
     """``calmstream consume`` processes, one in each place; all start at once.
 
-    Args:
-        directory: folder of the processes' logs.
-        where: the arguments that name plan and broker.
-        roles: the role of each place.
-        settings: environment variables of all processes.
-
     Attributes:
         processes: the present process of each place.
         frozen: ports of the halted processes.

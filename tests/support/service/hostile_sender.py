@@ -24,12 +24,6 @@ _PASSING = {3, 5, 6, 7, 8, 9, 13, 56}
 class HostileSender:
     """A thread that sends raw batches to random partitions.
 
-    Args:
-        bootstrap: address of the broker.
-        plan: a plan with one view in each group, reported by GRR.
-        names: names of the plan's topics.
-        seed: seed of the random choice of partitions.
-
     Attributes:
         sent: acknowledged batches by kind.
         unacknowledged: batches without an acknowledgement; they may be in the log.

@@ -114,16 +114,7 @@ class Ordeal:
         self._roles = [*["tally"] * workers, "publish"]
 
     def play(self, faults: list[str], pause: float, seed: int = 20261120) -> Outcome:
-        """Start all processes, inject the faults in order, stop, and check the results.
-
-        Args:
-            faults: the kinds of the faults, in order; see `FAULTS`.
-            pause: seconds before each fault.
-            seed: decides which process a fault hits.
-
-        Raises:
-            AssertionError: a count is wrong, a final is late, or a process does not recover.
-        """
+        """Start all processes, inject the faults in order, stop, and check the results."""
         done = run("topics", *self.where)
         assert done.returncode == 0, done.stderr
         settings = {

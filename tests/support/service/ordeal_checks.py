@@ -107,13 +107,7 @@ class Findings:
 
 @dataclass
 class Comparison:
-    """The recounts of all inputs, each up to the offset that its state has reached.
-
-    Attributes:
-        findings: the topics.
-        recounts: the recount of each input, by group and partition.
-        final: windows that every partition has closed.
-    """
+    """The recounts of all inputs, each up to the offset that its state has reached."""
 
     findings: Findings
     recounts: dict[Input, Recount]

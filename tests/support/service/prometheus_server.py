@@ -82,11 +82,7 @@ class PrometheusServer:
         self._log.close()
 
     def values(self, expression: str) -> list[float]:
-        """Return the values of an instant query, without those that are not numbers.
-
-        Raises:
-            AssertionError: Prometheus refuses the query.
-        """
+        """Return the values of an instant query, without those that are not numbers."""
         answer = self._json("/api/v1/query", query=expression)
         numbers = [float(sample["value"][1]) for sample in answer["result"]]
         return [value for value in numbers if not math.isnan(value)]

@@ -31,12 +31,7 @@ def small_plan(name: str, partitions: int = 2) -> Plan:
 
 
 class Sender:
-    """Sends reports to every partition of some plans, a fifth of the batches twice.
-
-    Attributes:
-        plans: the plans; may be replaced as a whole.
-        sent: number of reports by plan's name and window.
-    """
+    """Sends reports to every partition of some plans, a fifth of the batches twice."""
 
     def __init__(self, bootstrap: str, namespace: str, plans: list[Plan]) -> None:
         self.plans = plans

@@ -203,13 +203,7 @@ def rare_digits(mechanism: Mechanism) -> list[int]:
 
 
 def cases(name: str, count: int, seed: int) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """Cases of one mechanism, each with Python's report.
-
-    Args:
-        name: of the mechanism.
-        count: of cases.
-        seed: of everything random.
-    """
+    """Cases of one mechanism, each with Python's report."""
     generator = np.random.default_rng(seed)
     made = plans(name)
     rare = [_rare(plan) for plan in made]

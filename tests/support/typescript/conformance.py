@@ -22,11 +22,6 @@ TIMEOUT = 3600.0
 def differences(name: str, count: int, seed: int) -> list[str]:
     """Compare the reports of one mechanism.
 
-    Args:
-        name: of the mechanism.
-        count: of cases.
-        seed: of everything random.
-
     Returns:
         One line per report that differs, or that left random bytes unread.
     """
