@@ -18,7 +18,7 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.marginal import Marginal
 from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.plan.loss import loss_plan, loss_window
-from calmstream.estimators.wire.snapshot import Kind, decode, parse_key
+from calmstream.estimators.wire.snapshot import Kind, parse_key
 from calmstream.estimators.wire.state import WindowCount
 from tests.support.publisher import START, count_of, published_plan
 
