@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Lint the chart and render the committed samples again (needs helm 3):
-#   go install helm.sh/helm/v3/cmd/helm@latest
+#   go install helm.sh/helm/v3/cmd/helm@v3.22.0
 set -euo pipefail
 cd "$(dirname "$0")"
 render() { # values, sample, options of helm

@@ -11,8 +11,6 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-import orjson
 import pytest
 import yaml
 
@@ -142,21 +140,30 @@ class Rendering:
 
     def again(self) -> list[dict[str, Any]]:
         """Render the objects again; skip the test where helm is not installed."""
-        helm = shutil.which("helm")
-        if helm is None:
-            pytest.skip("helm is not installed; deploy/helm/rendered is what it made")
         given = ["--values", str(self.values)]
         if self.plan is not None:
             given += ["--set-file", f"plan.document={self.plan}"]
         for path in self.folder:
             name = path.name.split(".")[0]
             given += ["--set-file", f"plans.documents.{name}\\.json={path}"]
-        run = [helm, "template", "telemetry", str(CHART), "--namespace", "telemetry"]
-        made = subprocess.run(
-            [*run, "--kube-version", "1.30.0", *given], capture_output=True, text=True, check=False
-        )
+        made = helm(*given)
         assert made.returncode == 0, made.stderr
-        return [each for each in yaml.safe_load_all(made.stdout) if each]
+        return [each for each in yaml.load_all(made.stdout, SafeLoader) if each]
+
+
+def helm(*options: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Render the chart as release ``telemetry``; skip the test where helm is not installed."""
+    path = shutil.which("helm")
+    if path is None:
+        pytest.skip("helm is not installed; deploy/helm/rendered is what it made")
+    run = [path, "template", "telemetry", str(CHART), "--namespace", "telemetry"]
+    return subprocess.run(
+        [*run, "--kube-version", "1.30.0", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        input=stdin,
+    )
 
 
 LOCAL = Rendering("sample", HELM / "sample-values.yaml", DEPLOY / "plans" / "devices.plan.json")
@@ -184,15 +191,3 @@ def assert_confined(pod: dict[str, Any]) -> None:
         assert security["readOnlyRootFilesystem"] is True
         assert security["allowPrivilegeEscalation"] is False
         assert security["capabilities"] == {"drop": ["ALL"]}
-
-
-def chart_values(**changes: object) -> dict[str, Any]:
-    """Return the chart's default values with a broker address, which they lack, and changes."""
-    values: dict[str, Any] = load(CHART / "values.yaml")
-    values["kafka"]["bootstrap"] = "kafka:9092"
-    return values | changes
-
-
-def check_values(values: dict[str, Any]) -> None:
-    """Raise `jsonschema.ValidationError` where helm would refuse the values."""
-    jsonschema.validate(values, orjson.loads((CHART / "values.schema.json").read_bytes()))

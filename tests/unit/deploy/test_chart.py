@@ -1,19 +1,15 @@
 """Check the Helm chart by its committed renderings, one for each way to use it.
 
 The product must understand every argument and setting that Kubernetes would run. Rendering needs
-helm, which the tests do not have; `deploy/helm/render.sh` writes the renderings and the hashes of
+helm, which not every machine has; `deploy/helm/render.sh` writes the renderings and the hashes of
 their sources.
 """
 
 from __future__ import annotations
 
 import hashlib
-import shutil
-import subprocess
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import pytest
 
 from calmstream.broker.security import SecurityConfig
@@ -46,8 +42,6 @@ from tests.support.deploy import (
     TRIAL_PLANS,
     Rendering,
     assert_confined,
-    chart_values,
-    check_values,
     load,
 )
 from tests.support.faulty_broker import FaultyBroker
@@ -138,50 +132,6 @@ def test_every_service_leads_to_a_port_of_its_pods(sample: Rendering) -> None:
         assert {port["targetPort"] for port in service["spec"]["ports"]} <= named
 
 
-@each_sample
-def test_the_sample_values_fit_the_schema(sample: Rendering) -> None:
-    check_values(chart_values())
-    check_values(merged(chart_values(), load(sample.values)))
-
-
-def merged(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Return values with changes, as helm merges them."""
-    inner = {
-        key: merged(values[key], change)
-        for key, change in changes.items()
-        if isinstance(change, dict) and isinstance(values.get(key), dict)
-    }
-    return values | changes | inner
-
-
-@pytest.mark.parametrize(
-    ("sample", "changes"),
-    [
-        (LOCAL, {"kafka": {"bootstrap": "kafka"}}),
-        (LOCAL, {"tally": {"replicas": 0}}),
-        (LOCAL, {"settings": {"OTHER": "1"}}),
-        (LOCAL, {"settings": {"CALMSTREAM_SASL_PASSWORD": "secret"}}),
-        (LOCAL, {"typo": {}}),
-        (GATEWAY, {"gateway": {"plansConfigMap": ""}}),
-        (SERVE, {"serve": {"tokenSecret": ""}}),
-        (SINK, {"sink": {"to": ""}}),
-        (SINK, {"sink": {"to": "mysql://host/db"}}),
-        (SINK, {"sink": {"to": "postgresql://user:secret@host/db"}}),
-        (CENTRAL, {"aggregator": {"accountClaim": ""}}),
-        (PLANS, {"plans": {"documents": {"a.txt": "{}"}}}),
-        (PLANS, {"plans": {"documents": {".a.json": "{}"}}}),
-        (PLANS, {"plans": {"documents": {"a.json": ""}}}),
-        (PLANS, {"plans": {"folder": "x"}}),
-        (PLANS, {"plans": {"claim": 1}}),
-    ],
-    ids=str,
-)
-def test_values_that_cannot_work_are_refused(sample: Rendering, changes: dict[str, Any]) -> None:
-    values = merged(chart_values(), load(sample.values))
-    with pytest.raises(jsonschema.ValidationError):
-        check_values(merged(values, changes))
-
-
 @pytest.mark.parametrize(
     ("sample", "role", "ports"),
     [
@@ -243,7 +193,9 @@ def test_probes_ask_pages_that_exist(sample: Rendering, component: str) -> None:
 def test_workers_are_static_members_with_a_budget() -> None:
     (member,) = (e for e in LOCAL.container("tally")["env"] if e["name"] == "CALMSTREAM_MEMBER")
     assert member["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
-    budget, workers = LOCAL.one("PodDisruptionBudget")["spec"], LOCAL.one("StatefulSet")["spec"]
+    budgets = [each for each in LOCAL.objects if each["kind"] == "PodDisruptionBudget"]
+    (budget,) = (each["spec"] for each in budgets if each["metadata"]["name"].endswith("-tally"))
+    workers = LOCAL.one("StatefulSet")["spec"]
     assert budget["selector"] == workers["selector"]
     assert budget["maxUnavailable"] == 1
 
@@ -376,24 +328,3 @@ def test_the_steps_of_the_aggregator_work_one_after_another(
     capsys.readouterr()
     assert step("account") == 1, "a second account would be a second budget"
     assert "already; it is kept" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("plans.claim=c", "plans.existingConfigMap=m"), "exclude each other"),
-        (("plans.claim=c", "plan.existingConfigMap=m"), "plans replaces plan"),
-        (("plans.documents.a\\.json=x",), "plans.roots is needed"),
-        ((), "a plan is needed"),
-    ],
-    ids=str,
-)
-def test_helm_refuses_what_does_not_fit(options: tuple[str, ...], said: str) -> None:
-    helm = shutil.which("helm")
-    if helm is None:
-        pytest.skip("helm is not installed")
-    given = [word for option in (*options, "kafka.bootstrap=k:9092") for word in ("--set", option)]
-    words = [helm, "template", "x", str(CHART), "--kube-version", "1.30.0", *given]
-    made = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert made.returncode != 0
-    assert said in made.stderr

@@ -147,6 +147,23 @@ allowPrivilegeEscalation: false
 capabilities: {drop: [ALL]}
 {{- end -}}
 
+{{/* How many pods of a component a planned disruption may stop; called with a list: root, component. */}}
+{{- define "calmstream.budget" }}
+{{- $root := index . 0 }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ include "calmstream.name" $root }}-{{ index . 1 }}
+  labels: {{- include "calmstream.labels" $root | nindent 4 }}
+spec:
+  maxUnavailable: {{ (index $root.Values (index . 1)).maxUnavailable }}
+  selector:
+    matchLabels:
+      {{- include "calmstream.selector" $root | nindent 6 }}
+      app.kubernetes.io/component: {{ index . 1 }}
+{{- end -}}
+
 {{- define "calmstream.probes" -}}
 startupProbe:
   httpGet: {path: /livez, port: http}
