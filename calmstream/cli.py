@@ -63,6 +63,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "status": "show one line for each plan",
         "inspect": "show lag, windows, offsets, rejects and group shares",
         "health": "ask the service on this machine whether it lives",
+        "dead-letters": "list refused records with their reasons",
         "replay": "count windows again from the log into a new namespace",
         "retire": "end a plan: last finals, then delete its reports",
     },
@@ -183,7 +184,7 @@ def _groups() -> str:
     """Return the commands, for ``--help``."""
     lines = []
     for title, group in GROUPS.items():
-        lines += [f"{title}:", *(f"  {name:<12}{text}" for name, text in group.items()), ""]
+        lines += [f"{title}:", *(f"  {name:<13}{text}" for name, text in group.items()), ""]
     return "\n".join([*lines, "calmstream COMMAND --help shows the options of a command.", ""])
 
 

@@ -25,6 +25,18 @@ def commands(page: Path) -> list[str]:
     return [line for line in joined.splitlines() if line.startswith("calmstream ")]
 
 
+def shims(directory: Path) -> Path:
+    """Make a folder with the programs ``python`` and ``calmstream``; return it."""
+    made = directory / ".bin"
+    made.mkdir()
+    python = shlex.quote(sys.executable)
+    for name, line in {"python": python, "calmstream": f"{python} -m calmstream"}.items():
+        shim = made / name
+        shim.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
+        shim.chmod(0o755)
+    return made
+
+
 def run_script(
     parts: list[str], directory: Path, seconds: float, **environment: str
 ) -> subprocess.CompletedProcess[str]:
@@ -34,13 +46,7 @@ def run_script(
     """
     for name in ("calmstream", "deploy", "examples"):
         (directory / name).symlink_to(ROOT / name)
-    bin_directory = directory / ".bin"
-    bin_directory.mkdir()
-    python = shlex.quote(sys.executable)
-    for name, line in {"python": python, "calmstream": f"{python} -m calmstream"}.items():
-        shim = bin_directory / name
-        shim.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
-        shim.chmod(0o755)
+    bin_directory = shims(directory)
     script = "\n".join(
         ["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT", *parts]
     )

@@ -1,0 +1,114 @@
+"""``calmstream dead-letters``: lists refused records with their reasons."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+
+import structlog
+
+from calmstream import arguments, result_options
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker, Partition
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import Reason
+from calmstream.common.text import visible
+from calmstream.connect import kafka
+from calmstream.consumer.operations.replay import NEVER_ADMITTED
+from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
+from calmstream.consumer.runtime.read_topics import read_whole
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.dead_letter import DeadLetter
+from calmstream.terminal import Console, grid
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "List the newest refused records, each with its place in the log, and the number of all by "
+        "reason. To count those of a reason after all: calmstream replay --admit REASON."
+    )
+    result_options.add_results(parser)
+    reasons = [reason.value for reason in Reason]
+    parser.add_argument("--reason", choices=reasons, help="only records refused for this reason")
+    parser.add_argument(
+        "--last", type=arguments.positive, default=20, metavar="N", help="default: %(default)s"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object for each")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the topic once and show."""
+    plan = arguments.load_plan(args.plan)
+    names = plan_names(plan, args.namespace, args.output_namespace)
+    with closing(kafka(args.bootstrap)) as broker:
+        numbers: Counter[Reason] = Counter()
+        newest: deque[DeadLetter] = deque(maxlen=args.last)
+        for letter in letters(plan, broker, names):
+            numbers[letter.reason] += letter.records
+            if args.reason in (None, letter.reason.value):
+                newest.append(letter)
+    if args.json:
+        for letter in newest:
+            print(json.dumps(document(letter, names)))  # noqa: T201 - this is the interface
+    else:
+        show(list(newest), numbers, names, Console())
+    return 0
+
+
+def letters(plan: Plan, broker: Broker, names: TopicNames) -> Iterator[DeadLetter]:
+    """Yield the dead letters of a plan, the oldest first; a resend comes once."""
+    topics, reader = broker.topics(), broker.reader()
+    foreign = ForeignRecordCounter(structlog.get_logger("calmstream.dead_letters").warning)
+    seen: set[tuple[str, int, int]] = set()
+    try:
+        for record in read_whole(reader, topics, [Partition(names.dead_letters, 0)], SystemClock()):
+            with foreign.reading(record):
+                letter = DeadLetter.from_headers(record.headers, plan)
+                origin = letter.topic, letter.partition, letter.offset
+                if origin not in seen:
+                    seen.add(origin)
+                    yield letter
+    finally:
+        reader.close()
+        topics.close()
+
+
+def document(letter: DeadLetter, names: TopicNames) -> dict[str, str | int | bool]:
+    """Return what ``--json`` prints; ``time`` is in seconds since the epoch."""
+    return {
+        "reason": letter.reason.value,
+        "detail": letter.detail,
+        "admissible": letter.reason not in NEVER_ADMITTED,
+        "group": names.group_of(letter.topic),
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "records": letter.records,
+        "time": letter.timestamp // 1000,
+        "bytes": letter.length,
+    }
+
+
+def show(
+    newest: list[DeadLetter], numbers: Counter[Reason], names: TopicNames, console: Console
+) -> None:
+    """Print a table of records, and below it how many there are."""
+    table = grid("time", "reason", "where", right=("bytes",))
+    table.add_column("detail", overflow="ellipsis", no_wrap=True)
+    for letter in newest:
+        time = datetime.fromtimestamp(letter.timestamp / 1000, UTC)
+        where = f"g{names.group_of(letter.topic)}[{letter.partition}] {letter.offset:,}"
+        detail = visible(letter.detail)
+        table.add_row(f"{time:%m-%d %H:%M:%S}", letter.reason.value, where, f"{letter.length:,}",
+                      detail)  # fmt: skip
+    console.print(table)
+    listed = ", ".join(f"{reason.value} {number:,}" for reason, number in sorted(numbers.items()))
+    console.print(f"\nall dead letters that are kept: {listed or 'none'}")
+    if late := sorted(reason.value for reason in numbers.keys() - NEVER_ADMITTED):
+        console.print(
+            "to count after all: calmstream replay --output-namespace NEW --admit " + ",".join(late)
+        )
