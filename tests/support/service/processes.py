@@ -66,9 +66,13 @@ class Process:
     """A long-running command, its output in a file, its metrics on a port."""
 
     def __init__(
-        self, log: Path, *arguments: object, settings: dict[str, str] | None = None
+        self,
+        log: Path,
+        *arguments: object,
+        settings: dict[str, str] | None = None,
+        port: int = 0,
     ) -> None:
-        self.port = free_port()
+        self.port = port or free_port()
         self.log = log
         given = environment({"CALMSTREAM_HTTP_PORT": str(self.port)} | (settings or {}))
         with log.open("ab") as output:
@@ -96,12 +100,14 @@ class Process:
     def alive(self) -> bool:
         return self.child.poll() is None
 
-    def page(self, path: str, accept: str = "*/*") -> tuple[int, str]:
+    def page(
+        self, path: str, accept: str = "*/*", seconds: float = ANSWER_SECONDS
+    ) -> tuple[int, str]:
         """Return status and body of an HTTP page; status 0 while nobody answers."""
         url = f"http://127.0.0.1:{self.port}{path}"
         try:
             request = urllib.request.Request(url, headers={"Accept": accept})
-            with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as page:
+            with urllib.request.urlopen(request, timeout=seconds) as page:
                 return page.status, page.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

@@ -8,7 +8,7 @@ import re
 import subprocess
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,13 +28,23 @@ def quick(rules: str) -> str:
     return re.sub(r"\[\d+m\]", f"[{RANGE}]", shorter)
 
 
+def at_once(rules: str) -> str:
+    """Return the rules without pending times; an alert fires as soon as its condition holds."""
+    return re.sub(r"\n *for: \d+m", "", rules)
+
+
 class PrometheusServer:
     """A server that scrapes fixed ports of this machine every second, until it is closed."""
 
-    def __init__(self, directory: Path, jobs: Mapping[str, Sequence[int]]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        jobs: Mapping[str, Sequence[int]],
+        changed: Callable[[str], str] = quick,
+    ) -> None:
         directory.mkdir()
         self.port = free_port()
-        (directory / "rules.yaml").write_text(quick(RULES.read_text()))
+        (directory / "rules.yaml").write_text(changed(RULES.read_text()))
         config = {
             "global": {
                 "scrape_interval": "1s",
