@@ -98,6 +98,12 @@ def verify_topics(
     return found
 
 
+def retired(names: TopicNames, found: Collection[str]) -> bool:
+    """Return whether these topics of a plan are those that its retirement leaves."""
+    deleted = {*names.all_reports, names.state, names.dead_letters}
+    return names.snapshots in found and deleted.isdisjoint(found)
+
+
 def _faults(
     specs: Iterable[TopicSpec],
     found: Mapping[str, TopicInfo],

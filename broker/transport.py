@@ -284,6 +284,12 @@ class Topics(Protocol):
     def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """Return the offset after the last record of each partition."""
 
+    def owned(self, groups: Collection[str]) -> frozenset[Partition]:
+        """Return the partitions that members of these consumer groups own.
+
+        A member that has died owns its partitions until its session ends.
+        """
+
     def trim(self, offsets: Mapping[Partition, int]) -> None:
         """Delete all records below the given offsets."""
 

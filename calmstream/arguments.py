@@ -20,6 +20,7 @@ from calmstream.estimators.plan.document import read_plan
 if TYPE_CHECKING:
     from calmstream.consumer.runtime.config import HttpConfig
     from calmstream.estimators.central.plan import CentralPlan
+    from calmstream.producer.device.acceptance import AcceptedPlan
 
 _DECIMAL = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?", re.ASCII)
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+", re.ASCII)
@@ -219,9 +220,21 @@ def public_key(path: str) -> str:
 
 
 def load_plan(path: str) -> Plan:
-    """Read the plan in a file."""
+    """Read the plan in a file, signed or not."""
+    return load_accepted(path).plan
+
+
+def load_accepted(path: str) -> AcceptedPlan:
+    """Read a plan as :func:`load_plan`, with what its signer states; any root is accepted."""
+    from calmstream.producer.device.acceptance import AcceptedPlan
+    from calmstream.producer.device.read_plan import read_signed_plan
+    from calmstream.producer.signed.envelope import is_envelope
+
     try:
-        return read_plan(Path(path).read_bytes())
+        raw = Path(path).read_bytes()
+        if is_envelope(raw):
+            return read_signed_plan(raw, None)
+        return AcceptedPlan(read_plan(raw), None)
     except OSError as error:
         raise InvalidInput(f"plan {path}: {error.strerror}") from None
     except PlanError as error:

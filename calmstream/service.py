@@ -18,12 +18,14 @@ from prometheus_client import CollectorRegistry
 from calmstream import arguments
 from calmstream.broker.names import TopicNames, shared_group
 from calmstream.broker.shared.broker import SharedBroker
+from calmstream.broker.topic_facts import retired
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock, SystemClock
+from calmstream.common.errors import PlanRetired
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.common.watched_folder import Identity, WatchedFolder
 from calmstream.consumer.metrics.plan import PLAN_METRICS, set_plan_numbers
-from calmstream.consumer.metrics.registry import Metrics, plan_metrics
+from calmstream.consumer.metrics.registry import Metrics, plan_label, plan_metrics
 from calmstream.consumer.plans.folder import PlanFolder
 from calmstream.consumer.plans.lanes import Lanes
 from calmstream.consumer.plans.role import PlansRole, WorkerKind
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from calmstream.consumer.sink.target import Target
     from calmstream.consumer.sink.worker import SinkWorker
     from calmstream.consumer.tally.worker import TallyWorker
+    from calmstream.producer.device.acceptance import AcceptedPlan
 
 _FETCH_WAIT_SECONDS = 1.0
 """Longest wait of a fetch with many plans: they have many partitions, most of which are idle."""
@@ -75,18 +78,24 @@ class Namespaces:
 
 
 def plans_in(
-    folder: Path, *, roots: Sequence[str], allow_unsigned: bool, publishes: bool
+    folder: Path,
+    *,
+    roots: Sequence[str],
+    allow_unsigned: bool,
+    publishes: bool,
+    note: Callable[[AcceptedPlan], None] = lambda _: None,
 ) -> WatchedFolder[Plan]:
-    """Return a folder of plans, not read yet."""
+    """Return a folder of plans, not read yet; what a signer states goes to ``note``."""
     # Signatures are checked only where plans come from a folder.
     from calmstream.producer.device.read_plan import read_any_plan
     from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 
     def read(document: bytes) -> Plan:
-        plan = read_any_plan(document, roots, allow_unsigned=allow_unsigned).plan
+        found = read_any_plan(document, roots, allow_unsigned=allow_unsigned)
         if publishes:
-            _require_answers(plan)
-        return plan
+            _require_answers(found.plan)
+        note(found)
+        return found.plan
 
     return WatchedFolder(
         folder,
@@ -96,13 +105,19 @@ def plans_in(
     )
 
 
-def _folder_of(args: argparse.Namespace, *, publishes: bool) -> WatchedFolder[Plan]:
+def _folder_of(
+    args: argparse.Namespace,
+    *,
+    publishes: bool,
+    note: Callable[[AcceptedPlan], None] = lambda _: None,
+) -> WatchedFolder[Plan]:
     """Return the folder of ``--plans``, not read yet."""
     return plans_in(
         Path(args.plans),
         roots=arguments.load_roots(args.roots),
         allow_unsigned=args.allow_unsigned,
         publishes=publishes,
+        note=note,
     )
 
 
@@ -114,12 +129,20 @@ def _require_answers(plan: Plan) -> None:
 
 def listed_plans(args: argparse.Namespace) -> tuple[list[Plan], dict[str, str]]:
     """Return the plans of ``--plan`` or ``--plans`` by name, and why files are not among them."""
+    found, refused = accepted_plans(args)
+    return [one.plan for one in found], refused
+
+
+def accepted_plans(args: argparse.Namespace) -> tuple[list[AcceptedPlan], dict[str, str]]:
+    """Return what :func:`listed_plans` does, with what the signers state."""
     if args.plans is None:
-        return [arguments.load_plan(args.plan)], {}
-    folder = _folder_of(args, publishes=False)
+        return [arguments.load_accepted(args.plan)], {}
+    found: list[AcceptedPlan] = []
+    folder = _folder_of(args, publishes=False, note=found.append)
     folder.refresh()
-    plans = sorted(folder.documents.values(), key=lambda plan: (plan.name, plan.digest))
-    return plans, dict(folder.refused)
+    served = {one.plan.digest: one for one in found if one.plan.digest in folder.documents}
+    by_name = sorted(served.values(), key=lambda one: (one.plan.name, one.plan.digest))
+    return by_name, dict(folder.refused)
 
 
 def read_folder(
@@ -255,6 +278,8 @@ class Service:
                 batch_rows=w.PLAN_ROWS if many else w.BATCH_ROWS,
             )
 
+        # Without the plan's numbers: a retired plan may keep its sink, and needs no worker.
+        self._numbers = ()
         metrics = self._metrics(m.SINK_METRICS)
         kind = WorkerKind("sink", make, metrics, m.QUARANTINED, m.FAULTS, reads=True)
         return w.WithTarget(self._role(kind, config, member=None), target)
@@ -295,8 +320,18 @@ class Service:
         return register
 
     def _prepared(self, plan: Plan, broker: Broker) -> TopicNames:
-        """Return the names of a plan's topics, which exist if they are to be created."""
+        """Return the names of a plan's topics, which exist if they are to be created.
+
+        Raises:
+            PlanRetired: the plan was retired; its topics are not created again.
+        """
         names = self._where.names(plan)
+        topics = broker.topics()
+        try:
+            if retired(names, topics.describe([spec.name for spec in names.specs(0)], ())):
+                raise PlanRetired(f"plan {plan_label(plan)} was retired; remove its file")
+        finally:
+            topics.close()
         if self._create_topics:
             retry_call(
                 "the broker",

@@ -8,6 +8,7 @@
     ├── RecoverableError       the same call may succeed later (a broker that does not answer)
     └── FatalError             stop with exit code 1 and state the remedy
         ├── MissingTopic       a topic or a partition does not exist
+        ├── PlanRetired        the plan was retired: nothing is left to do for it
         ├── BrokerUnreachable  no broker has answered for the retry time; concerns the whole process
         └── ForeignRecord      another program wrote to a topic of calmstream; readers skip it
 
@@ -58,6 +59,10 @@ def concerning(error: FatalError, topics: Iterable[str]) -> FatalError:
 
 class MissingTopic(FatalError):  # noqa: N818 - names the cause, not the defect
     """A topic or a partition does not exist."""
+
+
+class PlanRetired(FatalError):  # noqa: N818 - named for what was found
+    """The plan was retired. A process that serves many plans gives it back."""
 
 
 class BrokerUnreachable(FatalError):  # noqa: N818 - named for what was found

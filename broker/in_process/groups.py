@@ -92,6 +92,10 @@ class ConsumerGroup:
                 self._owners.setdefault(partition, member)
         return frozenset(p for p, owner in self._owners.items() if owner == member)
 
+    def owned(self) -> frozenset[Partition]:
+        """Return the partitions that members own."""
+        return frozenset(self._owners)
+
     def _rebalance(self) -> None:
         """Share the partitions out to the members in turn."""
         self._target = {}

@@ -44,6 +44,10 @@ class InProcessTopics:
         with self._cluster.lock:
             return {p: self._cluster.log(p).end for p in partitions}
 
+    def owned(self, groups: Collection[str]) -> frozenset[Partition]:
+        with self._cluster.lock:
+            return frozenset().union(*(self._cluster.group(name).owned() for name in groups))
+
     def trim(self, offsets: Mapping[Partition, int]) -> None:
         with self._cluster.lock:
             for partition, offset in offsets.items():

@@ -94,6 +94,20 @@ class KafkaTopics:
     def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         return self._offsets(partitions, OffsetSpec.LATEST)
 
+    def owned(self, groups: Collection[str]) -> frozenset[Partition]:
+        with translated(f"describing {_few(groups)}"):
+            found = self._admin.describe_groups(list(groups))
+        for name, group in found.items():
+            if "Authorization" in (group["error"] or ""):
+                raise FatalError(f"group {name} may not be described")
+        return frozenset(
+            Partition(topic["topic"], number)
+            for group in found.values()
+            for member in group["members"]
+            for topic in (member["member_assignment"] or {}).get("assigned_partitions", ())
+            for number in topic["partitions"]
+        )
+
     def trim(self, offsets: Mapping[Partition, int]) -> None:
         if offsets:
             wanted = {TopicPartition(*partition): offset for partition, offset in offsets.items()}

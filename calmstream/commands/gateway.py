@@ -26,7 +26,7 @@ BLOCK_SECONDS = 5.0
 """How long one plan's topics, when they do not answer, may hold up those of the others."""
 
 
-AWAY_SECONDS = 60.0
+AWAY_SECONDS = 40.0
 """A gateway is not ready when its last answer from a broker is older: what it accepts could be lost
 when its window ends."""
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.text import Text
@@ -15,17 +16,19 @@ from calmstream.broker.shared.broker import SharedBroker
 from calmstream.common.clock import SystemClock
 from calmstream.connect import kafka
 from calmstream.consumer.operations.status import PlanStatus, statuses
-from calmstream.service import Namespaces, listed_plans
+from calmstream.producer.signed.certificate import Statement
+from calmstream.service import Namespaces, accepted_plans
 from calmstream.terminal import Console, grid
 
-COLOURS = {"well": "green", "late": "yellow", "fault": "red"}
+COLOURS = {"well": "green", "late": "yellow", "fault": "red", "refused": "red"}
+RUNNING = ("well", "not started")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Read the topics of every plan once and show windows, reports, lag, the last "
-        "final and the health of each. Joins no consumer group and writes nothing. Exit code 1 if "
-        "a plan has a fault or cannot be read, or finals are late."
+        "Read the topics of every plan once, ask who works, and show windows, reports, lag, "
+        "the last final and the health of each. Joins no consumer group and writes nothing. Exit "
+        "code 1 if a plan has a fault or cannot be read, finals are late, or devices refuse it."
     )
     arguments.add_plans(parser, watched=False)
     arguments.add_broker(parser)
@@ -35,12 +38,16 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     arguments.check_plans(args)
-    plans, refused = listed_plans(args)
+    plans, refused = accepted_plans(args)
     where = Namespaces(args.namespace, args.output_namespace)
     clock, broker = SystemClock(), kafka(args.bootstrap)
     shared = SharedBroker(broker, where.group("tally"), clock)
     try:
-        found = list(statuses([(plan, where.names(plan)) for plan in plans], shared, clock))
+        asked = [(one.plan, where.names(one.plan)) for one in plans]
+        found = [
+            signed(status, one.statement, clock.now_ms() // 1000)
+            for one, status in zip(plans, statuses(asked, shared, clock), strict=True)
+        ]
     finally:
         shared.close(1.0)
         broker.close()
@@ -51,7 +58,16 @@ def run(args: argparse.Namespace) -> int:
             print(json.dumps({"file": file, "health": "refused", "reason": why}))  # noqa: T201
     else:
         show(found, refused, Console())
-    return int(bool(refused) or any(status.health in ("late", "fault") for status in found))
+    return int(bool(refused) or any(status.health in COLOURS.keys() - {"well"} for status in found))
+
+
+def signed(status: PlanStatus, statement: Statement | None, second: int) -> PlanStatus:
+    """Return the state of a plan, which is not well while devices refuse its signature."""
+    if statement is None or statement.valid_at(second) or status.health not in RUNNING:
+        return status
+    ended = arguments.utc(statement.not_after)
+    reason = f"devices refuse it: its signing certificate ended at {ended}; sign it again"
+    return replace(status, health="refused", reason=reason)
 
 
 def document(status: PlanStatus) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from calmstream.producer.gateway.metrics import PRODUCER_METRICS
 
 SECTIONS: tuple[tuple[str, str, MetricGroup], ...] = (
     ("Every role", "Exported by every service.", ROLE_METRICS),
-    ("The plan", "Exported by every process of the service.", PLAN_METRICS),
+    ("The plan", "Exported by `calmstream consume`.", PLAN_METRICS),
     ("Tally workers", "`calmstream consume --role tally`, and `all`.", TALLY_METRICS),
     (
         "The publisher",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -26,6 +26,9 @@ from calmstream.estimators.wire import snapshot
 from calmstream.estimators.wire.snapshot import Kind, Manifest
 from calmstream.estimators.wire.state import PartitionState
 
+SENDERS_TIME = -1
+"""Stands for the append time of a record that has none, because its sender set the time."""
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport:
@@ -36,6 +39,7 @@ class PartitionReport:
         clock: the log's clock at ``next_offset``, the largest append time so far, in milliseconds
             since the epoch; 0 before the first record.
         closed_through: number of the last window that the partition has closed, -1 for none.
+        waits_since: append time in milliseconds of the first uncounted record; 0 for none.
     """
 
     group: int
@@ -49,6 +53,7 @@ class PartitionReport:
     open_windows: tuple[int, ...]
     reports: int
     rejected: dict[str, int]
+    waits_since: int = 0
 
     @property
     def lag(self) -> int:
@@ -62,6 +67,11 @@ class PartitionReport:
             return f"the log starts at {self.log_start}, needed from {self.resume_from}"
         if self.log_end < self.next_offset:
             return f"the log ends at {self.log_end}, but it was counted up to {self.next_offset}"
+        if self.waits_since == SENDERS_TIME:
+            return (
+                f"the sender set the time of record {self.next_offset}; set "
+                "message.timestamp.type=LogAppendTime and count into a new namespace"
+            )
         return ""
 
 
@@ -118,6 +128,10 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
             kept.refresh()
             windows = finals.intersection(kept.windows())
         partitions = _partitions(names, topics, states)
+        since = _waiting(names, partitions, reader)
+        partitions = tuple(
+            replace(p, waits_since=since.get((p.group, p.partition), 0)) for p in partitions
+        )
         dead_letters = Partition(names.dead_letters, 0)
         starts, ends = topics.log_starts([dead_letters]), topics.log_ends([dead_letters])
         letters = ends[dead_letters] - starts[dead_letters]
@@ -164,6 +178,33 @@ def _partitions(
         _partition((names.group_of(p.topic), p.number), starts[p], ends[p], states.get(p))
         for p in names.inputs
     )
+
+
+def _waiting(
+    names: TopicNames, partitions: tuple[PartitionReport, ...], reader: Reader
+) -> dict[tuple[int, int], int]:
+    """Return the append time of the first uncounted record, by group and partition.
+
+    A partition whose record does not come within a second is left out.
+    """
+    behind = {
+        Partition(names.reports(p.group), p.partition): max(p.next_offset, p.log_start)
+        for p in partitions
+        if p.lag and not p.trouble
+    }
+    reader.assign(behind)
+    for where, offset in behind.items():
+        reader.seek(where, offset)
+    found: dict[tuple[int, int], int] = {}
+    for _ in range(5 if behind else 0):
+        for chunk in reader.poll_chunks(0.2, 1000):
+            place = names.group_of(chunk.partition.topic), chunk.partition.number
+            if chunk.damage is None:
+                time = int(chunk.timestamp[0]) if chunk.append_time[0] else SENDERS_TIME
+                found.setdefault(place, time)
+        if len(found) == len(behind):
+            break
+    return found
 
 
 def _partition(

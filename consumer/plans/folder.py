@@ -80,4 +80,5 @@ class PlanFolder:
         self._metrics.set(m.FILES_REFUSED, len(refused))
         self._metrics.set(m.FOLDER_UNREADABLE, bool(self._trouble))
         self.health.turned()
-        self.health.ready()
+        self.health.troubled(dict(refused))
+        self.health.not_ready(self._trouble)

@@ -306,7 +306,7 @@ class PlansRole:
             starting += served.state is PlanState.WAITING
             verdicts[plan_label(served.plan)] = served.verdict()
             if not entry.given_back:
-                entry.metrics.set(self._kind.quarantined, served.state is PlanState.QUARANTINED)
+                entry.metrics.set(self._kind.quarantined, served.at_fault())
         self._silent_seconds = min(silences, default=0.0)
         self.health.note_plans(verdicts)
         if starting:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from calmstream.common.clock import Clock
-from calmstream.common.errors import CalmstreamError
+from calmstream.common.errors import CalmstreamError, PlanRetired
 from calmstream.consumer.plans.lanes import Lanes, Task
 from calmstream.consumer.runtime.health import Verdict
 from calmstream.consumer.runtime.worker import PlanWorker
@@ -113,13 +113,15 @@ class ServedPlan:
         return task.error
 
     def quarantine(self, error: BaseException) -> None:
-        """Stop the worker after a fault; it begins anew after a pause."""
+        """Stop the worker after a fault; it begins anew after a pause, unless the plan is over."""
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.abandon()
         now = self._clock.monotonic()
         if self.state is PlanState.LEAVING:
             self.state = PlanState.GONE
+        elif isinstance(error, PlanRetired):
+            self.state, self.reason = PlanState.OVER, ""
         if self.state in (PlanState.GONE, PlanState.OVER):
             return
         if self.state is PlanState.WORKING and now - self._working_since > STEADY_SECONDS:
@@ -143,6 +145,11 @@ class ServedPlan:
             live = worker.health.live()
             return worker.health.readiness() if live.well else live
         return Verdict(self.state is PlanState.OVER, self.state.value)
+
+    def at_fault(self) -> bool:
+        """Return whether the plan is in quarantine, or its topics are not as it needs them."""
+        worker = self._worker
+        return self.state is PlanState.QUARANTINED or bool(worker and worker.health.fault)
 
     def silent_seconds(self) -> float:
         """Return the age of the worker's last answer from a broker while requests fail, or 0."""

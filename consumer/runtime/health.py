@@ -102,6 +102,12 @@ class RoleHealth:
             self._silent, self._fault = silent_seconds, fault
 
     @property
+    def fault(self) -> str:
+        """What is wrong with the topics; empty if nothing is."""
+        with self._lock:
+            return self._fault
+
+    @property
     def silent_seconds(self) -> float:
         """The age of the last answer from a broker while requests fail; 0 otherwise."""
         with self._lock:
@@ -111,6 +117,10 @@ class RoleHealth:
         """Note the state of each plan, for a role of many plans; no verdict of the role changes."""
         with self._lock:
             self._plans = verdicts
+
+    def troubled(self, plans: Mapping[str, str]) -> None:
+        """Note what is wrong with some plans, as :meth:`note_plans`."""
+        self.note_plans({plan: Verdict(False, why) for plan, why in plans.items()})
 
     @property
     def plans(self) -> Mapping[str, Verdict]:

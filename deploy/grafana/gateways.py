@@ -86,6 +86,10 @@ GATEWAYS = Row(
                     "max by (instance) (calmstream_gateway_app_keys_refused)",
                     "keys refused, {{instance}}",
                 ),
+                (
+                    "max by (instance) (calmstream_gateway_certificates_ending)",
+                    "certificates ending, {{instance}}",
+                ),
             ),
             "All but the plans are 0 in health.",
         ),

@@ -75,6 +75,15 @@ def plan_message(certificate: Certificate, plan: bytes) -> bytes:
     return TAG + statement + hashlib.sha256(plan).digest()
 
 
+def is_envelope(raw: bytes) -> bool:
+    """Return whether bytes are an envelope rather than a plan; nothing is verified."""
+    try:
+        read_envelope(raw)
+    except ValueError:
+        return False
+    return True
+
+
 def read_envelope(raw: bytes) -> Envelope:
     """Return the envelope in ``raw``; nothing is verified.
 

@@ -38,6 +38,10 @@ RESERVE_BYTES = 16 << 20
 MARK_SECONDS = 60.0
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _RESERVE = "reserve"
+_PROBE = "probe"
+PROBE_BYTES = 1 << 20
+"""A disk that has refused reports has room again when it takes so many bytes."""
+
 _PLAN = "plan.json"
 
 
@@ -199,6 +203,8 @@ class Spool:
             for spool, period in over:
                 spool.forget(period)
             self._forget_plans(now)
+        if not self.has_room:
+            self._try_again()
 
     def close(self) -> None:
         """Make the time durable and close all files. Never raises."""
@@ -231,6 +237,16 @@ class Spool:
             return False
         self._has_reserve = True
         return True
+
+    def _try_again(self) -> None:
+        """Find out whether the disk has room again; a gateway that is not ready gets no reports."""
+        if not self._has_reserve and not self._make_reserve():
+            return
+        path = self._directory / _PROBE
+        with contextlib.suppress(RecoverableError, OSError):
+            self._files.write(path, bytes(PROBE_BYTES))
+            self._files.remove(path)
+            self._refused = False
 
     def _free_reserve(self) -> bool:
         """Give the reserve's room back to the disk; whether there was one."""

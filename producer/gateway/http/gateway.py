@@ -50,6 +50,10 @@ _LOST = {
 }
 
 
+WEEK = 7 * 86_400
+"""So many seconds before a signing certificate ends, the metrics show it."""
+
+
 class Health(Protocol):
     """How a role reports its health."""
 
@@ -67,6 +71,9 @@ class Health(Protocol):
 
     def watched(self, silent_seconds: Callable[[], float]) -> None:
         """How to ask for the time since a broker last answered."""
+
+    def troubled(self, plans: Mapping[str, str]) -> None:
+        """In words what is wrong with some plans, while the role does its work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,14 +297,29 @@ class Gateway:
             self.health.not_ready(next(iter(self._counted.refused.values())))
         else:
             self.health.ready()
-        for digest, why in self._counted.refused.items():
-            if self._refusals.get(digest) != why:
-                self._log.error("reports of a plan are refused", plan=digest[:8], reason=why)
-        self._refusals = dict(self._counted.refused)
+        self._say_refusals()
         trouble = str(self._delivery.trouble or "")
         if trouble != self._trouble:
             self._trouble = trouble
             self._log.warning("sending fails", error=trouble)
+
+    def _say_refusals(self) -> None:
+        """Say which plans cannot be served: their topics are wrong, or devices refuse them."""
+        now = self.present() // 1000
+        ended = {
+            digest: f"its signing certificate ended at {one.until}: devices refuse it; sign it "
+            "again (calmstream sign)"
+            for digest, one in self._plans.offered.items()
+            if one.until is not None and one.until < now
+        }
+        refused = {**ended, **self._counted.refused}
+        for digest, why in refused.items():
+            if self._refusals.get(digest) != why:
+                self._log.error("reports of a plan are refused", plan=digest[:8], reason=why)
+        self._refusals = refused
+        soon = [u for one in self._plans.offered.values() if (u := one.until) and u < now + WEEK]
+        self._metrics.ending(len(soon))
+        self.health.troubled({digest[:8]: why for digest, why in refused.items()})
 
     async def _refresh(self) -> None:
         try:

@@ -97,6 +97,11 @@ KEYS_REFUSED = GATEWAY_METRICS.gauge(
     "Above 0: correct the file; the log names the place.",
 )
 
+CERTIFICATES_ENDING = GATEWAY_METRICS.gauge(
+    "calmstream_gateway_certificates_ending",
+    "Offered plans whose signing certificate ends within a week, or has ended.",
+    "Above 0: sign the plan with a new key; devices refuse it from the certificate's end on.",
+)
 
 RESULTS: tuple[Result, ...] = (
     *SpoolOutcome,
@@ -156,6 +161,9 @@ class GatewayMetrics:
         self._to[BATCHES_WAITING].set(batches)
         self._to[CONNECTIONS].set(opened)
         self._to[CUT].inc(newly_cut)
+
+    def ending(self, plans: int) -> None:
+        self._to[CERTIFICATES_ENDING].set(plans)
 
     def files(self, offered: int, refused: int, *, keys_refused: bool) -> None:
         """Set what is known of the directory of plans and of the file of keys."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from calmstream.common.watched_folder import Identity, WatchedFolder
 from calmstream.estimators.plan import Plan
+from calmstream.producer.device.acceptance import AcceptedPlan
 from calmstream.producer.device.read_plan import read_any_plan
 from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 
@@ -17,7 +18,8 @@ from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 class Offered:
     """A plan of the directory, and its envelope or, without one, its own bytes, which are fixed.
 
-    ``over`` is when its last window ends, in milliseconds since the epoch.
+    ``over`` is when its last window ends, in milliseconds since the epoch; after ``until``, in
+    seconds, devices refuse its signature; None for a plan without one.
     """
 
     plan: Plan
@@ -25,14 +27,17 @@ class Offered:
     etag: bytes
     over: int
     fixed: bool
+    until: int | None
 
     @classmethod
-    def of(cls, plan: Plan, envelope: bytes | None = None) -> Offered:
-        """Return a plan, signed or not."""
-        document = plan.to_bytes() if envelope is None else envelope
+    def of(cls, accepted: AcceptedPlan, raw: bytes) -> Offered:
+        """Return a plan, signed or not, that was read from these bytes."""
+        plan, statement = accepted.plan, accepted.statement
+        document = plan.to_bytes() if statement is None else raw
         etag = f'"{hashlib.sha256(document).hexdigest()[:32]}"'.encode()
+        until = None if statement is None else statement.not_after
         over = plan.window_end(plan.windows - 1)
-        return cls(plan, document, etag, over, envelope is None)
+        return cls(plan, document, etag, over, statement is None, until)
 
 
 class PlanDirectory:
@@ -47,7 +52,7 @@ class PlanDirectory:
     def __init__(self, directory: Path, roots: Collection[str], *, allow_unsigned: bool) -> None:
         def read(document: bytes) -> Offered:
             found = read_any_plan(document, roots, allow_unsigned=allow_unsigned)
-            return Offered.of(found.plan, None if found.statement is None else document)
+            return Offered.of(found, document)
 
         self._folder = WatchedFolder(
             directory,

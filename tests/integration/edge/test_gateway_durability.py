@@ -68,7 +68,7 @@ def test_a_full_disk_refuses_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = False
-    append = files.LogFile.append
+    append, write = files.LogFile.append, files.Files.write
 
     def limited(self: files.LogFile, data: bytes) -> None:
         if full:
@@ -76,7 +76,13 @@ def test_a_full_disk_refuses_and_loses_nothing(
             raise OSError(errno.ENOSPC, "No space left on device")
         append(self, data)
 
+    def limited_too(self: files.Files, path: Path, data: bytes) -> None:
+        if full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(self, path, data)
+
     monkeypatch.setattr(files.LogFile, "append", limited)
+    monkeypatch.setattr(files.Files, "write", limited_too)
     plan = present_plan()
     with running(tmp_path, plan) as gateway:
         assert gateway.report(line(plan, 1)).status == 202
@@ -89,7 +95,8 @@ def test_a_full_disk_refuses_and_loses_nothing(
         until("the gateway is not ready", lambda: "disk" in gateway.health.why)
         until("it is shown", lambda: gateway.metric("calmstream_gateway_spool_full") == 1)
         full = False
-        until("there is room again", lambda: gateway.report(line(plan, 2)).status == 202)
+        until("there is room again, without a report", lambda: not gateway.health.why)
+        assert gateway.report(line(plan, 2)).status == 202
         until("all are sent", lambda: gateway.values() == [1, 2])
         until("the gateway is ready", lambda: not gateway.health.why)
     with running(tmp_path, plan) as gateway:

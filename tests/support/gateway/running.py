@@ -73,6 +73,9 @@ class Health:
     def not_ready(self, why: str) -> None:
         self.why = why
 
+    def troubled(self, plans: Mapping[str, str]) -> None:
+        self.plans = plans
+
 
 @dataclass(frozen=True)
 class Reply:

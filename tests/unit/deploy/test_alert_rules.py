@@ -76,6 +76,8 @@ def healthy() -> dict[str, Values]:
         gateway("clock_behind_seconds"): lambda _: 0,
         gateway("plan_files_refused"): lambda _: 0,
         gateway("app_keys_refused"): lambda _: 0,
+        gateway("certificates_ending"): lambda _: 0,
+        f'calmstream_ready{{{A},role="tally"}}': lambda _: 1,
         f"calmstream_reports_sent_total{{{C}}}": lambda m: 50 * m,
         sink("waiting_sets"): lambda m: m % 2,
         sink("windows_final"): due,
@@ -126,6 +128,7 @@ def since(begin: int, rate: float) -> Values:
 FAULTS: dict[str, tuple[dict[str, Values], set[str]]] = {
     "CalmstreamAbsent": (dict.fromkeys(healthy(), absent), set()),
     "CalmstreamTargetDown": ({f"up{{{A}}}": lambda _: 0}, set()),
+    "CalmstreamNotReady": ({f'calmstream_ready{{{A},role="tally"}}': lambda _: 0}, set()),
     "CalmstreamPartitionsUnowned": ({tally("assigned_partitions"): lambda _: 1}, set()),
     "CalmstreamPublisherAbsent": ({publisher("publisher_active"): lambda _: 0}, set()),
     "CalmstreamFinalsLate": ({publisher("windows_final"): stuck}, set()),
@@ -153,10 +156,7 @@ FAULTS: dict[str, tuple[dict[str, Values], set[str]]] = {
         set(),
     ),
     "CalmstreamNoReports": (
-        {
-            tally("reports_accepted_total", f'group="{group}"'): lambda m: 50 * min(m, 80)
-            for group in range(2)
-        },
+        {tally("reports_accepted_total", f'group="{group}"'): lambda _: 50 for group in range(2)},
         set(),
     ),
     "CalmstreamFewReports": ({publisher("final_window_reports"): lambda _: 499}, set()),
@@ -189,6 +189,7 @@ FAULTS: dict[str, tuple[dict[str, Values], set[str]]] = {
     ),
     "CalmstreamGatewayClockBehind": ({gateway("clock_behind_seconds"): lambda _: 30}, set()),
     "CalmstreamGatewayFilesRefused": ({gateway("app_keys_refused"): lambda _: 1}, set()),
+    "CalmstreamCertificateEnds": ({gateway("certificates_ending"): lambda _: 1}, set()),
     "CalmstreamSinkNotStoring": ({sink("waiting_sets"): lambda _: 2}, set()),
     "CalmstreamSinkBehind": ({sink("windows_final"): stuck}, set()),
     "CalmstreamServeStale": ({server("windows_final", PLAN): stuck}, set()),

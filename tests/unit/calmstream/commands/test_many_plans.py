@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+from dataclasses import replace
 from pathlib import Path
 
+import orjson
 import pytest
 from rich.console import Console
 
+from calmstream.arguments import load_plan
 from calmstream.broker.transport import TopicSpec
 from calmstream.cli import main
-from calmstream.commands.status import document, show
+from calmstream.commands.status import document, show, signed
+from calmstream.common.errors import PlanError
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.operations.status import PlanStatus
 from calmstream.consumer.subscribe.subscribe import plan_names
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.producer import make_plan
+from tests.support.signed import Operator
 
 NOWHERE = ("--bootstrap", "127.0.0.1:9")
 
@@ -73,6 +79,29 @@ def test_topics_are_made_for_every_plan_but_those_with_a_fault(
     (tmp_path / "two.json").unlink()
     assert main(words) == 0
     assert "0 topics created" in capsys.readouterr().out
+
+
+def test_every_command_reads_a_signed_plan_and_refuses_a_changed_one(tmp_path: Path) -> None:
+    operator = Operator()
+    given = operator.sign(operator.plan())
+    (tmp_path / "plan.json").write_bytes(given)
+    assert load_plan(str(tmp_path / "plan.json")) == operator.plan()
+    envelope = orjson.loads(given)
+    envelope["plan"] = base64.b64encode(operator.plan(name="other").to_bytes()).decode()
+    (tmp_path / "plan.json").write_bytes(orjson.dumps(envelope))
+    with pytest.raises(PlanError, match=r"plan\.json: plan refused \(bad_signature"):
+        load_plan(str(tmp_path / "plan.json"))
+
+
+def test_a_plan_whose_certificate_has_ended_is_refused_by_devices() -> None:
+    operator = Operator()
+    statement, end = operator.statement, operator.statement.not_after
+    well = PlanStatus(operator.plan(), "well", "", 5, 5, 1, 0, 1_700_000_000, 0)
+    assert signed(well, statement, end) == signed(well, None, end + 1) == well
+    assert signed(well, statement, end + 1).health == "refused"
+    assert "sign it again" in signed(well, statement, end + 1).reason
+    over = replace(well, health="over")
+    assert signed(over, statement, end + 1) == over
 
 
 def test_the_table_fits_a_narrow_terminal_and_says_why() -> None:
