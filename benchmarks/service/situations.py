@@ -86,11 +86,11 @@ def main() -> None:
             lines.append(row(name, situation, found))
             print(lines[-1], f"  [{time.monotonic() - began:.0f} s]", flush=True)
     print(f"slowest: {slowest:.0f} s")
-    if failed:
-        raise SystemExit(f"not as expected: {', '.join(failed)}")
     if not only:
         head, _, _ = PAGE.read_text().partition(MARK)
         PAGE.write_text(head + MARK + "\n" + "\n".join(lines) + "\n")
+    if failed:
+        raise SystemExit(f"not as expected: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -118,9 +118,9 @@ def _health(plan: Plan, found: Inspection, missing: str, now_ms: int) -> tuple[s
             return "fault", f"group {partition.group}[{partition.partition}]: {partition.trouble}"
     if found.faults:
         return "fault", found.faults[0]
-    late = _lateness(plan, found, now_ms)
-    if not late and found.windows.final >= plan.windows:
+    if found.windows.final >= plan.windows:
         return "over", ""
+    late = _lateness(plan, found, now_ms)
     if missing or late:
         return ("fault", missing) if missing else ("late", late)
     return ("well", "") if now_ms >= plan.start * 1000 else ("not started", "")
