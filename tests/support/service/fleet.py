@@ -53,7 +53,8 @@ OF_DATA = {
 LASTING = {
     "CalmstreamRejections", "CalmstreamForeignRecords", "CalmstreamClockSkew",
     "CalmstreamRestartLoop", "CalmstreamRebalancing", "CalmstreamTicksMany",
-    "CalmstreamGatewayOverloaded", "CalmstreamBrokerTrouble", "CalmstreamReportsGivenUp", "CalmstreamCheckpointsStalled",
+    "CalmstreamGatewayOverloaded", "CalmstreamBrokerTrouble", "CalmstreamReportsGivenUp",
+    "CalmstreamCheckpointsStalled",
 }  # fmt: skip
 """Alerts that look back: those of an earlier situation may still fire."""
 
