@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from calmstream.common.errors import DomainError
 from calmstream.common.text import unseen
+from calmstream.estimators.hashed import Hashed, read_hashed
 from calmstream.estimators.kinds import (
     CHOSEN,
     MAX_OPTIONS,
@@ -91,7 +92,18 @@ class Attribute:
     @property
     def field(self) -> str:
         """Name of the field of a record that holds the value."""
+        if isinstance(self.kind, Hashed):
+            return self.kind.text
         return self.kind.question if isinstance(self.kind, Choice) else self.name
+
+    @property
+    def siblings(self) -> tuple[Kind | None, ...]:
+        """Kinds of the attributes of one field of a record, which stand together in a domain."""
+        if isinstance(self.kind, Choice):
+            return tuple(replace(self.kind, option=one) for one in self.kind.options)
+        if isinstance(self.kind, Hashed):
+            return tuple(replace(self.kind, place=j) for j in range(self.kind.hashes))
+        return (self.kind,)
 
 
 @dataclass(frozen=True)
@@ -108,26 +120,46 @@ class Domain:
         names = [a.name for a in self.attributes]
         if len(set(names)) != len(names):
             raise DomainError(f"attribute names must be unique, got {names}")
-        self._check_choices()
-
-    def _check_choices(self) -> None:
-        """Check that the options of a choice stand together, all of them, in their order."""
         place = 0
         while place < len(self.attributes):
-            kind = self.attributes[place].kind
-            if not isinstance(kind, Choice):
-                place += 1
-                continue
-            stated = [(kind.question, option) for option in kind.options]
-            kinds = [a.kind for a in self.attributes[place : place + len(stated)]]
-            if [(k.question, k.option) for k in kinds if isinstance(k, Choice)] != stated:
-                raise DomainError(f"{kind.question!r}: use all options of a choice, or none")
-            place += len(stated)
+            first = self.attributes[place]
+            end = place + len(first.siblings)
+            if tuple(one.kind for one in self.attributes[place:end]) != first.siblings:
+                raise DomainError(f"{first.field!r}: use all options of a choice, or none")
+            place = end
+        ends = [isinstance(a.kind, Hashed) for a in self.attributes]
+        if ends != sorted(ends) or not self.ordinary:
+            raise DomainError("hashed attributes come last, after at least one of another kind")
 
     @classmethod
     def binary(cls, d: int) -> Domain:
         """Return a domain of d attributes named a0.. with labels "0" and "1"."""
         return cls(tuple(Attribute(f"a{j}", ("0", "1")) for j in range(d)))
+
+    def keyed(self, lineage: str) -> Domain:
+        """Return the domain with the lineage that decides the buckets of texts."""
+        if self.ordinary == len(self):
+            return self
+        kinds = [
+            replace(a.kind, lineage=lineage) if isinstance(a.kind, Hashed) else a.kind
+            for a in self.attributes
+        ]
+        pairs = zip(self.attributes, kinds, strict=True)
+        return Domain(tuple(replace(a, kind=kind) for a, kind in pairs))
+
+    @cached_property
+    def ordinary(self) -> int:
+        """Number of attributes that are not hashed; they come first."""
+        return sum(not isinstance(a.kind, Hashed) for a in self.attributes)
+
+    @cached_property
+    def hashed(self) -> dict[str, Attributes]:
+        """Positions of the hashes of each hashed attribute, by its name."""
+        found: dict[str, Attributes] = {}
+        for i in range(self.ordinary, len(self)):
+            name = self.attributes[i].field
+            found[name] = (*found.get(name, ()), i)
+        return found
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -229,6 +261,8 @@ class Domain:
                 codes[:, j] = number_codes(attribute.kind, attribute.other, column, randomness)
             elif isinstance(attribute.kind, Choice):
                 codes[:, j] = [self.code(j, options_of(value)) or 0 for value in column]
+            elif isinstance(attribute.kind, Hashed):
+                codes[:, j] = attribute.kind.codes(column, randomness)
             else:
                 codes[:, j] = self._encode_column(j, attribute, column)
         return codes
@@ -262,7 +296,7 @@ class Domain:
         attribute = self.attributes[j]
         if isinstance(attribute.kind, Number):
             code = attribute.kind.code(value, randomness)
-        elif isinstance(attribute.kind, Choice):
+        elif isinstance(attribute.kind, Choice | Hashed):
             code = attribute.kind.code(value)
         else:
             text = label_text(value)
@@ -271,7 +305,7 @@ class Domain:
 
     def to_json(self) -> list[dict[str, Any]]:
         entries = [_entry(attribute) for attribute in self.attributes]
-        # The options of a choice, which stand together, share an entry.
+        # The attributes of one field, which stand together, share an entry.
         return [entry for i, entry in enumerate(entries) if not i or entry != entries[i - 1]]
 
     @classmethod
@@ -304,7 +338,7 @@ def label_text(label: object) -> str | None:
 
 
 def _entry(attribute: Attribute) -> dict[str, Any]:
-    """Return the entry of an attribute in a plan document; equal for all options of a choice."""
+    """Return the entry of an attribute in a plan document; equal for all of one field."""
     kind, labels = attribute.kind, attribute.labels
     end: dict[str, Any] = {} if attribute.other is None else {"other": labels[attribute.other]}
     if attribute.recorded is not None:
@@ -312,6 +346,13 @@ def _entry(attribute: Attribute) -> dict[str, Any]:
     if isinstance(kind, Choice):
         entry = {"name": kind.question, "kind": "choices", "options": list(kind.options)}
         return entry | ({} if kind.other is None else {"other": kind.other}) | end
+    if isinstance(kind, Hashed):
+        return {
+            "name": kind.text,
+            "kind": "hashed",
+            "buckets": kind.buckets,
+            "hashes": kind.hashes,
+        } | end
     if isinstance(kind, Number):
         flags = {"below": kind.below, "above": kind.above} if kind.rounding == "bin" else {}
         entry = {"name": attribute.name, "kind": "number", "unit": kind.unit}
@@ -325,11 +366,12 @@ _FIELDS = {
     "ordered": {"name", "labels", "other"},
     "number": {"name", "unit", "edges", "below", "above", "rounding", "other"},
     "choices": {"name", "options", "other"},
+    "hashed": {"name", "buckets", "hashes"},
 }
 
 
 def _attributes(i: int, entry: object) -> tuple[Attribute, ...]:
-    """Read entry i of a domain: one attribute, or one for each option of a choice."""
+    """Read entry i of a domain: one attribute, or one for each option or hash."""
     where = f"domain[{i}]"
     if not isinstance(entry, dict):
         raise DomainError(f"{where}: expected an object with name and labels")
@@ -352,8 +394,8 @@ def _attributes(i: int, entry: object) -> tuple[Attribute, ...]:
 
 def _check_recorded(recorded: Recorded, attribute: Attribute, where: str) -> None:
     """Check that what is recorded can be a value of the attribute."""
-    if isinstance(attribute.kind, Choice) and recorded.take:
-        raise DomainError(f"{where}.from: a choice is recorded from a state")
+    if isinstance(attribute.kind, Choice | Hashed) and recorded.take:
+        raise DomainError(f"{where}.from: a choice or a text is recorded from a state")
     if recorded.take != "any" or isinstance(attribute.kind, Number):
         return
     if not any(pair <= set(attribute.labels) for pair in ({"no", "yes"}, {"0", "1"})):
@@ -401,4 +443,12 @@ def _options(name: str, entry: dict[str, Any], where: str) -> tuple[Attribute, .
     )
 
 
-_READERS = {"number": _number, "choices": _options}
+def _hashes(name: str, entry: dict[str, Any], where: str) -> tuple[Attribute, ...]:
+    """Read a hashed attribute: one attribute with the buckets as labels for each hash."""
+    return tuple(
+        Attribute(f"{name}#{kind.place}", tuple(map(str, range(kind.buckets))), None, kind)
+        for kind in read_hashed(name, entry, where)
+    )
+
+
+_READERS = {"number": _number, "choices": _options, "hashed": _hashes}

@@ -1,4 +1,4 @@
-"""Kinds of attributes beside categories: ordered labels, numbers, and options of a choice.
+"""Kinds of attributes beside categories: ordered labels, numbers, options of a choice, hashes.
 
 A kind says how a value of a record becomes a code and what the codes mean. Mechanisms see codes
 only, so the privacy of a report does not depend on it. See docs/numbers.md.
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import DomainError
+from calmstream.estimators.hashed import Hashed
 from calmstream.estimators.randomness import Randomness
 
 Floats = NDArray[np.float64]
@@ -175,7 +176,7 @@ class Number:
         return np.asarray(low + up, np.int64)
 
 
-Kind = Ordered | Number | Choice
+Kind = Ordered | Number | Choice | Hashed
 
 
 def decimal_text(value: object) -> str:

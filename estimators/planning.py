@@ -10,7 +10,8 @@ from typing import Required, TypedDict, Unpack
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.methods.base import Design, Follows, Method, Model
+from calmstream.estimators.methods import hashed_views
+from calmstream.estimators.methods.base import Design, Method, Model
 from calmstream.estimators.plan import MAX_GROUPS, Guarantee, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import parse_epsilon
@@ -72,7 +73,7 @@ def draft(
     chosen = _collecting(method)
     if windows < 1:
         raise PlanError(f"windows: expected at least 1, got {windows}")
-    design = chosen.design(request)
+    design = hashed_views.design(chosen, request)
     published = default_marginals(request.domain) if marginals is None else tuple(marginals)
     plan = Plan(
         domain=request.domain,
@@ -87,7 +88,7 @@ def draft(
         **terms,
     )
     _check_sizes(request.domain, published)
-    answers = chosen.fit(plan, empty_tallies(plan))
+    answers = methods.fit(plan, empty_tallies(plan))
     kept = [a for a in published if _answers(answers, a, explain=marginals is not None)]
     return (plan if len(kept) == len(published) else replace(plan, marginals=tuple(kept))), design
 
@@ -118,10 +119,8 @@ def require_answers(plan: Plan) -> None:
 
     It is for plans that other programs made; `draft` checks its own.
     """
-    method = methods.get(plan.method)
-    if isinstance(method, Follows):
-        method.fit_total(plan, empty_tallies(plan))
-    model = method.fit(plan, empty_tallies(plan))
+    methods.fit(plan, empty_tallies(plan), total=True)
+    model = methods.fit(plan, empty_tallies(plan))
     for attributes in plan.marginals:
         _answers(model, attributes, explain=True)
 
@@ -146,7 +145,7 @@ def _answers(model: Model, attributes: Attributes, *, explain: bool) -> bool:
 def check(request: Request) -> None:
     """Check the limits of requests that hold for all methods."""
     parse_epsilon(request.epsilon)
-    d = len(request.domain)
+    d = request.domain.ordinary + len(request.domain.hashed)
     if not 1 <= request.k <= d:
         raise PlanError(f"k: expected 1 to {d}, the number of attributes, got {request.k}")
     if not 1 <= request.users <= MAX_USERS:
@@ -156,6 +155,6 @@ def check(request: Request) -> None:
 
 
 def default_marginals(domain: Domain) -> tuple[Attributes, ...]:
-    """Return all 1-way and all 2-way marginals, in that order."""
-    attributes = range(len(domain))
+    """Return all 1-way and all 2-way marginals of ordinary attributes, in that order."""
+    attributes = range(domain.ordinary)
     return tuple((i,) for i in attributes) + tuple(combinations(attributes, 2))

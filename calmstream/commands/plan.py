@@ -215,7 +215,7 @@ def run(args: argparse.Namespace) -> int:
         _for_goal(drafts, goal, args.epsilon) if goal and drafts.users is None else drafts.draft()
     )
     sizes = {*range(1, args.k + 1), len(given) + 1, goal.size if goal else 1}
-    precision = Precision(plan, codes, sorted(size for size in sizes if size <= len(domain)))
+    precision = Precision(plan, codes, sorted(size for size in sizes if size <= domain.ordinary))
     promised = promises(precision, given)
     warnings = plan_page.warnings(plan, data=data, now=time.time())
     if data is not None and not args.json:

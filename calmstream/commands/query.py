@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import closing
+from pathlib import Path
 
 import orjson
 
@@ -15,12 +16,18 @@ from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.summary import document, split, summary
 from calmstream.consumer.read.where import first_group
+from calmstream.consumer.read.words import given_place, word_shares
 from calmstream.estimators.analysis.grouping import parse
+from calmstream.estimators.analysis.words import candidates
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.pages import answer as page
 from calmstream.pages import summary as summary_page
+from calmstream.pages import words as words_page
 from calmstream.terminal import Console
+
+MAX_LIST_BYTES = 64 << 20
+"""Maximum size of a list of candidates."""
 
 TABLE = "table"
 """The format for people."""
@@ -36,9 +43,15 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--attributes",
         action="append",
-        required=True,
+        default=[],
         metavar="A,B",
         help='attributes of the table; may be repeated, or a JSON list ["A", "B"]',
+    )
+    parser.add_argument(
+        "--candidates",
+        metavar="A=FILE",
+        help="instead of --attributes: which words of a file, one a line, devices reported for the "
+        "hashed attribute A; with --given, within the labels of another attribute",
     )
     result_options.add_windows(parser)
     parser.add_argument(
@@ -86,7 +99,9 @@ def run(args: argparse.Namespace) -> int:
             plan, broker, namespace=args.namespace, output_namespace=args.output_namespace
         ) as history,
     ):
-        if args.summary:
+        if args.candidates:
+            _words(args, plan, history)
+        elif args.summary:
             _summary(args, plan, history)
         else:
             _table(args, plan, history)
@@ -97,6 +112,14 @@ def _check(args: argparse.Namespace, plan: Plan) -> None:
     """Find what is asked for; mistakes that need no broker are reported without one."""
     args.attributes = result_options.attributes(plan.domain, args.attributes)
     args.given = result_options.attributes(plan.domain, args.given)
+    if args.candidates is not None:
+        if args.attributes or args.summary or args.where or args.group or args.minus is not None:
+            raise InvalidInput("--candidates: with --windows and --given only")
+        args.candidates = _candidates(args.candidates)
+        given_place(plan, args.candidates[0], args.given)
+        return
+    if not args.attributes:
+        raise InvalidInput("--attributes or --candidates: state what is asked")
     plan.domain.index(args.attributes)
     args.within = [_within(text, plan.domain) for text in args.where]
     args.group = ";".join(filter(None, (args.group, *args.where)))
@@ -109,6 +132,35 @@ def _check(args: argparse.Namespace, plan: Plan) -> None:
             raise InvalidInput("--summary: of all people of --windows; no --minus, no --where")
         if args.format not in (TABLE, "json"):
             raise InvalidInput("--format: a summary comes as table or json")
+
+
+def _candidates(text: str) -> tuple[str, list[str]]:
+    """Return the attribute and the words of ``--candidates``."""
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise InvalidInput(f"--candidates {text!r}: expected ATTRIBUTE=FILE")
+    try:
+        with Path(path).open("rb") as file:
+            raw = file.read(MAX_LIST_BYTES + 1)
+        words = raw.decode("utf-8-sig").splitlines()
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path}: not UTF-8 text, one word a line") from None
+    if len(raw) > MAX_LIST_BYTES:
+        raise InvalidInput(f"{path}: over {MAX_LIST_BYTES >> 20} MB; ask in several lists")
+    candidates(words)
+    return name, words
+
+
+def _words(args: argparse.Namespace, plan: Plan, history: History) -> None:
+    name, words = args.candidates
+    found = word_shares(history, plan, name, words, args.windows, given=args.given)
+    with result_options.output(args) as out:
+        if args.format == TABLE:
+            words_page.show(out.console, plan, found)
+        else:
+            out.binary.write(FORMATS[args.format](plan, found))
 
 
 def _within(text: str, domain: Domain) -> str:

@@ -68,13 +68,14 @@ def run(args: argparse.Namespace) -> int:
         ) as history,
     ):
         model, windows = history.model(args.windows)
-    source, use = SOURCES[args.method](model, plan.domain), USES[args.method]
-    fields = [(name, pa.dictionary(pa.uint16(), pa.string())) for name in plan.domain.names]
+    domain = plan.ordinary.domain
+    source, use = SOURCES[args.method](model, domain), USES[args.method]
+    fields = [(name, pa.dictionary(pa.uint16(), pa.string())) for name in domain.names]
     schema = pa.schema(fields, metadata={"calmstream.synthetic": use})
     with result_options.output(args) as out, WRITERS[args.format](out.binary, schema) as writer:
         for codes in _sampled(source, args.records):
-            writer.write_table(_table(codes, plan.domain, schema))
-    made = f"{args.records:,} records of {windows}{_edges(source, plan.domain)}\n{use}"
+            writer.write_table(_table(codes, domain, schema))
+    made = f"{args.records:,} records of {windows}{_edges(source, domain)}\n{use}"
     print(made, file=sys.stderr)  # noqa: T201 - the interface
     return 0
 

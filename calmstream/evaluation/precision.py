@@ -101,7 +101,7 @@ class Precision:
         self._codes = codes
         self._tables: dict[Attributes, _Table] = {}
         self._factors: dict[int, float] = {}
-        if codes is not None and len(plan.domain) <= MAX_ATTRIBUTES:
+        if codes is not None and plan.domain.ordinary <= MAX_ATTRIBUTES:
             self._factors = self._simulated(codes, sizes)
 
     @property
@@ -123,7 +123,9 @@ class Precision:
         """Return tables of a size, spread over all that are not too large."""
         domain = self.plan.domain
         fitting = [
-            one for one in combinations(range(len(domain)), size) if domain.size(one) <= MAX_CELLS
+            one
+            for one in combinations(range(domain.ordinary), size)
+            if domain.size(one) <= MAX_CELLS
         ]
         return fitting[:: max(1, -(-len(fitting) // TABLES))]
 
@@ -184,7 +186,7 @@ class Precision:
             shares = domain.histogram(self._codes, target) / len(self._codes)
         # The covariance is taken at shares of which none is 0.
         near = (1.0 - _EVEN) * shares + _EVEN * even
-        views = planned_views(self.plan, self.plan.users)
+        views = planned_views(self.plan.ordinary, self.plan.ordinary.users)
         fit = expected_fit(views, domain, target, near)
         information = np.linalg.pinv(fit.covariance, hermitian=True) / self.plan.users
         functions = contrasts(shape)
@@ -195,7 +197,7 @@ class Precision:
     def _simulated(self, codes: Codes, sizes: Sequence[int]) -> dict[int, float]:
         """Return simulated over computed half-widths, by the number of attributes of a table."""
         users = min(self.plan.users, MAX_SIMULATED)
-        repeats = range(REPEATS if len(self.plan.domain) <= MAX_ATTRIBUTES // 2 else 1)
+        repeats = range(REPEATS if self.plan.domain.ordinary <= MAX_ATTRIBUTES // 2 else 1)
         errors = dict.fromkeys(sizes, 0.0)
         for repeat in repeats:
             drawn = draw(codes, users, np.random.default_rng((repeat, 1)))
@@ -217,7 +219,7 @@ class Precision:
     def _fitted(self, drawn: Codes, repeat: int) -> Model:
         seed = np.random.SeedSequence((repeat, 2))
         tallies = collect(self.plan, drawn, seed, exact=True)
-        return methods.get(self.plan.method).fit(self.plan, tallies)
+        return methods.fit(self.plan, tallies)
 
 
 def _error(model: Model, target: Attributes, drawn: Codes, plan: Plan) -> float:

@@ -101,7 +101,7 @@ def _mean(precision: Precision, tables: Sequence[tuple[int, ...]]) -> Width:
 def _within(precision: Precision, given: Sequence[str]) -> Promise:
     domain = precision.plan.domain
     groups = domain.index(given)
-    about = [i for i in range(len(domain)) if i not in groups]
+    about = [i for i in range(domain.ordinary) if i not in groups]
     if not about:
         raise InvalidInput("--given: an attribute must be left whose shares are asked for")
     _, share = precision.within(about, groups)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calmstream.estimators import methods, planning
+from calmstream.estimators.methods import hashed_views
 from calmstream.estimators.methods.base import Follows, Piloted
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def local_plan(method: Method, request: Request, design: Design | None = None) -> Plan:
     """Return a plan that is used for evaluation only, with one window."""
     planning.check(request)
-    design = method.design(request) if design is None else design
+    design = hashed_views.design(method, request) if design is None else design
     return Plan(
         name="evaluation",
         purpose="evaluation on a local table",

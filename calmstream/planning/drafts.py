@@ -104,7 +104,7 @@ def _after_pilot(args: argparse.Namespace, domain: Domain) -> Inputs:
 def _summaries(domain: Domain, texts: Sequence[str]) -> tuple[str, ...]:
     """Return the statistics of the plan, in their shortest spelling."""
     texts = [text for text in texts if text != _ASSOCIATION]
-    if texts and all(attribute.kind is None for attribute in domain.attributes):
+    if texts and all(one.kind is None for one in domain.attributes[: domain.ordinary]):
         raise InvalidInput(
             "--summaries: no attribute is a number, ordered or an option; state a kind in the data "
             "dictionary"

@@ -104,7 +104,11 @@ def _from_counts(method: Follows, pilot: Plan, broker: Broker, namespace: str) -
     counts = counted(pilot, broker, plan_names(pilot, namespace), SystemClock())
     if not counts.windows or not counts.reports:
         raise _no_reports(pilot)
-    return PilotResult(method.follow(pilot, counts.tallies), counts.reports, counts.windows)
+    return PilotResult(
+        method.follow(pilot.ordinary, counts.tallies[: pilot.ordinary_groups]),
+        counts.reports,
+        counts.windows,
+    )
 
 
 def _from_snapshots(method: Piloted, pilot: Plan, broker: Broker, namespace: str) -> PilotResult:
@@ -115,7 +119,7 @@ def _from_snapshots(method: Piloted, pilot: Plan, broker: Broker, namespace: str
     latest = next(iter(totals), None)
     if latest is None or latest.manifest.reports == 0:
         raise _no_reports(pilot)
-    parameters = method.learn(pilot.domain, PublishedModel(pilot, latest))
+    parameters = method.learn(pilot.ordinary.domain, PublishedModel(pilot, latest))
     return PilotResult(parameters, latest.manifest.reports, latest.manifest.window + 1)
 
 

@@ -11,6 +11,7 @@ from rich.filesize import decimal
 
 from calmstream import read_device_plan
 from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators.analysis.words import smallest_share
 from calmstream.estimators.plan.central_statement import expected_statement
 from calmstream.estimators.plan.kept_size import kept_window_bytes
 from calmstream.estimators.plan.loss import Loss
@@ -102,6 +103,11 @@ def show(console: Console, plan: Plan, promised: Grid) -> None:
     console.print(allowed_loss.line(Loss.of(plan)), soft_wrap=True)
     if found := findable.short(plan):
         console.print(found)
+    for name in plan.domain.hashed:
+        share = 100 * smallest_share(plan, name)
+        console.print(
+            f"a word of {name} is seen in a window from a share of about {share:.2g} % on"
+        )
 
 
 def explain(console: Console, plan: Plan, design: Design) -> None:

@@ -23,7 +23,7 @@ from calmstream.estimators.analysis.poisoning import examine
 from calmstream.estimators.analysis.published_summaries import published_summaries
 from calmstream.estimators.analysis.report import analyse
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.methods.base import Follows, Model
+from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.central_statement import central_statement
 from calmstream.estimators.plan.loss import loss_plan, loss_window
@@ -70,7 +70,7 @@ def build_set(plan: Plan, merged: MergedWindow, *, counts: bool = False) -> Snap
     examination = examine(plan, merged.tallies, windows) if merged.reports else None
     suspicious = examination is not None and examination.suspicious
     if merged.reports:
-        model = _fit(plan, merged)
+        model = methods.fit(plan, merged.tallies, total=merged.kind is Kind.TOTAL)
         tables = tuple(
             _record(plan, merged, attributes, model, suspicious=suspicious)
             for attributes in plan.marginals
@@ -89,7 +89,7 @@ def build_set(plan: Plan, merged: MergedWindow, *, counts: bool = False) -> Snap
 
 def build_current(plan: Plan, merged: MergedWindow, tracking: Mapping[str, Any]) -> SnapshotSet:
     """Estimate every published marginal from discounted counts, as :func:`build_set` does."""
-    model = methods.get(plan.method).fit(plan, merged.tallies)
+    model = methods.fit(plan, merged.tallies)
     tables = tuple(
         _record(plan, merged, attributes, model, suspicious=False)
         for attributes in (plan.marginals if merged.reports else ())
@@ -123,14 +123,6 @@ def _central(plan: Plan, merged: MergedWindow) -> dict[str, Any]:
     smallest = min(int(n) for tally in merged.tallies for n in tally.n)
     found = central_statement(plan, merged.reports, smallest)
     return {} if found is None else found.to_json()
-
-
-def _fit(plan: Plan, merged: MergedWindow) -> Model:
-    """Fit the method to the counts; for a total, also to the counts of earlier plans it follows."""
-    method = methods.get(plan.method)
-    if merged.kind is Kind.TOTAL and isinstance(method, Follows):
-        return method.fit_total(plan, merged.tallies)
-    return method.fit(plan, merged.tallies)
 
 
 def _record(

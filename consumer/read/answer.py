@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from calmstream.consumer.read.ranges import Windows
 from calmstream.consumer.subscribe.assembler import Table
@@ -30,6 +31,10 @@ class Answer(Table):
 
     windows: tuple[Windows, ...]
     revision: Revision
+
+    def more(self) -> dict[str, Any]:
+        """Return what an answer of a special kind states beside these, JSON-ready."""
+        return {}
 
     def columns(self) -> FrameColumns:
         """Return the columns of a `Table`."""

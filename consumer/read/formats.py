@@ -29,6 +29,7 @@ def document(plan: Plan, answer: Answer) -> dict[str, Any]:
         "windows": [window_range(plan, windows) for windows in answer.windows],
         "reports": answer.reports,
         "revision": list(answer.revision),
+        **answer.more(),
     }
 
 

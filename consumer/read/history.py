@@ -21,7 +21,7 @@ from calmstream.estimators import methods
 from calmstream.estimators.analysis.grouped import GroupedTable, conditional, difference, grouped
 from calmstream.estimators.analysis.grouping import Grouping, of_mapping, parse
 from calmstream.estimators.analysis.poisoning import examine
-from calmstream.estimators.methods.base import Follows, Model
+from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.planning import require_answers
 from calmstream.estimators.tally import Tally
@@ -211,6 +211,10 @@ class History:
         tallies = self._tallies(chosen)
         return Counted(self._plan, chosen, tuple(tallies), self._checked(chosen, tallies))
 
+    def revision(self, windows: Windows) -> Revision:
+        """Return the revision of the final of the last window."""
+        return self._kept.revision(windows.last)
+
     def window_counts(self, window: int) -> list[Tally]:
         """Return the counts of one kept window, one tally per group.
 
@@ -268,7 +272,7 @@ class History:
     def _fitted(self, windows: Windows) -> _Fitted:
         tallies = self._tallies(windows)
         flags = self._checked(windows, tallies)
-        return self._fit(windows, tallies), flags
+        return methods.fit(self._plan, tallies, total=windows.total), flags
 
     def _checked(self, windows: Windows, tallies: list[Tally]) -> tuple[str, ...]:
         """Return the flags of counts.
@@ -279,12 +283,6 @@ class History:
         if not any(tally.reports for tally in tallies):
             raise NoReports(f"{windows} received no reports")
         return self._flags(windows, tallies)
-
-    def _fit(self, windows: Windows, tallies: list[Tally]) -> Model:
-        method = methods.get(self._plan.method)
-        if windows.total and isinstance(method, Follows):
-            return method.fit_total(self._plan, tallies)
-        return method.fit(self._plan, tallies)
 
     def _flags(self, windows: Windows, tallies: list[Tally]) -> tuple[str, ...]:
         flags = []

@@ -43,7 +43,7 @@ def associations(
                 "verdict": "undecided" if found.stderr is None else "dependent",
             }
         )
-    tree = chow_liu(len(domain), information)
+    tree = chow_liu(domain.ordinary, information)
     return {
         "windows": [window_range(service.plan, chosen)],
         "reports": reports,

@@ -62,6 +62,9 @@ def grouped(
     ascending = domain.index(names)
     if not ascending:
         raise InvalidInput("name at least one attribute")
+    if ascending[-1] >= domain.ordinary:
+        name = domain.attributes[ascending[-1]].field
+        raise InvalidInput(f"{domain.names[ascending[-1]]}: ask for words of {name} (--candidates)")
     if left := sorted(set(groupings) - set(ascending)):
         raise InvalidInput(
             f"group: {domain.names[left[0]]!r} is not among the attributes asked for"

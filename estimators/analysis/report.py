@@ -60,7 +60,7 @@ def analyse(
             "attributes": [domain.names[edge.first], domain.names[edge.second]],
             "mutual_information": edge.information,
         }
-        for edge in chow_liu(len(domain), information)
+        for edge in chow_liu(domain.ordinary, information)
     ]
     return {"pairs": pairs, "tree": tree}
 
@@ -111,7 +111,7 @@ def check_pair(model: Model, domain: Domain, attributes: Attributes, n: int) -> 
 
 def pairs_of(plan: Plan, max_cells: int) -> list[Attributes]:
     """Return all pairs of attributes whose tables are small enough; of many, the published ones."""
-    d = len(plan.domain)
+    d = plan.domain.ordinary
     pairs: Iterable[Attributes] = combinations(range(d), 2)
     if comb(d, 2) > MAX_PAIRS:
         pairs = [pair for pair in plan.marginals if len(pair) == 2][:MAX_PAIRS]

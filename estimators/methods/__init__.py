@@ -10,12 +10,17 @@ the terms.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators import plugins
-from calmstream.estimators.methods.base import Method
+from calmstream.estimators.methods.base import Follows, Method, Model
+
+if TYPE_CHECKING:
+    from calmstream.estimators.plan import Plan
+    from calmstream.estimators.tally import Tally
 
 GROUP = "calmstream.methods"
 CENTRAL = "dp-marginals"
@@ -37,3 +42,15 @@ def get(name: str) -> Method:
     if name not in plugins.found(GROUP):
         raise PlanError(f"unknown method {name!r}; there are {', '.join(names())}")
     return cast("Method", plugins.load(GROUP, name)())
+
+
+def fit(plan: Plan, tallies: Sequence[Tally], *, total: bool = False) -> Model:
+    """Fit the plan's method to tallies, one per group; hashed attributes are left out.
+
+    Args:
+        total: of all windows, so together with the counts of earlier plans that it follows.
+    """
+    method, own = get(plan.method), tallies[: plan.ordinary_groups]
+    if total and isinstance(method, Follows):
+        return method.fit_total(plan.ordinary, own)
+    return method.fit(plan.ordinary, own)

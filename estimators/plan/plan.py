@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -126,6 +126,7 @@ class Plan:
         if not self.lineage_epsilon:
             object.__setattr__(self, "lineage_epsilon", self.epsilon)
         self._check_names()
+        object.__setattr__(self, "domain", self.domain.keyed(self.lineage))
         self._check_times()
         self._check_domain()
         self._check_bounds()
@@ -171,9 +172,10 @@ class Plan:
             raise PlanError(f"users: expected at least 1 report per window, got {self.users}")
 
     def _check_domain(self) -> None:
-        d = len(self.domain)
-        if not 1 <= self.k <= d:
-            raise PlanError(f"k: expected 1 to {d}, the number of attributes, got {self.k}")
+        d = self.domain.ordinary
+        most = d + len(self.domain.hashed)
+        if not 1 <= self.k <= most:
+            raise PlanError(f"k: expected 1 to {most}, the number of attributes, got {self.k}")
         if len(self.groups) > MAX_GROUPS:
             raise PlanError(f"{len(self.groups)} groups; at most {MAX_GROUPS} topics are allowed")
         for g, (group, mechanism) in enumerate(zip(self.groups, self.mechanisms, strict=True)):
@@ -185,11 +187,27 @@ class Plan:
                         f"groups[{g}]: mechanism has {mechanism.cells} cells, "
                         f"view {list(view.attributes)} has {view.cells(self.domain)}"
                     )
+        self._check_hashed()
         if not self.marginals or len(set(self.marginals)) != len(self.marginals):
             raise PlanError("marginals: expected at least one, and none twice")
         for marginal in self.marginals:
             if not marginal or list(marginal) != sorted(set(marginal)) or marginal[-1] >= d:
-                raise PlanError(f"marginals: {list(marginal)} is not a set of attributes")
+                raise PlanError(f"marginals: {list(marginal)} is not a set of ordinary attributes")
+
+    def _check_hashed(self) -> None:
+        """Check that views with a hash are cells with one hash, in the last groups."""
+        d, last = self.domain.ordinary, False
+        for g, group in enumerate(self.groups):
+            hashes = [sum(i >= d for i in view.attributes) for view in group.views]
+            first, last = last, hashes[0] > 0
+            if len(set(hashes)) > 1 or hashes[0] > 1 or first > last:
+                raise PlanError(
+                    f"groups[{g}]: the last groups have the views with one hash, no others have any"
+                )
+            if last and any(view.kind != "cell" for view in group.views):
+                raise PlanError(f"groups[{g}]: a view with a hash is a table")
+        if last and not self.ordinary_groups:
+            raise PlanError("groups: no view is without a hash")
 
     def _complete(self) -> None:
         """Write parameters exactly, and give a plan without limits the standard ones."""
@@ -240,6 +258,30 @@ class Plan:
     def reasons(self) -> tuple[Reason, ...]:
         """Reasons for which a record of this plan can be rejected."""
         return tuple(r for r in Reason if self.limits is not None or r is not Reason.OVER_LIMIT)
+
+    @property
+    def ordinary_groups(self) -> int:
+        """Number of groups whose views have no hash; they come first."""
+        d = self.domain.ordinary
+        return sum(group.views[0].attributes[-1] < d for group in self.groups)
+
+    @cached_property
+    def ordinary(self) -> Plan:
+        """The part of the plan that its method fits: without hashed attributes; else the plan.
+
+        The tallies of its groups are the first ones of the plan's.
+        """
+        if self.domain.ordinary == len(self.domain):
+            return self
+        groups = self.groups[: self.ordinary_groups]
+        share = sum(group.share for group in groups)
+        return replace(
+            self,
+            domain=Domain(self.domain.attributes[: self.domain.ordinary]),
+            groups=groups,
+            k=min(self.k, self.domain.ordinary),
+            users=max(1, self.users * share // self.total_share),
+        )
 
     @cached_property
     def mechanisms(self) -> tuple[Mechanism, ...]:

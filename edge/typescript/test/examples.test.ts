@@ -13,6 +13,7 @@ import { encode } from "../src/device/report.js";
 import { readAccepted, standing } from "../src/device/acceptance.js";
 import { NOTHING, added, fits } from "../src/device/totals.js";
 import { bucket } from "../src/mechanisms/hashing.js";
+import { bucketOf } from "../src/plan/hashed.js";
 import { readAny, readPlan } from "../src/plan/plan.js";
 import { GivenSource } from "../src/random.js";
 import { signedLineage, verifies } from "../src/signed/envelope.js";
@@ -32,6 +33,14 @@ test("hashes", () => {
   for (const each of wire.hashes) assert.equal(bucket(each.seed, each.cell, each.count), each.bucket);
 });
 
+test("buckets of texts", async () => {
+  assert.ok(wire.texts.length >= 14);
+  for (const each of wire.texts) {
+    const { name, hash: place, buckets, lineage, text } = each;
+    assert.equal((await bucketOf({ name, place, buckets }, lineage, text)) ?? null, each.bucket);
+  }
+});
+
 test("places", async () => {
   const { plan } = await readAny(copied(readFileSync(new URL(wire.plan.file, ROOT))));
   for (const each of wire.assignments) {
@@ -49,7 +58,7 @@ test("reports", async () => {
     const plan = plans[each.plan];
     const source = new GivenSource(unhex(each.random));
     const where = await place(plan, unhex(each.secret));
-    const values = perturb(plan, where, each.record as DeviceRecord, source);
+    const values = await perturb(plan, where, each.record as DeviceRecord, source);
     const made = encode(plan, where.group, windowAt(plan, each.now), where.view, values);
     assert.equal(hex(utf8(made)), each.report);
     assert.equal(source.left, 0);

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from calmstream.estimators.mechanisms.registry import names
 from tests.support.mechanisms import EXAMPLES, example, matrix, possible_codes
-from tests.support.typescript.cases import SPECS
+from tests.support.typescript.cases import HASHED, SPECS
 from tests.support.typescript.conformance import differences
 from tests.support.typescript.package import answers
 
@@ -26,7 +26,7 @@ def test_every_mechanism_is_compared() -> None:
     assert set(SPECS) == set(names())
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", [*SPECS, HASHED])
 def test_the_same_bytes_give_the_same_report(name: str) -> None:
     assert differences(name, CASES, seed=sum(name.encode())) == []
 

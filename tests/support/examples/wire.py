@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from calmstream.common.errors import Rejection
+from calmstream.estimators.hashed import Hashed
 from calmstream.estimators.mechanisms.hashing import buckets
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.document import read_plan
@@ -29,6 +30,15 @@ from tests.support.typescript.cases import SPECS, cases, plans
 ROOT = Path(__file__).resolve().parents[3]
 SECRETS = ("00" * 16, "000102030405060708090a0b0c0d0e0f", "ff" * 16, "5a" * 16)
 KEY = bytes(range(16))
+TEXTS: list[tuple[int, int, Any]] = [
+    *((j, 64, "null pointer") for j in (0, 7, 8, 63)),
+    *(
+        (0, 4096, text)
+        for text in ("gr\u00f6\u00dfe", "gro\u0308\u00dfe", "\U0001f600", "x" * 1024)
+    ),
+    *((3, 10, none) for none in ("", 7, None, "\ud800", "x" * 1025, "\u00e9" * 513)),
+]
+"""Hash, number of buckets, text; the last ones have no bucket."""
 
 
 def document() -> dict[str, Any]:
@@ -41,11 +51,20 @@ def document() -> dict[str, Any]:
             {"seed": seed, "cell": cell, "count": count, "bucket": bucket(seed, cell, count)}
             for seed, cell, count in ((0, 0, 4), (1, 5, 4), (0xDEADBEEF, 77, 4), (42, 1000, 1000))
         ],
+        "texts": texts(),
         "accepted": [accepted(plan, group) for group in (groups_of(plan)["grr"], 2)],
         "rejected": rejected(plan),
         "reports": reports(),
         "batches": batches(),
     }
+
+
+def texts() -> list[dict[str, Any]]:
+    return [
+        {"lineage": KEY.hex(), "name": "crash", "hash": j, "buckets": buckets, "text": text}
+        | {"bucket": Hashed("crash", j, 64, buckets, KEY.hex()).code(text)}
+        for j, buckets, text in TEXTS
+    ]
 
 
 def groups_of(plan: Plan) -> dict[str, int]:

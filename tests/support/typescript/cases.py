@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TextIO
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.draws import _coin_table
+from calmstream.estimators.hashed import Hashed
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.plan import Group, Guarantee, Plan
@@ -87,6 +88,15 @@ KINDS: list[Document] = [
 ]  # fmt: skip
 """Attributes of every kind, with 5, 3, 2, 2, 3 and 2 codes."""
 
+HASHED = "hashed"
+"""In place of a mechanism: an attribute of hashes."""
+
+TEXTS: list[Any] = [
+    *("null pointer", "e\u0301", "\u00e9", "\U0001f600", "1\u2044 2", "", "\ud800", 1, None, ["a"]),
+    *("x" * 1024, "x" * 1025, "é" * 512, "é" * 513),
+]
+"""Texts, some of which do not count."""
+
 VALUES: list[Any] = [
     *(-1.5, -1.4999999999999998, 0, -0.0, 0.1, 0.09999999999999999, 0.3, 0.5, 1, 1.7, 2.5, 3, 7),
     *(1e300, -1e300, 2**53, 10**15, "1", "s", "mail", True, None, {}, []),
@@ -97,6 +107,8 @@ VALUES: list[Any] = [
 
 def plans(name: str) -> list[Plan]:
     """Plans of one mechanism each: every field and epsilon, both guarantees, all kinds of views."""
+    if name == HASHED:
+        return [_hashed()]
     found = [
         _plan(name, fields, _labelled(cardinalities), epsilon, once=(i + j) % 2 == 0)
         for i, (fields, cardinalities) in enumerate(SPECS[name])
@@ -105,6 +117,16 @@ def plans(name: str) -> list[Plan]:
     if name == "grr":
         found.append(_plan(name, {"cells": 360}, _kinds(), "8", once=True))
     return found
+
+
+def _hashed() -> Plan:
+    """Return a plan that asks for texts only, but for its first group."""
+    text = {"name": "text", "kind": "hashed", "buckets": 5, "hashes": 10}
+    views = tuple(View((j,)) for j in range(1, 11))
+    domain = Domain.from_json([{"name": "häufig 0", "labels": ["0", "1", "2", "3"]}, text])
+    plan = _plan("grr", {"cells": 2}, _labelled([2]), "1", once=False)
+    asked = Group({"name": "grr", "cells": 5}, views, (10,) * 10)
+    return replace(plan, domain=domain, groups=(plan.groups[1], asked))
 
 
 def _kinds() -> Domain:
@@ -241,7 +263,8 @@ def _record(plan: Plan, generator: np.random.Generator) -> Mapping[str, Any]:
     record: dict[str, Any] = {}
     for attribute in plan.domain.attributes:
         if attribute.kind is not None:
-            record[attribute.field] = VALUES[int(generator.integers(len(VALUES)))]
+            values = TEXTS if isinstance(attribute.kind, Hashed) else VALUES
+            record[attribute.field] = values[int(generator.integers(len(values)))]
             continue
         label = int(generator.integers(attribute.cardinality))
         kind = int(generator.integers(10))

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from io import StringIO
 
-from tests.support.typescript.cases import SPECS, write_cases
+from tests.support.typescript.cases import HASHED, SPECS, write_cases
 from tests.support.typescript.package import answers
 
 TIMEOUT = 3600.0
@@ -45,7 +45,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     wrong = 0
-    for name in SPECS:
+    for name in (*SPECS, HASHED):
         began = time.monotonic()
         found = differences(name, arguments.cases, arguments.seed)
         wrong += len(found)

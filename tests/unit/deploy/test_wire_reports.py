@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+import unicodedata
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,21 @@ def report(raw: str, case: dict[str, Any]) -> tuple[bytes, int]:
     if len(group["views"]) > 1:
         body["view"] = [v]
     return json.dumps(body, separators=(",", ":")).encode(), stream.read
+
+
+def test_buckets_of_texts() -> None:
+    for case in json.loads(FILE.read_text())["texts"]:
+        text, block = case["text"], case["hash"] // 8
+        bucket = None
+        if isinstance(text, str) and 0 < len(text.encode("utf-8", "surrogatepass")) <= 1024:
+            message = f"{case['name']}#{block}\0{unicodedata.normalize('NFC', text)}"
+            if not any("\ud800" <= letter <= "\udfff" for letter in text):
+                start = b"calmstream/1/hashed/" + bytes.fromhex(case["lineage"])
+                digest = hashlib.sha256(start + message.encode()).digest()
+                own = digest[4 * (case["hash"] % 8) :][:4]
+                bucket = int.from_bytes(own, "big") * case["buckets"] >> 32
+        assert case["bucket"] == bucket, case
+    assert wire_examples.texts() == json.loads(FILE.read_text())["texts"]
 
 
 @pytest.mark.parametrize("number", range(len(REPORTS["cases"])))

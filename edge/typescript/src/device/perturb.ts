@@ -2,6 +2,7 @@
 
 import type { Values } from "../mechanisms/base.js";
 import { code, type Attribute } from "../plan/domain.js";
+import { bucketOf, textBytes } from "../plan/hashed.js";
 import type { Plan } from "../plan/model.js";
 import { uniform, type Source } from "../random.js";
 import type { Place } from "./place.js";
@@ -10,14 +11,17 @@ import type { Place } from "./place.js";
 export type DeviceRecord = Readonly<Record<string, unknown>> | ReadonlyMap<string, unknown>;
 
 /** Perturb what the device's view asks of a record; total, whatever the record is. */
-export function perturb(plan: Plan, where: Place, record: DeviceRecord, source: Source): Values {
+export async function perturb(plan: Plan, where: Place, record: DeviceRecord, source: Source): Promise<Values> {
   const { mechanism, views } = plan.groups[where.group]!;
   const view = views[where.view]!;
-  const codes = view.attributes.map((j) => {
+  const codes: number[] = [];
+  for (const j of view.attributes) {
     const attribute = plan.domain[j]!;
-    const found = code(attribute, label(record, attribute.field), source);
-    return found ?? uniform(attribute.labels.length, source);
-  });
+    const value = label(record, attribute.field);
+    const { hashed } = attribute;
+    const found = hashed ? await bucketOf(hashed, plan.lineage, value) : code(attribute, value, source);
+    codes.push(found ?? uniform(attribute.labels.length, source));
+  }
   return mechanism.perturb(view.input(codes, plan.domain), source);
 }
 
@@ -27,8 +31,12 @@ export function checkRecord({ domain }: Plan, record: DeviceRecord, source: Sour
   const fields = new Map(domain.map((attribute) => [attribute.field, attribute]));
   const unknown = names.filter((name) => !fields.has(name)).map((name) => `${name}: the plan has no such attribute`);
   const trouble = (attribute: Attribute) => {
-    const { field, name, coder, labels, other } = attribute;
+    const { field, name, coder, hashed, labels, other } = attribute;
     const value = label(record, field);
+    if (hashed) {
+      if (textBytes(value)) return "";
+      return `${names.includes(field) ? "expected a text of at most 1,024 bytes" : "no value"}; reported is a random label`;
+    }
     const choice = name !== field;
     if (choice && Array.isArray(value)) {
       const options = domain.filter((each) => each.field === field).map((each) => each.name.slice(field.length + 1));

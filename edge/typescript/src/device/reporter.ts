@@ -115,7 +115,7 @@ export class Reporter {
     const where = await place(this.plan, unhex(state.secret));
     if (this.statusIn(state, where.slot, now) !== "ready") return null;
     const window = windowAt(this.plan, now);
-    const report = this.made(await record(window), where, window);
+    const report = await this.made(await record(window), where, window);
     const sent = { ...this.sent(where, now), ...(await valueFields(report.json)) };
     const waits = keep ? this.waiting(report) : null;
     let claimed = false;
@@ -132,8 +132,8 @@ export class Reporter {
     return claimed ? report : null;
   }
 
-  private made(record: DeviceRecord, where: Place, period: number): Report {
-    const values = perturb(this.plan, where, record, this.source);
+  private async made(record: DeviceRecord, where: Place, period: number): Promise<Report> {
+    const values = await perturb(this.plan, where, record, this.source);
     const { group, view } = where;
     return { group, period, view, values, json: encode(this.plan, group, period, view, values) };
   }

@@ -4,6 +4,7 @@ import { PlanError } from "../errors.js";
 import type { Json } from "../json.js";
 import type { Source } from "../random.js";
 import { seen } from "../text.js";
+import { readHashed, type Hashed } from "./hashed.js";
 import { readNumber, readOptions, type Coder } from "./kinds.js";
 import { readRecorded, type Recorded } from "./recorded.js";
 
@@ -16,6 +17,7 @@ const FIELDS = new Map<unknown, readonly string[]>([
   ["ordered", ["labels"]],
   ["number", ["unit", "edges", "below", "above", "rounding"]],
   ["choices", ["options"]],
+  ["hashed", ["buckets", "hashes"]],
 ]);
 
 export interface Attribute {
@@ -27,6 +29,8 @@ export interface Attribute {
   readonly field: string;
   /** How values become codes where they are not labels. */
   readonly coder?: Coder;
+  /** The hash whose buckets are the codes. */
+  readonly hashed?: Hashed;
   /** What a recorder takes the value from. */
   readonly recorded?: Recorded;
 }
@@ -41,7 +45,16 @@ export function readDomain(entries: readonly Json[], canonical: { value: boolean
   if (names < 1 || names < attributes.length || names > MAX_ATTRIBUTES) {
     throw new PlanError(`a domain has 1 to ${MAX_ATTRIBUTES} attributes with different names`);
   }
+  const ordinary = ordinaryOf(attributes);
+  if (!ordinary || attributes.slice(0, ordinary).some(({ hashed }) => hashed)) {
+    throw new PlanError("hashed attributes come last, after at least one of another kind");
+  }
   return attributes;
+}
+
+/** Number of attributes that are not hashed; they come first. */
+export function ordinaryOf(attributes: readonly Attribute[]): number {
+  return attributes.filter(({ hashed }) => !hashed).length;
 }
 
 function readEntry(entry: Json, where: string, canonical: { value: boolean }): Attribute[] {
@@ -60,6 +73,13 @@ function readEntry(entry: Json, where: string, canonical: { value: boolean }): A
     if (recorded?.take) throw new PlanError(`${where}.from: a choice is recorded from a state`);
     return readOptions(entry, where, canonical).map(([option, coder]) => ({
       name: `${name}=${option}`, labels: ["no", "yes"], other: undefined, field: name, coder, ...(recorded && { recorded }),
+    }));
+  }
+  if (kind === "hashed") {
+    if (recorded?.take || entry.has("other")) throw new PlanError(`${where}: a text is recorded from a state, and has no other`);
+    return readHashed(entry, name, where).map((hashed) => ({
+      name: `${name}#${hashed.place}`, labels: Array.from({ length: hashed.buckets }, (_, bucket) => `${bucket}`),
+      other: undefined, field: name, hashed, ...(recorded && { recorded }),
     }));
   }
   const [texts, coder] = kind === "number" ? readNumber(entry, where, canonical) : [entry.get("labels")];

@@ -8,7 +8,7 @@ import { build } from "../mechanisms/registry.js";
 import { seen } from "../text.js";
 import { parseEpsilon } from "../weights.js";
 import { checkWork } from "./bounds.js";
-import { readDomain, type Attribute } from "./domain.js";
+import { ordinaryOf, readDomain, type Attribute } from "./domain.js";
 import { Entry, ascending, inexact, naturals, type Kind } from "./fields.js";
 import type { Group, Plan } from "./model.js";
 import { stateRecordBytes } from "./state_size.js";
@@ -197,7 +197,12 @@ function texts(entry: Entry, name: string, form: RegExp): string[] {
 
 function checkDomain(entry: Entry, domain: readonly Attribute[], groups: readonly Group[]): void {
   const k = entry.integer("k");
-  if (k < 1 || k > domain.length) throw new PlanError(`k: expected 1 to ${domain.length}, the number of attributes`);
+  const ordinary = ordinaryOf(domain);
+  const most = new Set(domain.slice(ordinary).map(({ field }) => field)).size + ordinary;
+  if (k < 1 || k > most) throw new PlanError(`k: expected 1 to ${most}, the number of attributes`);
+  const hashes = groups.map(({ views }) => views.map((view) => view.hashes(ordinary)));
+  const order = hashes.every((own, g) => own.every((each) => each === own[0] && each <= 1 && each >= (hashes[g - 1]?.[0] ?? 0)));
+  if (!order || hashes[0]![0] !== 0) throw new PlanError("groups: the last ones have the tables with one hash, no others have any");
   groups.forEach(({ mechanism, views }, g) => {
     mechanism.check();
     for (const view of views) {
@@ -212,7 +217,7 @@ function checkDomain(entry: Entry, domain: readonly Attribute[], groups: readonl
     throw new PlanError("marginals: expected at least one, and none twice");
   }
   for (const marginal of marginals) {
-    if (!marginal.length || !ascending(marginal) || marginal.at(-1)! >= domain.length) {
+    if (!marginal.length || !ascending(marginal) || marginal.at(-1)! >= ordinary) {
       throw new PlanError("marginals: an entry is not a set of attributes");
     }
   }

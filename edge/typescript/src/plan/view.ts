@@ -54,6 +54,12 @@ export class View {
     });
   }
 
+  /** Number of hashed attributes, which come after the ordinary ones; infinite where the view is no table. */
+  hashes(ordinary: number): number {
+    const count = this.attributes.filter((i) => i >= ordinary).length;
+    return count && this.kind !== "cell" ? Infinity : count;
+  }
+
   /** Number of inputs. */
   cells(domain: readonly Attribute[]): bigint {
     if (this.kind === "parity") return 2n;

@@ -29,7 +29,7 @@ interface Case {
 export async function answer(plan: Plan, each: Case): Promise<string> {
   const source = new GivenSource(unhex(each.random));
   const where = await place(plan, unhex(each.secret));
-  const values = perturb(plan, where, each.record, source);
+  const values = await perturb(plan, where, each.record, source);
   const period = windowAt(plan, each.now);
   if (plan.guarantee.windows > 1 && period % plan.guarantee.windows !== where.slot) return "another slot";
   return `${encode(plan, where.group, period, where.view, values)}\t${source.left}`;

@@ -70,7 +70,7 @@ for (const [name, spec] of Object.entries(MECHANISMS)) {
   const record = Object.fromEntries(read.domain.map((attribute) => [attribute.name, "1"]));
   const where = await place(read, fresh(16));
   const period = windowAt(read, START * 1000);
-  show(name, await rate(() => encode(read, where.group, period, where.view, perturb(read, where, record, source))));
+  show(name, await rate(async () => encode(read, where.group, period, where.view, await perturb(read, where, record, source))));
 }
 
 const folder = mkdtempSync(join(tmpdir(), "edge-speed-"));

@@ -1,0 +1,126 @@
+"""Shares of words, in the past of a plan: which of a list of candidates devices reported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.answer import Answer
+from calmstream.consumer.read.history import History
+from calmstream.consumer.read.ranges import Windows
+from calmstream.consumer.read.refusals import NoReports
+from calmstream.consumer.subscribe.frame import FrameColumns
+from calmstream.estimators.analysis.words import bucket_shares, candidates, decode, kind_of, reports
+from calmstream.estimators.plan import Plan
+
+MAX_SHARES = 1 << 22
+"""Maximum number of candidates times labels of the given attribute."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordShares(Answer):
+    """Shares of candidates, a row for each label of a given attribute.
+
+    Attributes:
+        seen: shape as the table: whether the share is far above 0.
+        collides: shape as the table: whether a seen word may be another one as well.
+        limits: per label of the given attribute, the smallest share that would be seen.
+        unexplained: per label, the share of one word that would explain what no seen one does.
+    """
+
+    seen: NDArray[np.bool_]
+    collides: NDArray[np.bool_]
+    limits: tuple[float, ...]
+    unexplained: tuple[float, ...]
+
+    def columns(self) -> FrameColumns:
+        """Return the columns of a `Table`; flags of a row say ``seen`` and ``collision``."""
+        found = Answer.columns(self)
+        pairs = zip(self.seen.ravel().tolist(), self.collides.ravel().tolist(), strict=True)
+        rows = [[*self.flags, *["seen"] * s, *["collision"] * c] for s, c in pairs]
+        return found._replace(data={**found.data, "flags": rows})
+
+    def more(self) -> dict[str, Any]:
+        """See `Answer.more`."""
+        return {
+            "seen": self.seen.ravel().tolist(),
+            "collision": self.collides.ravel().tolist(),
+            "limits": list(self.limits),
+            "unexplained": list(self.unexplained),
+        }
+
+
+def given_place(plan: Plan, name: str, given: Sequence[str]) -> int | None:
+    """Return the position of the attribute within whose labels shares are asked for.
+
+    Raises:
+        InvalidInput: no hashed attribute, several given ones, or one that is not reported with it.
+    """
+    kind_of(plan, name)
+    if not given:
+        return None
+    place = plan.domain.index(given)[0]
+    pair = (place, plan.domain.hashed[name][0])
+    if len(given) > 1 or not any(
+        view.attributes == pair for group in plan.groups for view in group.views
+    ):
+        raise InvalidInput(f"given: no device reports {name} together with {', '.join(given)}")
+    return place
+
+
+def word_shares(
+    history: History,
+    plan: Plan,
+    name: str,
+    texts: Sequence[str],
+    windows: str | Windows = "total",
+    *,
+    given: Sequence[str] = (),
+) -> WordShares:
+    """Return the shares of candidates for the texts of a hashed attribute.
+
+    Args:
+        history: where counts are read.
+        plan: the plan of the history.
+        name: of the hashed attribute.
+        texts: the candidates; repeated and empty ones are left out.
+        windows: as for `History.ask`.
+        given: an ordinary attribute: shares within each of its labels.
+
+    Raises:
+        InvalidInput: as `History.ask`; candidates that no device reports, or too many.
+    """
+    place = given_place(plan, name, given)
+    words, raw = candidates(texts)
+    labels = () if place is None else plan.domain.attributes[place].labels
+    if len(words) * max(len(labels), 1) > MAX_SHARES:
+        raise InvalidInput(f"{len(words):,} candidates in {len(labels)} labels; name fewer")
+    counted = history.counted(windows)
+    populations = bucket_shares(plan, counted.tallies, name, place)
+    if not any((one.noise < 1.0).any() for one in populations):
+        raise NoReports(f"{counted.windows} has too few reports about {name}")
+    places = kind_of(plan, name).all_buckets(raw)
+    found = [decode(one, places) for one in populations]
+    # Within a label: of its own devices. A label that nobody has is left as it is.
+    scale = [one.share if labels and one.share > 0 else 1.0 for one in populations]
+    shape = (*([len(labels)] if labels else []), len(words))
+    each = list(zip(found, scale, strict=True))
+    return WordShares(
+        attributes=(*given, name),
+        labels=(*((labels,) if labels else ()), tuple(words)),
+        table=np.minimum(np.array([one.shares / s for one, s in each]), 1.0).reshape(shape),
+        stderr=np.array([one.stderr / s for one, s in each]).reshape(shape),
+        flags=("words", *(("conditional",) if labels else ()), *counted.flags),
+        reports=reports(plan, counted.tallies, name, place),
+        windows=(counted.windows,),
+        revision=history.revision(counted.windows),
+        seen=np.array([one.seen for one in found]).reshape(shape),
+        collides=np.array([one.collides for one in found]).reshape(shape),
+        limits=tuple(one.limit / s for one, s in each),
+        unexplained=tuple(one.unexplained / s for one, s in each),
+    )
