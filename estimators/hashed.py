@@ -56,18 +56,26 @@ class Hashed:
         return None if raw is None else int(self._own([raw])[0])
 
     def codes(
-        self, texts: Sequence[object], randomness: Randomness | None = None
+        self,
+        texts: Sequence[object],
+        randomness: Randomness | None = None,
+        places: NDArray[Any] | slice = slice(None),
     ) -> NDArray[np.int64]:
         """Return the buckets of a column of texts: shape (n,).
 
         What is no text becomes a random bucket, as on a device.
 
+        Args:
+            texts: of the column.
+            randomness: of buckets of what is no text.
+            places: of the texts of the records, where texts are repeated.
+
         Raises:
             DomainError: something is no text, and there is no randomness.
         """
         raw = [text_bytes(text) for text in texts]
-        codes = self._own([text or b"" for text in raw])
-        none = np.array([text is None for text in raw], bool)
+        codes = self._own([text or b"" for text in raw])[places]
+        none = np.array([text is None for text in raw], bool)[places]
         if none.any():
             if randomness is None:
                 row = int(none.argmax())

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from calmstream.common.errors import DomainError, InvalidInput
 from calmstream.estimators.domain import Attribute, Codes, Domain
+from calmstream.estimators.hashed import Hashed
 from calmstream.estimators.kinds import Choice, Number
 from calmstream.estimators.randomness import Randomness
 from calmstream.tables import answers, numbers
@@ -171,6 +172,9 @@ def encode(
             codes[:, j] = _option(lists[column.name], attribute.kind)
         elif isinstance(attribute.kind, Number):
             codes[:, j] = _numbers(table, column, attribute, missing, randomness)
+        elif isinstance(attribute.kind, Hashed):
+            texts = [None if missing.holds(value) else str(value) for value in column.values]
+            codes[:, j] = attribute.kind.codes(texts, randomness, column.places)
         else:
             codes[:, j] = _labels(table, column, attribute, missing)
     return codes

@@ -102,8 +102,8 @@ def word_shares(
         raise InvalidInput(f"{len(words):,} candidates in {len(labels)} labels; name fewer")
     counted = history.counted(windows)
     populations = bucket_shares(plan, counted.tallies, name, place)
-    if not any((one.noise < 1.0).any() for one in populations):
-        raise NoReports(f"{counted.windows} has too few reports about {name}")
+    if not (count := reports(plan, counted.tallies, name, place)):
+        raise NoReports(f"{counted.windows} has no reports about {name}")
     places = kind_of(plan, name).all_buckets(raw)
     found = [decode(one, places) for one in populations]
     # Within a label: of its own devices. A label that nobody has is left as it is.
@@ -116,7 +116,7 @@ def word_shares(
         table=np.minimum(np.array([one.shares / s for one, s in each]), 1.0).reshape(shape),
         stderr=np.array([one.stderr / s for one, s in each]).reshape(shape),
         flags=("words", *(("conditional",) if labels else ()), *counted.flags),
-        reports=reports(plan, counted.tallies, name, place),
+        reports=count,
         windows=(counted.windows,),
         revision=history.revision(counted.windows),
         seen=np.array([one.seen for one in found]).reshape(shape),

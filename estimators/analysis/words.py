@@ -77,8 +77,8 @@ class BucketShares:
     Attributes:
         share: the population's share of all devices.
         values: shape (hashes, buckets): shares of buckets minus their mean, unbiased.
-        noise: shape (hashes,): variance of a bucket apart from their mean; infinite without
-            reports.
+        noise: shape as values: variance of a bucket apart from their mean, over 1 - 1 / B; very
+            large without reports.
     """
 
     share: float
@@ -140,25 +140,25 @@ def bucket_shares(
     kind, hashes = kind_of(plan, name), plan.domain.hashed[name]
     labels = 1 if given is None else plan.domain.cardinalities[given]
     sums = np.zeros((labels, kind.hashes, kind.buckets))
-    known, shares = np.zeros((labels, kind.hashes)), np.zeros(labels)
+    noise, known, shares = np.zeros(sums.shape), np.zeros(sums.shape[:2]), np.zeros(labels)
     for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
         for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
             if not n or view.attributes[-1] not in hashes or given not in (None, *view.attributes):
                 continue
             table = mechanism.estimate(counts, n).reshape(-1, kind.buckets)
             j = view.attributes[-1] - hashes[0]
-            weight = 1.0 / _noise(mechanism, n, table, summed=given is None)
+            own = _noise(mechanism, n, table, summed=given is None)
+            weight = 1.0 / own.mean(axis=1)
             if given is None:
                 table = table.sum(axis=0, keepdims=True)
             sums[:, j] += weight[:, None] * (table - table.mean(axis=1, keepdims=True))
+            noise[:, j] += np.square(weight)[:, None] * own
             known[:, j] += weight
             shares += table.sum(axis=1)
-    used = np.maximum(known, np.finfo(float).tiny)
+    used = np.maximum(known, 1e-30)[:, :, None]
+    sums, noise = sums / used, np.where(known[:, :, None] > 0, noise / np.square(used), 1.0 / used)
     total = shares / shares.sum() if shares.sum() > 0 else np.full(labels, 1.0 / labels)
-    return [
-        BucketShares(float(max(total[v], 0.0)), sums[v] / used[v][:, None], 1.0 / used[v])
-        for v in range(labels)
-    ]
+    return [BucketShares(float(max(total[v], 0.0)), sums[v], noise[v]) for v in range(labels)]
 
 
 def smallest_share(plan: Plan, name: str) -> float:
@@ -173,12 +173,12 @@ def smallest_share(plan: Plan, name: str) -> float:
             n = plan.users * share // plan.total_share
             if n and view.attributes[-1] in hashes:
                 even = np.full((mechanism.cells // kind.buckets, kind.buckets), 1.0)
-                known += 1.0 / float(_noise(mechanism, n, even, summed=True)[0])
+                known += 1.0 / float(_noise(mechanism, n, even, summed=True).mean())
     return min(SIGMAS / float(np.sqrt(known * (1.0 - 1.0 / kind.buckets))), 1.0) if known else 1.0
 
 
 def _noise(mechanism: Mechanism, n: int, table: Floats, *, summed: bool) -> Floats:
-    """Return the variance of a bucket apart from the buckets' mean, for each row or their sum."""
+    """Return `BucketShares.noise` of each row of a view's table, or of their sum."""
     expected = np.maximum(table, 0.0) + 1e-9
     own = mechanism.covariance(n, (expected / expected.sum()).ravel())
     diagonal = own.diagonal.reshape(table.shape)
@@ -186,9 +186,11 @@ def _noise(mechanism: Mechanism, n: int, table: Floats, *, summed: bool) -> Floa
     if summed:
         diagonal, factors = diagonal.sum(0, keepdims=True), factors.sum(0, keepdims=True)
     buckets = table.shape[1]
-    trace = diagonal.sum(axis=1) - np.square(factors).sum(axis=(1, 2))
-    total = diagonal.sum(axis=1) - np.square(factors.sum(axis=1)).sum(axis=1)
-    return np.asarray((trace - total / buckets) / (buckets - 1))
+    alone = diagonal - np.square(factors).sum(axis=2)
+    with_all = diagonal - (factors * factors.sum(axis=1, keepdims=True)).sum(axis=2)
+    mean = with_all.sum(axis=1, keepdims=True) / buckets
+    apart = alone - (2.0 * with_all - mean) / buckets
+    return np.asarray(apart / (1.0 - 1.0 / buckets))
 
 
 def decode(estimates: BucketShares, places: Buckets) -> Words:
@@ -206,7 +208,7 @@ def decode(estimates: BucketShares, places: Buckets) -> Words:
 class _Decoder:
     def __init__(self, estimates: BucketShares, places: Buckets) -> None:
         self.values, self.places, self.bound = estimates.values, places, estimates.share
-        self.noise = estimates.noise
+        self.noise, self.level = estimates.noise, estimates.noise.mean(axis=1)
         self.hashes, self.buckets = self.values.shape
         self.each = np.arange(self.hashes)
         self.gain = 1.0 - 1.0 / self.buckets
@@ -248,21 +250,22 @@ class _Decoder:
         for s, weight in zip(self.chosen.tolist(), self.weights.tolist(), strict=True):
             self.left[self.each, self.places[s]] -= weight
             self.left += weight / self.buckets
-        used = self.noise < 1.0
+        used = self.level < 1.0
         squares = np.square(self.left[used]).ravel()
         self.freedom = max(int(used.sum()) * (self.buckets - 1) - len(self.chosen), 1)
-        noise = float(self.noise[used].mean()) if used.any() else 1.0
+        noise = float(self.level[used].mean()) if used.any() else 1.0
         mean = [float(squares.sum()) / self.freedom]
         for _ in range(_TRIMS):  # without buckets of large unknown words, which are left out
             kept = squares[squares <= _OUTLIER**2 * mean[-1]]
             mean.append(float(kept.mean()) * len(squares) / self.freedom if len(kept) else 0.0)
         self.spread = max(mean[0] - noise, 0.0)
-        self.variance = self.noise + max(mean[-1] - noise, 0.0)
+        self.collisions = max(mean[-1] - noise, 0.0)
+        self.variance = self.level + self.collisions
         self.information = float((self.gain / self.variance).sum())
 
     def _unexplained(self) -> bool:
-        used = self.noise < 1.0
-        statistic = float((np.square(self.left[used]) / self.noise[used][:, None]).sum())
+        used = self.level < 1.0
+        statistic = float((np.square(self.left[used]) / self.level[used][:, None]).sum())
         return tail(statistic, self.freedom) < _ALPHA
 
     def _fit(self, chosen: Buckets) -> None:
@@ -284,17 +287,20 @@ class _Decoder:
 
     def _estimates(self) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Return estimates, standard errors, and where a hash was left out: (candidates,) each."""
-        found, known = np.empty(len(self.places)), np.empty(len(self.places))
-        weight, far = self.gain / self.variance, _OUTLIER * np.sqrt(self.variance) / self.gain
+        found, known, variance = (np.empty(len(self.places)) for _ in range(3))
+        weight = self.gain / self.variance
         own = np.zeros(len(self.places))
         own[self.chosen] = self.weights
         for start in range(0, len(found), _CHUNK):
             part = slice(start, start + _CHUNK)
             each = self.left[self.each, self.places[part]] / self.gain + own[part, None]
-            kept = (each - np.median(each, axis=1, keepdims=True) <= far) * weight
+            spread = (self.noise[self.each, self.places[part]] + self.collisions) / self.gain
+            far = each - np.median(each, axis=1, keepdims=True) > _OUTLIER * np.sqrt(spread)
+            kept = np.where(far, 0.0, weight)
             known[part] = kept.sum(axis=1)
             found[part] = (kept * each).sum(axis=1) / known[part]
-        stderr = 1.0 / np.sqrt(known)
+            variance[part] = (np.square(kept) * spread).sum(axis=1) / np.square(known[part])
+        stderr = np.sqrt(variance)
         if len(self.chosen):
             alone = 1.0 / np.sqrt(self.information)
             stderr[self.chosen] *= np.maximum(self.errors / alone, 1.0)

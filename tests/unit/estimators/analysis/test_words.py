@@ -43,7 +43,7 @@ def exact(shares: np.ndarray, places: np.ndarray, noise: float, seed: int = 0) -
     for j in range(HASHES):
         values[j] += np.bincount(places[:, j], shares, BUCKETS)
     values -= values.mean(axis=1, keepdims=True)
-    return BucketShares(1.0, values, np.full(HASHES, max(noise, 1e-15)))
+    return BucketShares(1.0, values, np.full((HASHES, BUCKETS), max(noise, 1e-15)))
 
 
 def collected(plan: Plan, shares: np.ndarray, texts: list[bytes], seed: int = 1) -> list[Tally]:
