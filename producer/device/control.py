@@ -48,7 +48,7 @@ def withdraw(store: DeviceStore) -> None:
     The ledger stays as it is.
     """
     store.update(lambda state: replace(state, withdrawn=True))
-    store.update_events(lambda _: {})
+    store.erase_events()
 
 
 def rejoin(store: DeviceStore) -> None:

@@ -25,6 +25,9 @@ MAX_WAITING = 64
 """Maximum number of reports that wait; the oldest are given up."""
 
 MAX_ANSWER_BYTES = 1 << 20
+ACCEPTED = 202
+"""The only answer with which a gateway takes reports: a captive portal answers 200, for one."""
+
 _LATER = frozenset((408, 425, 429))
 _NOT_NOW = frozenset((401, 403, 404))
 
@@ -97,10 +100,10 @@ class Outbox:
                 settled.add(line["id"])
                 continue
             status, result = self._post(line)
-            if 200 <= status < 300 and result in {"", "accepted", "duplicate"}:
+            if status == ACCEPTED and result in {"", "accepted", "duplicate"}:
                 found.taken += 1
                 settled.add(line["id"])
-            elif (status < 400 and not result) or status in _LATER or status >= 500:
+            elif (status < 400 and status != ACCEPTED) or status in _LATER or status >= 500:
                 found.trouble = result or f"the gateway answers {status}"
                 break
             elif status in _NOT_NOW or result == "early":

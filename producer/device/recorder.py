@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from calmstream.common.clock import wall_clock
-from calmstream.common.errors import CalmstreamError
 from calmstream.producer.device import control, events
 from calmstream.producer.device.events import record_of
 from calmstream.producer.device.policy import Policy
@@ -177,14 +176,20 @@ class Recorder:
 
         try:
             self._store.update_events(change)
-        except CalmstreamError as error:
+        except Exception as error:  # noqa: BLE001 - no application ends because it was counted
             self.trouble = str(error)
-            # The disk can have taken what it then could not confirm.
-            if written is None or self._store.read_events() != written:
+            if written is None or not self._holds(written):
                 return
         self.trouble, self._waiting = "", _Waiting()
         if not written:
             self._known, self._kept = set(), {}
+
+    def _holds(self, written: Document) -> bool:
+        """Return whether the disk has taken what it could not confirm."""
+        try:
+            return self._store.read_events() == written
+        except Exception:  # noqa: BLE001
+            return False
 
     def _merged(self, stored: Document) -> Document:
         """Return what is stored together with what waits."""

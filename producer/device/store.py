@@ -72,6 +72,13 @@ class DeviceStore(Protocol):
         document.
         """
 
+    def erase_events(self) -> None:
+        """Erase what recorders keep, also where it cannot be read; durable on return.
+
+        Raises:
+            RecoverableError: it cannot be erased.
+        """
+
 
 class MemoryStore:
     """Keeps the state in memory, for tests and simulations.
@@ -99,6 +106,10 @@ class MemoryStore:
         with self._lock:
             self._events = change(self.read_events())
             return self.read_events()
+
+    def erase_events(self) -> None:
+        with self._lock:
+            self._events = {}
 
 
 class FileStore:
@@ -164,6 +175,12 @@ class FileStore:
             if changed or path.exists():
                 write_durably(path, sealed({**changed, "version": STORE_VERSION}))
             return changed
+
+    def erase_events(self) -> None:
+        path = self._events_path
+        with exclusive(path, wait=True):
+            if path.exists():
+                write_durably(path, sealed({"version": STORE_VERSION}))
 
     @property
     def _events_path(self) -> Path:

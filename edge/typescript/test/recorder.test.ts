@@ -82,6 +82,19 @@ test("what cannot be read is an error and stays as it is", async () => {
   await device.recorder.note("open");
   assert.match(device.recorder.trouble, /damaged/);
   assert.equal(readFileSync(`${path}.events`, "utf8"), text);
+  await withdraw(device.store);
+  assert.deepEqual(await device.store.readEvents(), {});
+});
+
+test("a store that fails in its own way stops nobody, and nothing is lost", async () => {
+  const store = new MemoryStore();
+  const device = await new Device(store).opened();
+  const update = store.updateEvents;
+  store.updateEvents = () => Promise.reject(new DOMException("full", "QuotaExceededError"));
+  await device.recorder.note("open");
+  assert.equal(device.recorder.trouble, "full");
+  store.updateEvents = update;
+  assert.deepEqual(await device.counted(1), [1, 1, 1]);
 });
 
 test("a device without a recorder keeps nothing", async () => {

@@ -30,6 +30,7 @@ test("a report is made only after the ledger says so", async () => {
     update: async () => { throw new StoreError("disk full"); },
     readEvents: () => store.readEvents(),
     updateEvents: (change) => store.updateEvents(change),
+    eraseEvents: () => store.eraseEvents(),
   };
   await opened({}, store); // installs the policy
   const reporter = await opened({}, broken);

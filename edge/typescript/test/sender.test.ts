@@ -134,8 +134,9 @@ test("verdicts on a single report", async () => {
     assert.equal((await refusing.post(waiting(1))).kind, expected, "a problem document may list verdicts");
   }
   for (const body of ["", "no JSON", "[]", '{"results":3}', '{"results":[null]}']) {
-    const odd = new Gateway("http://h", { fetch: async () => new Response(body, { status: 200 }) });
-    assert.deepEqual(await odd.post(waiting(1)), { kind: "taken" }, "any 2xx takes the report");
+    const odd = (status: number) => new Gateway("http://h", { fetch: async () => new Response(body, { status }) });
+    assert.deepEqual(await odd(202).post(waiting(1)), { kind: "taken" });
+    for (const status of [200, 201, 203, 206]) assert.equal((await odd(status).post(waiting(1))).kind, "later", "no gateway says so");
   }
 });
 

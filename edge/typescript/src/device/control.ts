@@ -45,7 +45,7 @@ export function withdrawals(store: Store): number {
 export async function withdraw(store: Store): Promise<void> {
   counted.set(store, withdrawals(store) + 1);
   await store.update((state) => ({ ...state, withdrawn: true, waiting: [] }));
-  await store.updateEvents(async () => ({}));
+  await store.eraseEvents();
 }
 
 /** Allow reports again. What was spent stays spent. */

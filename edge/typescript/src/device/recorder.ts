@@ -1,6 +1,5 @@
 /** The recorder: it counts what happens on a device, as the plan says, and reports about it. */
 
-import { StoreError } from "../errors.js";
 import type { Store } from "../stores/store.js";
 import { withdraw } from "./control.js";
 import { DAY, add, amount, countsOn, drop, fit, newBook, put, recordOf, setState, stateValue, type Book, type Documents } from "./events.js";
@@ -170,8 +169,7 @@ export class Recorder {
         return written;
       });
     } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
-      this.trouble = error.message;
+      this.trouble = error instanceof Error ? error.message : String(error); // nobody awaits a note
       // The disk can have taken what it then could not confirm.
       const stored = await this.store.readEvents().catch(() => undefined);
       if (!written || JSON.stringify(stored) !== JSON.stringify(written)) return this.rejoin(waiting);

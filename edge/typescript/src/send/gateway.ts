@@ -7,6 +7,8 @@ import { MAX_ENVELOPE_BYTES, readEnvelope } from "../signed/envelope.js";
 
 const TIMEOUT_MS = 30_000;
 const MAX_ANSWER_BYTES = 1 << 20;
+/** The only answer with which a gateway takes reports. */
+const ACCEPTED = 202;
 
 export interface GatewayOptions {
   /** Sent with every request, for example an application key. */
@@ -127,10 +129,11 @@ function post(waiting: Waiting, headers: Readonly<Record<string, string>> = {}):
 async function outcome(answer: Response, id: string): Promise<Outcome> {
   const { status } = answer;
   const body = await answer.json().catch(() => null) as { results?: unknown; reason?: unknown; title?: unknown } | null;
-  if (answer.ok) return verdict(result(body?.results, id));
+  if (status === ACCEPTED) return verdict(result(body?.results, id));
   const stated = [body?.reason, body?.title].find((text) => typeof text === "string") as string | undefined;
   const reason = `${status}${stated ? ` ${stated.slice(0, 100)}` : ""}`;
-  if (status === 408 || status === 425 || status === 429 || status >= 500) {
+  // What else is no refusal is no gateway: a captive portal, for one.
+  if (status < 400 || status === 408 || status === 425 || status === 429 || status >= 500) {
     return { kind: "later", reason, after: retryAfter(answer.headers.get("retry-after")) };
   }
   if (status === 401 || status === 403 || status === 404) return { kind: "not now", reason };
@@ -145,7 +148,7 @@ function result(results: unknown, id: string): string {
   return typeof own?.result === "string" ? own.result : "";
 }
 
-/** Any 2xx takes the report, unless it gives a reason against it. */
+/** An acceptance takes the report, unless it gives a reason against it. */
 function verdict(own: string): Outcome {
   if (!own || own === "accepted" || own === "duplicate") return { kind: "taken" };
   // This device's clock is ahead of the gateway's: the same report is in time later.

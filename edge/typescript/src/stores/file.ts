@@ -54,6 +54,13 @@ export class FileStore implements Store {
     });
   }
 
+  eraseEvents(): Promise<void> {
+    const path = `${this.path}.events`;
+    return this.alone(path, async () => {
+      if ((await readIfThere(path)) !== undefined) await writeDurably(path, await sealed({}));
+    });
+  }
+
   /** Run work with nobody else writing the file. */
   private alone<T>(path: string, work: () => Promise<T>): Promise<T> {
     // The lock has a limit of its own.

@@ -49,6 +49,15 @@ export class IndexedDbStore implements Store {
     });
   }
 
+  eraseEvents(): Promise<void> {
+    return this.alone(EVENTS, async (database) => {
+      const before = await this.answer(() => stored(database, EVENTS));
+      if (before === undefined) return;
+      const after = await sealed({});
+      await this.answer(() => write(database, EVENTS, before, after));
+    });
+  }
+
   /** Run work with nobody else writing under the key. */
   private async alone<T>(key: string, work: (database: IDBDatabase) => Promise<T>): Promise<T> {
     const locks = globalThis.navigator?.locks;

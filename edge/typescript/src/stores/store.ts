@@ -22,6 +22,8 @@ export interface Store {
   readEvents(): Promise<Documents>;
   /** Replace it with no other recorder writing; on return it is durable. Throws StoreError. */
   updateEvents(change: (stored: Documents) => Promise<Documents>): Promise<void>;
+  /** Erase it, also where it cannot be read; on return that is durable. Throws StoreError. */
+  eraseEvents(): Promise<void>;
 }
 
 /** Keeps the state for as long as the page or process lives: for tests. A device would report again. */
@@ -51,5 +53,10 @@ export class MemoryStore implements Store {
     });
     this.writing = work.catch(() => undefined);
     return work;
+  }
+
+  eraseEvents(): Promise<void> {
+    this.writing = this.writing.then(() => void (this.events = "{}"));
+    return this.writing;
   }
 }

@@ -16,6 +16,7 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.producer.device import store as store_module
 from calmstream.producer.device.events import MAX_BYTES, counts_on, new_book
+from calmstream.producer.device.store import Document
 from tests.support.producer import LARGE, START, make_plan, unsigned_reporter
 from tests.support.typescript.recorded import DAY, Device, Life, life, spelled
 
@@ -270,6 +271,29 @@ def test_a_disk_that_fails_stops_nobody(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert device.record(1) == [2]
 
 
+@pytest.mark.parametrize("error", [RecoverableError("gone"), OSError("stale"), ValueError("odd")])
+def test_a_store_that_neither_writes_nor_reads_stops_nobody(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    device = At(recorded_plan(taken("e", "count")), MemoryStore())
+
+    def fail(*_: object) -> None:
+        raise error
+
+    def written_and_gone(change: Callable[[Document], Document]) -> None:
+        change({})
+        monkeypatch.setattr(device.store, "read_events", fail)
+        raise error
+
+    with monkeypatch.context() as broken:
+        broken.setattr(device.store, "update_events", written_and_gone)
+        device.note(0)
+        assert device.recorder.trouble == str(error)
+    monkeypatch.undo()
+    device.recorder.flush()
+    assert device.record(1) == [1]
+
+
 @pytest.mark.parametrize("damage", [b"{}", b"", b'{"version":2}', None])
 def test_a_file_that_cannot_be_read_is_an_error_and_stays(
     tmp_path: Path, damage: bytes | None
@@ -284,6 +308,13 @@ def test_a_file_that_cannot_be_read_is_an_error_and_stays(
     device.note(1)
     assert "cannot be read" in device.recorder.trouble
     assert path.read_bytes() == raw
+    withdraw(device.store)
+    assert device.store.read_events() == {}
+    assert b'"e"' not in path.read_bytes()
+    device.recorder.flush()
+    rejoin(device.store)
+    device.note(1)
+    assert device.record(2) == [1]
 
 
 def test_what_is_kept_is_bounded_and_the_loss_is_said(tmp_path: Path) -> None:
