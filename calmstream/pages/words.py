@@ -50,6 +50,5 @@ def show(console: Console, plan: Plan, answer: WordShares) -> None:
 
 def _rest(seen: int, words: int, limit: float) -> str:
     more = f"; the largest {MOST_SHOWN} are shown" if seen > MOST_SHOWN else ""
-    return (
-        f"{seen:,} of {words:,} candidates seen{more}; from about {100 * limit:.2g} % on they are"
-    )
+    least = f"a share of about {100 * limit:.2g} % would be"
+    return f"{seen:,} of {words:,} candidates seen{more}; {least}"

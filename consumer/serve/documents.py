@@ -50,7 +50,8 @@ def whole_plan(service: PlanService) -> dict[str, Any]:
             "first_start": plan.start,
             "last_end": plan.expires,
         },
-        "attributes": [attribute_document(one) for one in plan.domain.attributes],
+        "attributes": [attribute_document(one) for one in plan.ordinary.domain.attributes],
+        "hashed": [_hashed(plan, name) for name in plan.domain.hashed],
         "published": [[names[i] for i in marginal] for marginal in plan.marginals],
         "summaries": list(plan.summaries),
         "namespace": service.namespace,
@@ -78,6 +79,14 @@ def attribute_document(attribute: Attribute) -> dict[str, Any]:
     }
 
 
+def _hashed(plan: Plan, name: str) -> dict[str, Any]:
+    """Return a hashed attribute, with the attributes within whose labels words can be asked."""
+    first = plan.domain.hashed[name][0]
+    views = (view.attributes for group in plan.groups for view in group.views)
+    given = {attributes[0] for attributes in views if attributes[1:] == (first,)}
+    return {"name": name, "given": [plan.domain.names[i] for i in sorted(given)]}
+
+
 def guarantee(plan: Plan) -> str:
     """Return the guarantee as the command line spells it."""
     one = plan.guarantee
@@ -86,7 +95,7 @@ def guarantee(plan: Plan) -> str:
 
 def words(plan: Plan) -> list[str]:
     """Return sentences that say what is collected, from whom, and at what privacy cost."""
-    d, loss = len(plan.domain), Loss.of(plan)
+    d, loss = plan.domain.ordinary + len(plan.domain.hashed), Loss.of(plan)
     asked = max(len(view.attributes) for group in plan.groups for view in group.views)
     about = "its attribute" if d == 1 else f"its {d:,} attributes"
     if asked < d:

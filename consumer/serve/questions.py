@@ -13,10 +13,12 @@ from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import LATEST, Windows
 from calmstream.consumer.read.summary import document, split, summary
+from calmstream.consumer.read.words import given_place, word_shares
 from calmstream.consumer.serve.associations import associations
 from calmstream.consumer.serve.parameters import Parameters
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
+from calmstream.estimators.analysis.words import candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,23 @@ def _table(service: PlanService, asked: Parameters, max_cells: int) -> Question:
     )
 
 
+def _words(service: PlanService, asked: Parameters, _max_cells: int) -> Question:
+    plan, name = service.plan, asked.text("text")
+    windows = asked.windows(service, "windows")
+    given = asked.names(service, "given") if asked.text("given") else ()
+    texts = tuple(line.strip() for line in asked.text("candidates").splitlines())
+    try:
+        given_place(plan, name, given)
+        candidates(texts)
+    except InvalidInput as error:
+        raise refusal(error) from None
+
+    def job(history: History) -> bytes:
+        return FORMATS["json"](plan, word_shares(history, plan, name, texts, windows, given=given))
+
+    return Question(windows.last, ("words", name, texts, windows, given), job)
+
+
 def _summary(service: PlanService, asked: Parameters, max_cells: int) -> Question:
     plan, statistics = service.plan, asked.statistics("statistics")
     attributes, given = asked.table(service, max_cells)
@@ -116,6 +135,7 @@ Read = Callable[[PlanService, Parameters, int], Question]
 QUESTIONS: Mapping[str, tuple[Read, tuple[str, ...]]] = {
     "tables": (_table, (*_TABLE, "minus", "format")),
     "summaries": (_summary, (*_TABLE, "statistics")),
+    "words": (_words, ("text", "candidates", "windows", "given")),
     "associations": (_associations, ("windows",)),
     "changes": (_changes, ("window", "against")),
 }

@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from calmstream.broker.in_process.broker import InProcessBroker
+from calmstream.broker.transport import Broker
 from calmstream.commands import query
 from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.formats import FORMATS
@@ -25,7 +26,9 @@ from calmstream.producer.simulation.produce import produce
 from calmstream.tables.records import read_records
 from calmstream.terminal import Console
 from tests.support.plans import draft
+from tests.support.serving import serving
 
+Asked = tuple[Plan, History, Broker]
 DEVICES, DEADLINE = 30_000, 240.0
 DOMAIN = [
     {"name": "version", "labels": ["41", "42"]},
@@ -34,7 +37,7 @@ DOMAIN = [
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Plan, History]]:
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
     window = 20
     plan, _ = draft(
         Domain.from_json(DOMAIN), epsilon="8", users=DEVICES, name="words",
@@ -58,7 +61,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Plan, Hist
                 assert service.failure is None
                 time.sleep(0.2)
                 history.refresh()
-            yield plan, history
+            yield plan, history, broker
     finally:
         service.stop()
 
@@ -66,12 +69,12 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Plan, Hist
 LIST = ["", "null pointer", "gro\u0308\u00dfe", *(f"absent {i}" for i in range(998))]
 
 
-def shares(asked: tuple[Plan, History], **more: object) -> WordShares:
-    plan, history = asked
+def shares(asked: Asked, **more: object) -> WordShares:
+    plan, history, _ = asked
     return word_shares(history, plan, "crash", LIST, **more)  # type: ignore[arg-type]
 
 
-def test_words_of_a_list_have_their_shares(asked: tuple[Plan, History]) -> None:
+def test_words_of_a_list_have_their_shares(asked: Asked) -> None:
     found = shares(asked)
     assert found.labels[0][:2] == ("null pointer", "gro\u0308\u00dfe")
     assert np.flatnonzero(found.seen).tolist() == [0, 1]
@@ -83,7 +86,7 @@ def test_words_of_a_list_have_their_shares(asked: tuple[Plan, History]) -> None:
     assert asked[1].ask(["version"]).reports > DEVICES / 10
 
 
-def test_words_within_the_labels_of_another_attribute(asked: tuple[Plan, History]) -> None:
+def test_words_within_the_labels_of_another_attribute(asked: Asked) -> None:
     found = shares(asked, given=["version"])
     assert found.attributes == ("version", "crash")
     assert found.seen[:, :2].tolist() == [[True, False], [True, True]]
@@ -92,9 +95,7 @@ def test_words_within_the_labels_of_another_attribute(asked: tuple[Plan, History
     assert found.table[1, 1] == pytest.approx(0.1 / 0.55, abs=0.03)
 
 
-def test_answers_for_people_and_programs(
-    asked: tuple[Plan, History], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_answers_for_people_and_programs(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
     found = shares(asked, given=["version"])
     page.show(Console(width=80), asked[0], found)
     said = capsys.readouterr().out
@@ -108,6 +109,27 @@ def test_answers_for_people_and_programs(
     rows = FORMATS["csv"](asked[0], found).decode().splitlines()
     assert rows[0] == "version,crash,value,stderr,flags"
     assert sum(row.endswith(" seen") for row in rows) == 3
+
+
+def test_words_over_http(asked: Asked) -> None:
+    plan, _, broker = asked
+    question = {"text": "crash", "candidates": "\n".join(LIST[:100]), "given": "version"}
+    with serving(plan, broker) as server:
+        whole = server.get("").json()
+        assert [one["name"] for one in whole["attributes"]] == ["version"]
+        assert whole["hashed"] == [{"name": "crash", "given": ["version"]}]
+        found = server.get("/words", params=question)
+        assert found.status_code == 200
+        assert sum(found.json()["seen"]) == 3
+        assert found.headers["etag"] == server.get("/words", params=question).headers["etag"]
+        for wrong, status in (
+            ({"text": "version"}, 422),
+            ({"candidates": ""}, 422),
+            ({"candidates": "x" * 1025}, 422),
+            ({"given": "crash#0"}, 422),
+            ({"candidates": "x\n" * 9_000}, 431),
+        ):
+            assert server.get("/words", params=question | wrong).status_code == status, wrong
 
 
 def test_lists_that_cannot_be_asked(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import type {
   Series,
   Summary,
   WindowList,
+  WordShares,
 } from "./types";
 
 /** The server refused, or did not answer (`status` 0). The message is a sentence for people. */
@@ -56,6 +57,10 @@ export class Client {
 
   table(name: string, question: Question, signal: AbortSignal): Promise<Answer> {
     return this.get(path(name, "tables"), questionWords(question), signal);
+  }
+
+  words(name: string, text: string, candidates: string, given: string, signal: AbortSignal): Promise<WordShares> {
+    return this.get(path(name, "words"), { text, candidates, given }, signal);
   }
 
   series(name: string, attributes: readonly string[], windows: string, signal: AbortSignal): Promise<Series> {

@@ -47,9 +47,17 @@ export interface Plan {
     readonly last_end: number | null;
   };
   readonly attributes: readonly Attribute[];
+  /** Attributes whose words nobody listed. */
+  readonly hashed?: readonly HashedAttribute[];
   readonly published: readonly (readonly string[])[];
   /** Statistics of the published tables. */
   readonly summaries?: readonly string[];
+}
+
+export interface HashedAttribute {
+  readonly name: string;
+  /** Attributes within whose labels words can be asked. */
+  readonly given: readonly string[];
 }
 
 export interface Final {
@@ -188,4 +196,14 @@ export interface Question {
   readonly minus: string;
   readonly group: string;
   readonly given: readonly string[];
+}
+
+/** Shares of candidates; of each label of a given attribute, the candidates' cells stand together. */
+export interface WordShares extends Answer {
+  readonly seen: readonly boolean[];
+  readonly collision: readonly boolean[];
+  /** By label, the smallest share that would be seen. */
+  readonly limits: readonly number[];
+  /** By label, the share of one word that would explain the rest; 0 where noise does. */
+  readonly unexplained: readonly number[];
 }

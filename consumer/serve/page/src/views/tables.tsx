@@ -7,6 +7,7 @@ import { NoReports } from "../parts/no_reports";
 import { QuestionForm } from "../parts/question";
 import { Statistics } from "../parts/statistics";
 import { Code } from "../parts/code";
+import { Words } from "../parts/words";
 import { Empty, Loaded } from "../parts/states";
 import { useSession } from "../state/context";
 import { useResource } from "../state/hooks";
@@ -36,6 +37,9 @@ export function Tables({ words }: { words: Readonly<Record<string, string>> }) {
         ) : (
           <Asked question={question} shape={shape} onShow={show} />
         )}
+        {plan.hashed?.map((one) => (
+          <Words key={one.name} of={one} />
+        ))}
       </div>
     </div>
   );
