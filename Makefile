@@ -11,7 +11,7 @@ WORKERS ?= 4
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-serve edge page page-pictures conformance test test-all lint format bench accuracy audit site soak stalls attacks fuzz mutants later strangers streams changes pgm broker-jars lock image image-test image-suites compose-test clean
+.PHONY: help demo demo-serve edge page page-pictures conformance test test-all lint format bench accuracy audit site soak stalls attacks fuzz mutants later strangers streams words changes pgm broker-jars lock image image-test image-suites compose-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ mutants: $(VENV)/.mutation ## 200 small changes of the source, one at a time: ho
 
 later: $(VENV)/.service ## how often intervals of 500 later questions hold, on three data sets: minutes
 	@$(BIN)/python -m benchmarks.accuracy.later $(ARGS)
+
+words: $(VENV)/.service ## shares of 20,000 words that nobody listed, ten minutes, resumable (ARGS=table)
+	@$(BIN)/python -m benchmarks.accuracy.words $(ARGS)
 
 streams: $(VENV)/.service ## tracked tables: errors of what is known now on seven streams, an hour, resumable (ARGS=table)
 	@$(BIN)/python -m benchmarks.accuracy.streams $(ARGS)
