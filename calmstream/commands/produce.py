@@ -6,7 +6,9 @@ import argparse
 import signal
 import threading
 from datetime import UTC, datetime
+from itertools import starmap
 
+import numpy as np
 from prometheus_client import CollectorRegistry
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -21,10 +23,12 @@ from calmstream.consumer.runtime.health import health_app
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SystemRandomness
+from calmstream.evaluation.streams import times_of
 from calmstream.producer.gateway.encoding import DEFAULT_SIZE
 from calmstream.producer.gateway.metrics import PRODUCER_METRICS, ProducerMetrics
 from calmstream.producer.simulation.produce import ProduceSummary, produce
-from calmstream.tables.reading import add_options, reading
+from calmstream.producer.simulation.recorded import Event, RecordedDevices
+from calmstream.tables.reading import add_options, load, reading
 from calmstream.tables.records import read_records
 from calmstream.terminal import Console
 
@@ -40,11 +44,15 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
-    parser.add_argument(
-        "--records",
-        required=True,
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--records", metavar="DATA", help="table of records: CSV, Parquet, JSON lines, Excel"
+    )
+    what.add_argument(
+        "--events",
         metavar="DATA",
-        help="table of records: CSV, Parquet, JSON lines, Excel",
+        help="table of events, with the columns device, time, event and value: each device has a "
+        "recorder that lives through its events before the window (docs/recording.md)",
     )
     parser.add_argument(
         "--rate", type=arguments.rate, help="reports per second (default: no limit)"
@@ -73,7 +81,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Let devices report until all have, the plan ends or a signal comes; see the exit codes."""
     plan = arguments.load_plan(args.plan)
-    codes = read_records(args.records, plan.domain, SystemRandomness(), reading(args))
+    recorded = _recorded(args, plan) if args.events else None
+    if recorded is None:
+        codes = read_records(args.records, plan.domain, SystemRandomness(), reading(args))
+    else:
+        codes = np.zeros((len(recorded), len(plan.domain)), np.uint16)
     stop = _stopped_by_signals()
     registry = new_registry()
     totals = ProducerMetrics(plan, register_all(registry, PRODUCER_METRICS))
@@ -90,6 +102,7 @@ def run(args: argparse.Namespace) -> int:
                 broker,
                 plan_names(plan, args.namespace),
                 codes,
+                records=None if recorded is None else recorded.codes,
                 rate=args.rate,
                 batch_size=args.batch_size,
                 windows=args.windows,
@@ -102,7 +115,26 @@ def run(args: argparse.Namespace) -> int:
         if server is not None:
             server.close()
         broker.close()
+    if recorded is not None and recorded.dropped:
+        console.print(f"{recorded.dropped:,} events were not recorded (docs/recording.md)")
     return _conclude(summary)
+
+
+def _recorded(args: argparse.Namespace, plan: Plan) -> RecordedDevices:
+    """Return the devices of a table of events."""
+    table = load(args.events, reading(args))
+    columns = {column.name: column for column in table.columns}
+    if missing := [name for name in ("device", "time", "event") if name not in columns]:
+        raise InvalidInput(f"{args.events}: there is no column {missing[0]!r}")
+    times = (1000 * times_of(table.columns, "time")[1]).astype(np.int64)
+
+    def texts(name: str) -> list[str]:
+        values = [str(value) for value in columns[name].values]
+        return [values[place] for place in columns[name].places.tolist()]
+
+    given = texts("value") if "value" in columns else [""] * table.records
+    rows = zip(texts("device"), times.tolist(), texts("event"), given, strict=True)
+    return RecordedDevices(plan, starmap(Event, rows), SystemRandomness())
 
 
 def _stopped_by_signals() -> threading.Event:

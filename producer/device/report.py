@@ -76,7 +76,7 @@ def perturbed(
     view = plan.groups[where.group].views[where.view]
     codes = np.zeros((1, len(plan.domain)), np.uint16)
     for j in view.attributes:
-        codes[0, j] = _code(plan, record, j, randomness)
+        codes[0, j] = code_of(plan, record, j, randomness)
     columns = plan.mechanisms[where.group].perturb(view.inputs(codes, plan.domain), randomness)
     report = Report(where.group, window, where.view, _frozen(columns))
     try:
@@ -117,7 +117,7 @@ def _trouble(attribute: Attribute, record: Mapping[str, object]) -> str:
     return f"{why}; reported is {instead}"
 
 
-def _code(plan: Plan, record: Mapping[str, object], j: int, randomness: Randomness) -> int:
+def code_of(plan: Plan, record: Mapping[str, object], j: int, randomness: Randomness) -> int:
     """Return the code of attribute j; every record has one."""
     attribute = plan.domain.attributes[j]
     try:

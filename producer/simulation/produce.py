@@ -73,6 +73,7 @@ def produce(
     names: TopicNames,
     codes: Codes,
     *,
+    records: Callable[[int], Codes] | None = None,
     rate: float | None = None,
     batch_size: int = DEFAULT_SIZE,
     windows: int | None = None,
@@ -86,6 +87,7 @@ def produce(
 ) -> ProduceSummary:
     """Let every row of ``codes`` report as one device, in real time.
 
+    With ``records``, a row is what the device reports in a window, see `Population`.
     Under ``once`` the run ends when all have reported. Under ``w-event`` it ends with the plan,
     after ``windows`` windows or with ``stop``. After a batch has been given up, no other device
     makes a report: the broker may be down, and the only report of that device would be lost, too.
@@ -101,7 +103,7 @@ def produce(
         fleet = None
         if devices is not None:
             fleet = stack.enter_context(Fleet.open(devices, len(codes), plan.lineage))
-        population = Population(plan, codes, fleet=fleet, randomness=randomness)
+        population = Population(plan, codes, fleet=fleet, randomness=randomness, records=records)
         topics, sink = broker.topics(), broker.sink()
         try:
             found = verify_topics(plan, names, topics, names.all_reports)

@@ -8,7 +8,7 @@ attributes that a device reports about.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ Indices = NDArray[np.int64]
 class Population:
     """A population in which device i holds row i of a table.
 
+    With ``records`` a window has a table of its own, of the same devices; windows ascend.
     ``flat``, the devices' views, and ``slot`` are those of `places`, both (n,) int64.
     """
 
@@ -43,6 +44,7 @@ class Population:
         *,
         fleet: Fleet | None = None,
         randomness: Randomness | None = None,
+        records: Callable[[int], Codes] | None = None,
     ) -> None:
         if codes.ndim != 2 or codes.shape[1] != len(plan.domain):
             raise InvalidInput(
@@ -55,7 +57,7 @@ class Population:
         self.fleet = fleet or Fleet.new(len(codes), plan.lineage, self.randomness)
         if len(self.fleet) != len(codes):
             raise InvalidInput(f"{len(codes):,} records for {len(self.fleet):,} devices")
-        self._codes = codes
+        self._codes, self._records, self._window = codes, records, -1
         self.flat, self.slot = places(plan, [each.tobytes() for each in self.fleet.secrets])
 
     def __len__(self) -> int:
@@ -93,6 +95,8 @@ class Population:
         if not len(devices):
             return
         self.fleet.claim(self.plan, window, devices)
+        if self._records is not None and window != self._window:
+            self._codes, self._window = self._records(window), window
         shuffled = devices[permutation(len(devices), self.randomness)]
         group = group_of(self.plan, self.flat[shuffled])
         order = np.argsort(group, kind="stable")
