@@ -11,7 +11,7 @@ WORKERS ?= 4
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-serve edge page page-pictures conformance test test-all lint format bench accuracy audit site soak stalls attacks fuzz mutants later strangers streams words changes pgm broker-jars lock image image-test image-suites compose-test clean
+.PHONY: help demo demo-serve edge page page-pictures conformance lives test test-all lint format bench accuracy audit site soak stalls attacks fuzz mutants later strangers streams words changes pgm broker-jars lock image image-test image-suites compose-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ page-pictures: $(VENV)/.dev ## pictures of the page for docs/page.md, about thre
 
 conformance: $(VENV)/.dev ## 100,000 reports of each mechanism in TypeScript against Python's, 15 minutes (ARGS=--help)
 	@$(BIN)/python -m tests.support.typescript.conformance $(ARGS)
+
+lives: $(VENV)/.dev ## 100,000 lives of recorders in TypeScript against Python's, an hour (ARGS=--help)
+	@$(BIN)/python -m tests.support.typescript.lives $(ARGS)
 
 test: $(VENV)/.dev broker-jars ## all but the slow tests, with a real Kafka broker where Java and Maven exist
 	@$(PYTEST) -m 'not slow'

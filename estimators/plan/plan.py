@@ -192,7 +192,7 @@ class Plan:
             raise PlanError("marginals: expected at least one, and none twice")
         for marginal in self.marginals:
             if not marginal or list(marginal) != sorted(set(marginal)) or marginal[-1] >= d:
-                raise PlanError(f"marginals: {list(marginal)} is not a set of ordinary attributes")
+                raise PlanError(f"marginals: {list(marginal)} is not a set of attributes")
 
     def _check_hashed(self) -> None:
         """Check that views with a hash are cells with one hash, in the last groups."""

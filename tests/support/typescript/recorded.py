@@ -192,20 +192,19 @@ def spelled(report: Report | None, plan: Plan) -> str | None:
 
 def lives(count: int, seed: int) -> tuple[list[str], list[list[Json]]]:
     """Return lives as the tool reads them, and Python's answers."""
-    described, answers = [], []
-    for number in range(count):
-        lived = life(seed + number)
-        device = Device(lived)
-        answers.append([device.answer(step) for step in lived.steps])
-        described.append(
-            json.dumps(
-                {
-                    "secret": lived.secret.hex(),
-                    "random": bytes(device.source.read).hex(),
-                    "policy": LARGE.to_json(),
-                    "plan": base64.b64encode(lived.plan.to_bytes()).decode(),
-                    "steps": lived.steps,
-                }
-            )
-        )
-    return described, answers
+    given = [lived_by(life(seed + number)) for number in range(count)]
+    return [text for text, _ in given], [answers for _, answers in given]
+
+
+def lived_by(lived: Life) -> tuple[str, list[Json]]:
+    """Return a life as the tool reads it, and Python's answers."""
+    device = Device(lived)
+    answers = [device.answer(step) for step in lived.steps]
+    described = {
+        "secret": lived.secret.hex(),
+        "random": bytes(device.source.read).hex(),
+        "policy": LARGE.to_json(),
+        "plan": base64.b64encode(lived.plan.to_bytes()).decode(),
+        "steps": lived.steps,
+    }
+    return json.dumps(described), answers
