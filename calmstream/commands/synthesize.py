@@ -13,7 +13,7 @@ import pyarrow as pa
 from calmstream import arguments, result_options
 from calmstream.connect import kafka
 from calmstream.consumer.read.history import History
-from calmstream.estimators.analysis.synthetic import SOURCES, Codes, Distribution
+from calmstream.estimators.analysis.synthetic import SOURCES, Codes, RecordSource
 from calmstream.estimators.analysis.tree import TreeDistribution
 from calmstream.estimators.domain import Domain
 from calmstream.pages.export import WRITERS
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _edges(source: Distribution, domain: Domain) -> str:
+def _edges(source: RecordSource, domain: Domain) -> str:
     if not isinstance(source, TreeDistribution):
         return ""
     found = [
@@ -91,7 +91,7 @@ def _edges(source: Distribution, domain: Domain) -> str:
     return f"\ntree: {', '.join(found) or 'no pair'}"
 
 
-def _sampled(source: Distribution, records: int) -> Iterator[Codes]:
+def _sampled(source: RecordSource, records: int) -> Iterator[Codes]:
     random = np.random.default_rng(0)
     for start in range(0, records, _ROWS):
         yield source.sample(min(_ROWS, records - start), random)

@@ -25,7 +25,7 @@ from calmstream.estimators.methods.base import HiddenCauses, Model
 Codes = NDArray[np.uint16]
 
 
-class Distribution(Protocol):
+class RecordSource(Protocol):
     """A distribution over records."""
 
     def sample(self, count: int, random: np.random.Generator) -> Codes:
@@ -75,5 +75,5 @@ def mixture_of(model: Model, _: Domain) -> Mixture:
     return Mixture(*model.mixture())
 
 
-SOURCES: dict[str, Callable[[Model, Domain], Distribution]] = {"tree": tree_of, "model": mixture_of}
+SOURCES: dict[str, Callable[[Model, Domain], RecordSource]] = {"tree": tree_of, "model": mixture_of}
 """What made-up records are drawn from."""
