@@ -261,6 +261,30 @@ def test_a_lost_topic_is_made_again_and_no_report_is_lost(place: Place, lost: st
     broker.close()
 
 
+def test_after_a_lost_reports_topic_counting_goes_on_in_another_namespace(place: Place) -> None:
+    place.added()
+    place.report(20)
+    place.exact()
+    broker = connect(place.bootstrap)
+    broker.topics().delete(place.names().all_reports)
+    broker.close()
+    until("status says so", lambda: place.health() == "fault", SECONDS, 1.0)
+    began = time.monotonic()
+    output = f"--output-namespace {place.namespace}-2"
+    place.shell("calmstream topics --plan settings.json")
+    place.shell(f"calmstream topics --plan settings.json {output}")
+    place.service.kill()
+    place.gateway.kill()
+    place.start_gateway()
+    place.gateway.ready(SECONDS)
+    where = ("--bootstrap", place.bootstrap, "--namespace", place.namespace)
+    plan = ("--plan", place.folder / "settings.json")
+    place.process("again", "consume", *plan, *where, *output.split())
+    new = place.report(20)
+    until("they are counted", lambda: place.counted(output=output.split()[1]) == new, SECONDS, 1.0)
+    say(f"lost reports: 4 commands, {time.monotonic() - began:.0f} s, none of {new} new ones lost")
+
+
 def test_a_broker_with_an_empty_disk_gets_its_partitions_again(tmp_path: Path) -> None:
     two = {"default.replication.factor": "2", "offsets.topic.replication.factor": "2"}
     with ExitStack() as stack:
