@@ -38,10 +38,11 @@ def fleet() -> Iterator[Fleet]:
 def seconds_of(one: Fleet, name: str) -> dict[str, float]:
     """Measure a situation, undo it, and wait until all is well again."""
     situation = SITUATIONS[name]
-    found = measured(one, situation.expected, lambda: situation.cause(one))
-    situation.undo(one)
-    one.recover()
-    return found
+    try:
+        return measured(one, situation.expected, lambda: situation.cause(one))
+    finally:
+        situation.undo(one)
+        one.recover()
 
 
 def row(name: str, situation: Situation, found: Mapping[str, float]) -> str:
@@ -53,8 +54,8 @@ def row(name: str, situation: Situation, found: Mapping[str, float]) -> str:
 
     word = expected.status[1].lstrip("^").split(":")[0].split(" ")[0].split(".")[0]
     word = "fails" if word == "calmstream" else word
-    ready = {"^0": "no answer", "^2": "200", "^5": "503"}.get(expected.ready[1][:2], "")
-    said = f"{ready} and the reason" if ready == "200" and len(expected.ready[1]) > 5 else ready
+    ready = {"^0": "no answer", "^2": "200", "^5": "503"}.get(expected.ready[1][:2], "reason")
+    said = "200, reason" if ready == "200" and len(expected.ready[1]) > 5 else ready
     alert = expected.alert.removeprefix("Calmstream")
     rule = alerts().get(expected.alert)
     after = f" (+ {rule['for']})" if rule and "for" in rule else ""
