@@ -12,7 +12,9 @@ from rich.table import Table as Grid
 
 from calmstream import result_options
 from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators.marginal import Z95
 from calmstream.evaluation.precision import Precision, Width, needed
+from calmstream.planning import over_time
 from calmstream.planning.allowed_loss import MAX_REPORT
 from calmstream.terminal import grid
 
@@ -25,6 +27,9 @@ _UNITS = {86_400: ("day", "a day"), 3600: ("hour", "an hour"), 60: ("minute", "a
 _GOAL = re.compile(
     r"(?:±|\+-)?\s*(\d+(?:\.\d+)?)\s*(?:points?|%)?\s+(?:in|of)\s+(.+?)(?:\s+given\s+(.+))?"
 )
+_MANY = 1e10
+"""Reports with which an error is that of the reports alone."""
+
 _STEPS = 7
 """Bisections of epsilon: it is found to 3 %."""
 
@@ -83,13 +88,24 @@ class Promise:
     what: str
     width: Width
 
+    def over_time(self, plan: Plan) -> dict[str, float]:
+        """Return the half-widths for a day, for a week and for now, where they are not a window's.
+
+        A day and a week are sums of finals; now is a current set (`over_time.worth_now`).
+        """
+        found = {name: self.width(n * plan.users) for name, n in over_time.sums(plan).items()}
+        if plan.windows > 1:
+            spread = (self.width(_MANY) / Z95) ** 2 * _MANY
+            found["now"] = self.width(over_time.worth_now(plan, spread))
+        return found
+
 
 def promises(precision: Precision, given: Sequence[str]) -> list[Promise]:
     """Return the precision of shares of one attribute, of pairs, up to k, and within groups."""
     found = []
     for size in range(1, precision.plan.k + 1):
         if tables := precision.tables(size):
-            words = {1: "one attribute", 2: "a pair of attributes"}
+            words = {1: "one attribute", 2: "two attributes"}
             found.append(Promise(words.get(size, f"{size} attributes"), _mean(precision, tables)))
     return [*found, *([_within(precision, given)] if given else [])]
 
@@ -105,17 +121,19 @@ def _within(precision: Precision, given: Sequence[str]) -> Promise:
     if not about:
         raise InvalidInput("--given: an attribute must be left whose shares are asked for")
     _, share = precision.within(about, groups)
-    what = f"one within {', '.join(given)}: the smallest group, {100 * share:.2g} %"
+    what = f"within {', '.join(given)}: the smallest, {100 * share:.2g} %"
     return Promise(what, lambda users: precision.within(about, groups, users)[0])
 
 
 def table(plan: Plan, found: Sequence[Promise]) -> Grid:
-    shown = grid("a share of", right=(f"in {span(plan.window)}", "± 1 point needs", "or"))
-    for one in found:
-        width = one.width(plan.users)
+    later = [one.over_time(plan) for one in found]
+    spans = (span(plan.window), *later[0])
+    shown = grid("a share of", right=(*spans, "± 1 point needs", "or"))
+    for one, widths in zip(found, later, strict=True):
+        known = [f"± {points(width)}" for width in (one.width(plan.users), *widths.values())]
         reports = needed(one.width, ONE_POINT)
-        needs = ("no number", "-") if reports is None else (short(reports), _windows(plan, reports))
-        shown.add_row(one.what, f"± {points(width)}", *needs)
+        needs = ("no number", "-") if reports is None else (short(reports), _time(plan, reports))
+        shown.add_row(one.what, *known, *needs)
     return shown
 
 
@@ -138,6 +156,7 @@ def documents(plan: Plan, found: Sequence[Promise]) -> list[dict[str, Any]]:
         {
             "of": one.what,
             "points": 100 * one.width(plan.users),
+            "points_over_time": {n: 100 * w for n, w in one.over_time(plan).items()},
             "reports_for_one_point": needed(one.width, ONE_POINT),
         }
         for one in found
@@ -192,6 +211,13 @@ def _windows(plan: Plan, reports: float) -> str:
     if count > plan.windows:
         return f"more than {plan.windows:,} windows"
     return f"{count:,} window{'s' * (count > 1)} ({span(count * plan.window)})"
+
+
+def _time(plan: Plan, reports: float) -> str:
+    count = ceil(reports / plan.users)
+    if count > plan.windows:
+        return f"over {span(plan.windows * plan.window)}"
+    return span(count * plan.window)
 
 
 def points(half_width: float) -> str:

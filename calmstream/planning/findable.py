@@ -53,7 +53,7 @@ def short(plan: Plan) -> str | None:
     found = {size: median(shifts) for size, shifts in smallest_changes(plan).items() if size <= 2}
     words = {1: "one attribute", 2: "a pair"}
     parts = ", ".join(f"{_points(shift)} in {words[size]}" for size, shift in found.items())
-    return f"a change between two windows is found from so many points: {parts}" if found else None
+    return f"a change is found from so many points: {parts}" if found else None
 
 
 def _range(shifts: list[float]) -> str:

@@ -1,9 +1,10 @@
-"""What a plan means over time: who reports in later windows, and when devices must stop."""
+"""What a plan means over time: what is known of a day, a week and now, and when devices stop."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from math import sqrt
 
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.loss import YEAR, Loss
@@ -13,6 +14,41 @@ _ONCE = (
     "once, over several windows: every device reports in the first window that it sees, so later "
     "windows are about new devices only. For a value over time: --guarantee w-event:{w}"
 )
+
+DRIFT, MONTH = 0.01, 30 * 86_400
+"""Standard deviation of the change of a share in a month, of which ``now`` is computed."""
+
+_LEARNT = 1.7
+"""Variance over that of the best filter: a discount is learnt, and follows the whole view, of which
+other cells move less. The largest ratio in simulations (tests/unit/calmstream/planning)."""
+
+_SPANS = {"a day": 86_400, "a week": 7 * 86_400}
+
+
+def sums(plan: Plan) -> dict[str, int]:
+    """Return the windows in a day and in a week, where those are several and the plan has them."""
+    found = {name: seconds // plan.window for name, seconds in _SPANS.items()}
+    return {name: count for name, count in found.items() if 1 < count <= plan.windows}
+
+
+def worth_now(plan: Plan, spread: float) -> float:
+    """Return the number of reports that a current set is worth where shares are random walks.
+
+    This is the steady state of the filter (docs/continuous.md): 1/P = 1/(P + step) + 1/noise.
+
+    Args:
+        spread: variance of a share known from one report.
+    """
+    step, noise = DRIFT**2 * plan.window / MONTH, spread / plan.users
+    variance = _LEARNT * (sqrt(step * (step + 4 * noise)) - step) / 2
+    return spread / min(max(variance, noise / plan.windows), noise)
+
+
+def line(plan: Plan) -> str | None:
+    """Return what the columns of a plan's table mean; None for a plan with one window."""
+    if plan.windows == 1:
+        return None
+    return f"now: a current set, if shares drift by {100 * DRIFT:g} point a month; others are means"
 
 
 def period(epsilon: Decimal, window: int) -> int:

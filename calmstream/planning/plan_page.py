@@ -100,9 +100,9 @@ def show(console: Console, plan: Plan, promised: Grid) -> None:
         style="bold",
     )
     console.print(promised)
-    console.print(allowed_loss.line(Loss.of(plan)), soft_wrap=True)
-    if found := findable.short(plan):
-        console.print(found)
+    loss = allowed_loss.line(Loss.of(plan))
+    for line in filter(None, (over_time.line(plan), loss, findable.short(plan))):
+        console.print(line, soft_wrap=True)
     for name in plan.domain.hashed:
         share = 100 * smallest_share(plan, name)
         console.print(

@@ -40,6 +40,8 @@ _LEAST = -100.0
 _ALARM = 4.0
 _SURE = 3.0
 _FEWEST = 100
+# Share of the variance from which sampling counts where devices report again.
+_SMALL = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class Current:
         discounts: shape (views of all groups,): effective discount of each view, 1 - n / reports.
         windows: shape as discounts: reports that the table is worth over those of a mean window.
         misfit: shape as discounts: factor of the variance, at least 1.
+        repeats: shape as discounts: reports of one device among those that a table is worth, at
+            least 1.
         anew: shape as discounts: the window in which a view began anew; the first without a jump.
         since: the first window that was added.
         missing: number of later windows that were not.
@@ -61,6 +65,7 @@ class Current:
     discounts: Floats
     windows: Floats
     misfit: Floats
+    repeats: Floats
     anew: NDArray[np.int64]
     since: int
     missing: int
@@ -75,6 +80,7 @@ class Current:
             "windows": _rounded(self.windows),
             "discount": _rounded(self.discounts),
             "variance": _rounded(self.misfit),
+            "repeats": _rounded(self.repeats),
             "anew": np.maximum(self.anew, 0).tolist(),
         }
 
@@ -96,7 +102,7 @@ class Tracker:
         period = phases(plan.window) if seasons else 0
         self._first, self._last, self._added = 0, -1, 0
         self._groups = [
-            _Group(mechanism, len(group.views), discounts, period)
+            _Group(mechanism, len(group.views), discounts, period, _cycle(plan))
             for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
         ]
         # Per group and attribute of its views: the label of each counter, shape (views, width).
@@ -122,11 +128,12 @@ class Tracker:
             for group, labels in zip(self._groups, self._labels, strict=True)
         ]
         tallies = tuple(one[0] for one in found)
-        discounts, windows, misfit, anew = (
+        discounts, windows, misfit, repeats = (
             np.concatenate([one[i] for one in found]) for i in range(1, 5)
         )
+        anew = np.concatenate([group.anew for group in self._groups])
         missing = self._last + 1 - self._first - self._added
-        return Current(tallies, discounts, windows, misfit, anew, self._first, missing)
+        return Current(tallies, discounts, windows, misfit, repeats, anew, self._first, missing)
 
     def _lags(self) -> Floats:
         """Return how far tables lag behind a label, as a share of a window's variance: (labels,).
@@ -164,8 +171,14 @@ class _Group:
     """The views of one group: its candidates, their evidence, and how well they predict."""
 
     def __init__(
-        self, mechanism: Mechanism, views: int, discounts: tuple[float, ...], period: int
+        self,
+        mechanism: Mechanism,
+        views: int,
+        discounts: tuple[float, ...],
+        period: int,
+        cycle: float,
     ) -> None:
+        self._cycle, self._sampling = cycle, _sampling(mechanism)
         restart = np.full(views, _restart(mechanism))
         self._free = mechanism.width - int(mechanism.fixed_total and mechanism.width > 1)
         self._parts: list[Candidates] = [LevelCandidates(discounts, restart, mechanism.width)]
@@ -176,7 +189,7 @@ class _Group:
         self._last_n = np.zeros(views)
         self._windows = np.zeros(views)
         self._squares, self._directions = np.zeros(views), np.zeros(views)
-        self._anew = np.full(views, -1)
+        self.anew = np.full(views, -1)
         # Products of standardised distances of two windows in a row, and their number.
         self._distance = np.zeros((views, mechanism.width))
         self.products, self.pairs = np.zeros((views, mechanism.width)), np.zeros(views)
@@ -202,7 +215,7 @@ class _Group:
         self.evidence += np.where(anew, 0.0, score)
         for part in self._parts:
             part.add(window, n, counts, anew)
-        self._anew = np.where(anew | (some & (self._anew < 0)), window, self._anew)
+        self.anew = np.where(anew | (some & (self.anew < 0)), window, self.anew)
         self._last_n, self._windows = n, self._windows + some
 
     def _noise(self) -> Floats:
@@ -235,15 +248,16 @@ class _Group:
         # The cube root of a chi-square over its degrees is about normal (Wilson and Hilferty).
         return np.where(np.cbrt(ratio) > 1 - spread + _ALARM * np.sqrt(spread), ratio, 1.0)
 
-    def current(
-        self, prior: Floats, lag: Floats
-    ) -> tuple[Tally, Floats, Floats, Floats, NDArray[np.int64]]:
+    def current(self, prior: Floats, lag: Floats) -> tuple[Tally, Floats, Floats, Floats, Floats]:
         state = _joined([part.now() for part in self._parts])
         found = _mixed(state, _weights(self.evidence, prior), self._noise(), self._free)
         mean_window = np.maximum(self._n / np.maximum(self._windows, 1), 1.0)
         # The variance of a prediction and its window, over that of the table.
         misfit = self._misfit() + lag * (1 + found.n / mean_window)
-        n = np.rint(found.n / misfit).astype(np.int64)
+        # From then on the same devices come back: their noise is fresh, their sampling is not.
+        repeats = np.maximum(found.n / (self._cycle * mean_window), 1.0)
+        worth = found.n / (misfit * (1 + self._sampling * (repeats - 1)))
+        n = np.rint(worth).astype(np.int64)
         counts = np.rint(found.mean * n[:, None]).astype(np.int64)
         known = np.maximum(found.n, 1.0)
         return (
@@ -251,7 +265,7 @@ class _Group:
             np.clip(1 - self._last_n / known, 0.0, 1.0),
             found.n / mean_window,
             misfit,
-            self._anew,
+            repeats,
         )
 
 
@@ -292,6 +306,20 @@ def _restart(mechanism: Mechanism) -> float:
     if not mechanism.counts_joint:
         return 100.0
     return max(float(mechanism.variance(1).mean()) * mechanism.cells**2, 1.0)
+
+
+def _cycle(plan: Plan) -> float:
+    """Return the number of windows after which devices report again; infinite if never."""
+    return plan.guarantee.windows if plan.guarantee.kind == "w-event" else np.inf
+
+
+def _sampling(mechanism: Mechanism) -> float:
+    """Return the share of the sampling of devices in the variance of a report, 0 if it is small."""
+    if not mechanism.counts_joint:
+        return 0.0
+    sampling = (1 - 1 / mechanism.cells) / mechanism.cells
+    share = sampling / (sampling + float(mechanism.variance(1).mean()))
+    return share if share > _SMALL else 0.0
 
 
 def _joined(parts: Sequence[Weighted]) -> Weighted:

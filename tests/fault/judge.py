@@ -10,6 +10,8 @@ import numpy as np
 from calmstream.broker.transport import Record
 from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.tracking.tracker import Tracker
 from calmstream.estimators.wire.changes import changes_key, is_changes_key
 from calmstream.estimators.wire.counts import counts_key, decode_counts
 from calmstream.estimators.wire.dead_letter import DeadLetter
@@ -40,6 +42,7 @@ def judge(
         shown = _shown(plan, records)
         _check_closed(plan, shown, recounts, truth)
         _check_earlies(plan, shown, logs)
+        _check_current(plan, shown, recounts, truth)
     stated = (DeadLetter.from_headers(r.headers, plan) for r in letters)
     kept = {(d.partition, d.offset) for d in stated}
     rejected = {(n, offset) for n, one in enumerate(recounts) for offset, _ in one.dead_letters}
@@ -125,6 +128,20 @@ def _check_earlies(plan: Plan, shown: list[Snapshot], logs: list[list[Record]]) 
             below = zip(logs, early.revision, strict=True)
             counted = cells([recount(plan, log, at) for log, at in below], early.window)
             assert counts(early) == counted, f"early of window {early.window}"
+
+
+def _check_current(
+    plan: Plan, shown: list[Snapshot], recounts: list[Recount], truth: dict[int, Counter[int]]
+) -> None:
+    """Fail unless every window has one, tracked from the counts of the logs, in their order."""
+    found, tracker = {s.window: s for s in shown if s.kind is Kind.CURRENT}, Tracker(plan)
+    assert set(found) == set(range(plan.windows) if plan.windows > 1 else ())
+    for window in sorted(found):
+        counted = np.array([[truth[window][c] for c in range(plan.mechanisms[0].width)]])
+        tracker.add(window, [Tally(counted.sum(axis=1), counted)])
+        manifest = found[window].manifest
+        assert manifest.tracking == tracker.current().to_json(), f"current of window {window}"
+        assert manifest.revision == tuple(r.closed_at[window] for r in recounts)
 
 
 def _shown(plan: Plan, records: list[Record]) -> list[Snapshot]:

@@ -20,7 +20,9 @@ DAY = 86_400
 WINDOWS = 120
 
 
-def plan_of(users: int, window: int = DAY, epsilon: str = "1") -> Plan:
+def plan_of(
+    users: int, window: int = DAY, epsilon: str = "1", guarantee: Guarantee | None = None
+) -> Plan:
     domain = Domain(
         (Attribute("a", ("x", "y")), Attribute("b", ("p", "q", "r")), Attribute("c", ("s", "t")))
     )
@@ -37,7 +39,7 @@ def plan_of(users: int, window: int = DAY, epsilon: str = "1") -> Plan:
         grace=0,
         skew=0,
         partitions=1,
-        guarantee=Guarantee(),
+        guarantee=guarantee or Guarantee(),
     )
     return plan
 
@@ -53,22 +55,37 @@ def law(share: float) -> Floats:
 def stream(plan: Plan, shares: Floats, seed: int) -> Iterator[list[Tally]]:
     """Yield the tallies of windows in which `a` is `x` with the given probabilities."""
     generator = np.random.default_rng(seed)
-    weights = np.diff(plan.cumulative_shares, prepend=0) / plan.total_share
-    records = np.stack(np.unravel_index(np.arange(12), plan.domain.cardinalities), 1)
     for share in shares:
-        n = generator.multinomial(plan.users, weights)
-        tallies, first = [], 0
-        for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
-            sizes = n[first : first + len(group.views)]
-            rows = []
-            for view, size in zip(group.views, sizes, strict=True):
-                inputs = view.inputs(records.astype(np.uint16), plan.domain)
-                table = np.bincount(inputs, law(share), mechanism.cells)
-                drawn = generator.multinomial(size, table / table.sum())
-                rows.append(mechanism.draw_tally(drawn, generator))
-            tallies.append(Tally(sizes.astype(np.int64), np.stack(rows)))
-            first += len(group.views)
-        yield tallies
+        yield tallies_of(plan, law(share), generator)
+
+
+def tallies_of(plan: Plan, records: Floats, generator: np.random.Generator) -> list[Tally]:
+    """Draw the tallies of a window, whose records have a distribution: shape (records,)."""
+    return perturbed(plan, histograms(plan, records, generator), generator)
+
+
+def histograms(plan: Plan, records: Floats, generator: np.random.Generator) -> list[Floats]:
+    """Draw devices: how many of each view hold each of its inputs, per group."""
+    weights = np.diff(plan.cumulative_shares, prepend=0) / plan.total_share
+    codes = np.stack(np.unravel_index(np.arange(len(records)), plan.domain.cardinalities), 1)
+    n = iter(generator.multinomial(plan.users, weights).tolist())
+    found = []
+    for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
+        rows = []
+        for view in group.views:
+            inputs = view.inputs(codes.astype(np.uint16), plan.domain)
+            table = np.bincount(inputs, records, mechanism.cells)
+            rows.append(generator.multinomial(next(n), table / table.sum()))
+        found.append(np.stack(rows))
+    return found
+
+
+def perturbed(plan: Plan, devices: list[Floats], generator: np.random.Generator) -> list[Tally]:
+    """Draw the tallies of one report of each device."""
+    return [
+        Tally(held.sum(axis=1), np.stack([m.draw_tally(row, generator) for row in held]))
+        for held, m in zip(devices, plan.mechanisms, strict=True)
+    ]
 
 
 def error(
@@ -180,8 +197,10 @@ def test_a_release_begins_anew_and_a_quiet_stream_does_not() -> None:
         tracker = Tracker(plan)
         for t, tallies in enumerate(stream(plan, STREAMS[name], 3)):
             tracker.add(t, tallies)
-        anew = tracker.current().anew
-        assert anew.max() == first
+        views = [view for group in plan.groups for view in group.views]
+        anew = zip(views, tracker.current().anew, strict=True)
+        # The release changes `a`, and `b` a little.
+        assert {began for view, began in anew if 0 in view.attributes} == {first}
 
 
 def test_intervals_follow_labels_that_lag() -> None:
@@ -255,3 +274,27 @@ def test_equal_windows_give_equal_tallies() -> None:
 def test_phases(window: int, count: int) -> None:
     assert phases(window) == count
     assert replace(plan_of(100, window)).window == window
+
+
+@pytest.mark.parametrize(("epsilon", "counts"), [("0.5", False), ("3", True)])
+def test_devices_that_come_back_are_no_new_sample(epsilon: str, counts: bool) -> None:
+    """Every fourth window has the same devices; the intervals are about those that could have been.
+
+    Most of the noise of epsilon 0.5 is fresh in every report, most of that of epsilon 3 is not.
+    """
+    cycle, plan = 4, plan_of(4_000, epsilon=epsilon, guarantee=Guarantee("w-event", 4))
+    held, generator = [], np.random.default_rng(6)
+    for _ in range(12):
+        tracker, fleet = (
+            Tracker(plan),
+            [histograms(plan, law(0.4), generator) for _ in range(cycle)],
+        )
+        for window in range(48):
+            tracker.add(window, perturbed(plan, fleet[window % cycle], generator))
+        found = tracker.current()
+        held.append(error(plan, found.tallies, 0.4)[1])
+        assert found.repeats.min() > 4
+        # Twelve windows of each device are worth fewer than so many where sampling counts.
+        worth = sum(tally.reports for tally in found.tallies) / plan.users
+        assert bool(worth < 0.75 * found.windows.mean()) is counts
+    assert np.mean(held) > 0.88

@@ -114,9 +114,9 @@ def test_the_plan_says_how_many_how_long_and_how_sure_in_ten_lines(
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 11
     assert max(map(len, lines)) <= 80
-    assert " ".join(lines[1].split()) == "a share of in an hour ± 1 point needs or"
-    assert [line.split("  ")[0] for line in lines[2:4]] == ["one attribute", "a pair of attributes"]
-    assert "windows (" in lines[3]
+    assert " ".join(lines[1].split()) == "a share of an hour a day a week now ± 1 point needs or"
+    assert [line.split("  ")[0] for line in lines[2:4]] == ["one attribute", "two attributes"]
+    assert lines[3].endswith(" hours")
     goal = "±2 points in region,theme"
     out = tmp_path / "plan.json"
     assert main([*words, "--for", goal, "--out", str(out)]) == 0

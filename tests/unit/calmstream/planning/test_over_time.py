@@ -1,16 +1,26 @@
-"""Warnings of ``plan`` about later windows."""
+"""What ``plan`` says about later windows."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from functools import reduce
 
+import numpy as np
 import pytest
 
+from calmstream import MemoryStore
+from calmstream.estimators import methods
+from calmstream.estimators.marginal import Z95
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.loss import Loss
-from calmstream.planning.over_time import period, warnings
+from calmstream.estimators.tracking.tracker import Tracker
+from calmstream.evaluation.precision import Precision
+from calmstream.evaluation.promises import promises
+from calmstream.planning.over_time import DRIFT, MONTH, period, sums, warnings
+from tests.support.producer import unsigned_reporter
 from tests.support.publisher import published_plan
+from tests.unit.estimators.test_tracking import plan_of, tallies_of
 
 DAY = 86_400
 
@@ -45,9 +55,64 @@ def test_the_day_on_which_devices_stop() -> None:
     assert "w-event:46" in found
 
 
+@pytest.mark.parametrize(("w", "stops"), [(46, None), (10, 80)])
+def test_devices_stop_when_the_plan_says_so(w: int, stops: int | None) -> None:
+    """A device with the default policy is asked on every day of two years."""
+    base, days = plan(Guarantee("w-event", w)), list[int]()
+    now = base.start
+    reporter = unsigned_reporter(base, MemoryStore(), clock=lambda: now * 1000, policy=None)
+    record = {attribute.name: attribute.labels[0] for attribute in base.domain.attributes}
+    for day in range(730):
+        now = base.start + day * DAY + DAY // 2
+        if reporter.report(record) is not None:
+            days.append(day)
+    gaps = np.diff(days)
+    if stops is None:
+        assert set(gaps) == {w}
+        assert len(days) >= 730 // w
+    else:
+        assert len([day for day in days if day < 365]) == 8
+        assert stops - w <= days[7] < stops
+        assert days[8] >= 365
+
+
 @pytest.mark.parametrize("epsilon", ["4.001", "8.5"])
 def test_a_report_that_costs_more_than_the_default_policy_allows(epsilon: str) -> None:
     loud = replace(plan(Guarantee("w-event", 10)), epsilon=epsilon, lineage_epsilon="128")
     assert warnings(loud) == [
         "Devices with the default policy (at most 4 with one report) refuse it"
     ]
+
+
+def test_a_day_and_a_week_are_several_windows_of_the_plan() -> None:
+    base = plan(Guarantee())
+    for window, windows, expected in (
+        (DAY, 800, {"a week": 7}),
+        (DAY, 6, {}),
+        (3600, 800, {"a day": 24, "a week": 168}),
+        (7 * DAY, 90, {}),
+    ):
+        assert sums(replace(base, window=window, expires=base.start + windows * window)) == expected
+
+
+@pytest.mark.parametrize("users", [5_000, 20_000, 200_000])
+def test_current_sets_know_about_as_much_as_is_promised(users: int) -> None:
+    """Every share of one attribute drifts as the promise assumes."""
+    windows = 150
+    of_stream = replace(plan_of(users), expires=windows * DAY)
+    generator, tracker = np.random.default_rng(1), Tracker(of_stream)
+    domain, step = of_stream.domain, DRIFT * np.sqrt(DAY / MONTH)
+    shares, errors = [np.full(c, 1 / c) for c in domain.cardinalities], []
+    for t in range(windows):
+        for i, share in enumerate(shares):
+            moves = generator.normal(size=len(share))
+            moves *= step / np.sqrt(1 - 1 / len(share))
+            shares[i] = share + moves - moves.mean()
+        records = reduce(np.multiply.outer, shares).ravel()
+        tracker.add(t, tallies_of(of_stream, records, generator))
+        if t >= 50 and t % 5 == 0:
+            model = methods.get("calm").fit(of_stream, tracker.current().tallies)
+            for i, share in enumerate(shares):
+                errors += np.square(model.marginal((i,)).table - share).tolist()
+    promised = promises(Precision(of_stream), [])[0].over_time(of_stream)["now"]
+    assert 0.5 < Z95 * np.sqrt(np.mean(errors)) / promised < 1.1
