@@ -54,6 +54,13 @@ class Candidates(Protocol):
     def now(self) -> Weighted:
         """Return the frequencies in the window that was added last."""
 
+    def drift(self) -> Floats:
+        """Return which share of the variance of `now` is drift since the reports came in.
+
+        The rest is the noise of the reports: shape (candidates, views). It is d / (1 + d) for a
+        level in its steady state.
+        """
+
 
 class LevelCandidates:
     """One level for each discount.
@@ -67,6 +74,8 @@ class LevelCandidates:
         self._discount = np.array(discounts)[:, None]
         self._restart = restart
         self._n = np.zeros((len(discounts), len(restart)))
+        # The sum of squared weights of all reports; the noise of the mean has the variance q / n^2.
+        self._q = np.zeros_like(self._n)
         self._counts = np.zeros((*self._n.shape, width))
         # The last window of all views, and the last one with reports of each.
         self._window, self._last = 0, np.zeros(len(restart), np.int64)
@@ -78,11 +87,15 @@ class LevelCandidates:
     def add(self, window: int, n: Floats, counts: Floats, anew: NDArray[np.bool_]) -> None:
         kept = np.where(anew, 0.0, np.where(n > 0, self._kept(window), 1.0))
         self._n = kept * self._n + n
+        self._q = kept**2 * self._q + n
         self._counts = kept[..., None] * self._counts + counts
         self._window, self._last = window, np.where(n > 0, window, self._last)
 
     def now(self) -> Weighted:
         return Weighted(self._kept(self._window) * self._n, _ratio(self._counts, self._n))
+
+    def drift(self) -> Floats:
+        return 1 - self._kept(self._window) * self._q / np.maximum(self._n, 1e-300)
 
     def _kept(self, window: int) -> Floats:
         kept: Floats = self._discount ** (window - self._last)
@@ -102,6 +115,7 @@ class SeasonCandidates:
         self._discount = np.array(SEASON_DISCOUNTS)[:, None]
         self._spread = np.outer(SEASON_SHRINKAGE, restart)
         self._n = np.zeros((period, kinds, views))
+        self._q = np.zeros_like(self._n)
         self._counts = np.zeros((*self._n.shape, width))
         self._last = 0
 
@@ -113,13 +127,20 @@ class SeasonCandidates:
         kept = self._discount ** self._returns(window)[:, None, None]
         kept = np.where(anew, 0.0, kept)
         self._n *= kept
+        self._q *= kept**2
         self._counts *= kept[..., None]
         self._n[window % self._period] += n
+        self._q[window % self._period] += n
         self._counts[window % self._period] += counts
         self._last = window
 
     def now(self) -> Weighted:
         return self._shrunk(self._last % self._period, np.ones_like(self._discount))
+
+    def drift(self) -> Floats:
+        phase = self._last % self._period
+        found = 1 - self._q[phase] / np.maximum(self._n[phase], 1e-300)
+        return np.tile(found, (len(SEASON_SHRINKAGE), 1))
 
     def _returns(self, window: int) -> NDArray[np.int64]:
         """Return how often each phase has come back since the last window: shape (period,)."""

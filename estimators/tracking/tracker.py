@@ -5,6 +5,7 @@ Theory, measurements and limits: docs/continuous.md.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,7 +54,8 @@ class Current:
             have counted. Every method takes them.
         discounts: shape (views of all groups,): effective discount of each view, 1 - n / reports.
         windows: shape as discounts: reports that the table is worth over those of a mean window.
-        misfit: shape as discounts: factor of the variance, at least 1.
+        misfit: shape as discounts: factor of the variance because of misfit, at least 1.
+        variance: shape as discounts: factor of the variance for all reasons, at least 1.
         repeats: shape as discounts: reports of one device among those that a table is worth, at
             least 1.
         anew: shape as discounts: the window in which a view began anew; the first without a jump.
@@ -65,6 +67,7 @@ class Current:
     discounts: Floats
     windows: Floats
     misfit: Floats
+    variance: Floats
     repeats: Floats
     anew: NDArray[np.int64]
     since: int
@@ -79,7 +82,7 @@ class Current:
             "reports": [int(n) for tally in self.tallies for n in tally.n],
             "windows": _rounded(self.windows),
             "discount": _rounded(self.discounts),
-            "variance": _rounded(self.misfit),
+            "variance": _rounded(self.variance),
             "repeats": _rounded(self.repeats),
             "anew": np.maximum(self.anew, 0).tolist(),
         }
@@ -102,7 +105,7 @@ class Tracker:
         period = phases(plan.window) if seasons else 0
         self._first, self._last, self._added = 0, -1, 0
         self._groups = [
-            _Group(mechanism, len(group.views), discounts, period, _cycle(plan))
+            _Group(mechanism, discounts, period, _pooled(plan, group.views), _cycle(plan))
             for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
         ]
         # Per group and attribute of its views: the label of each counter, shape (views, width).
@@ -128,12 +131,14 @@ class Tracker:
             for group, labels in zip(self._groups, self._labels, strict=True)
         ]
         tallies = tuple(one[0] for one in found)
-        discounts, windows, misfit, repeats = (
-            np.concatenate([one[i] for one in found]) for i in range(1, 5)
+        discounts, windows, misfit, variance, repeats = (
+            np.concatenate([one[i] for one in found]) for i in range(1, 6)
         )
         anew = np.concatenate([group.anew for group in self._groups])
         missing = self._last + 1 - self._first - self._added
-        return Current(tallies, discounts, windows, misfit, repeats, anew, self._first, missing)
+        return Current(
+            tallies, discounts, windows, misfit, variance, repeats, anew, self._first, missing
+        )
 
     def _lags(self) -> Floats:
         """Return how far tables lag behind a label, as a share of a window's variance: (labels,).
@@ -173,12 +178,13 @@ class _Group:
     def __init__(
         self,
         mechanism: Mechanism,
-        views: int,
         discounts: tuple[float, ...],
         period: int,
+        pooled: Floats,
         cycle: float,
     ) -> None:
-        self._cycle, self._sampling = cycle, _sampling(mechanism)
+        self._pooled, self._cycle, self._sampling = pooled, cycle, _sampling(mechanism)
+        views = len(pooled)
         restart = np.full(views, _restart(mechanism))
         self._free = mechanism.width - int(mechanism.fixed_total and mechanism.width > 1)
         self._parts: list[Candidates] = [LevelCandidates(discounts, restart, mechanism.width)]
@@ -248,16 +254,20 @@ class _Group:
         # The cube root of a chi-square over its degrees is about normal (Wilson and Hilferty).
         return np.where(np.cbrt(ratio) > 1 - spread + _ALARM * np.sqrt(spread), ratio, 1.0)
 
-    def current(self, prior: Floats, lag: Floats) -> tuple[Tally, Floats, Floats, Floats, Floats]:
+    def current(self, prior: Floats, lag: Floats) -> tuple[Tally, Floats, *tuple[Floats, ...]]:
         state = _joined([part.now() for part in self._parts])
-        found = _mixed(state, _weights(self.evidence, prior), self._noise(), self._free)
+        weights = _weights(self.evidence, prior)
+        found = _mixed(state, weights, self._noise(), self._free)
         mean_window = np.maximum(self._n / np.maximum(self._windows, 1), 1.0)
         # The variance of a prediction and its window, over that of the table.
         misfit = self._misfit() + lag * (1 + found.n / mean_window)
-        # From then on the same devices come back: their noise is fresh, their sampling is not.
+        # Methods combine views, whose noise is their own. Their drift is not: it stays as it is.
+        drift = (weights * np.concatenate([part.drift() for part in self._parts])).sum(axis=0)
+        # Devices that come back have fresh noise, but are no new sample.
         repeats = np.maximum(found.n / (self._cycle * mean_window), 1.0)
-        worth = found.n / (misfit * (1 + self._sampling * (repeats - 1)))
-        n = np.rint(worth).astype(np.int64)
+        sampling = 1 + self._sampling * (repeats - 1)
+        variance = misfit * (1 + (self._pooled - 1) * drift * (found.n > 0)) * sampling
+        n = np.rint(found.n / variance).astype(np.int64)
         counts = np.rint(found.mean * n[:, None]).astype(np.int64)
         known = np.maximum(found.n, 1.0)
         return (
@@ -265,6 +275,7 @@ class _Group:
             np.clip(1 - self._last_n / known, 0.0, 1.0),
             found.n / mean_window,
             misfit,
+            variance,
             repeats,
         )
 
@@ -306,6 +317,12 @@ def _restart(mechanism: Mechanism) -> float:
     if not mechanism.counts_joint:
         return 100.0
     return max(float(mechanism.variance(1).mean()) * mechanism.cells**2, 1.0)
+
+
+def _pooled(plan: Plan, views: Sequence[View]) -> Floats:
+    """Return how many views tell of an attribute, as a mean over those of a view: (views,)."""
+    known = Counter(a for group in plan.groups for view in group.views for a in view.attributes)
+    return np.array([np.mean([known[a] for a in view.attributes]) for view in views])
 
 
 def _cycle(plan: Plan) -> float:

@@ -116,9 +116,9 @@ class Manifest:
         tracking: what the tables of a current set rest on: ``since``, the first window;
             ``missing``, how many later ones were not counted; ``misfit``, whether some view moves
             as no model of it expects; and per view ``reports`` and ``windows``, what its table is
-            worth, ``discount``, ``variance`` (the factor by which misfit widens it), ``repeats``
-            (reports of one device in it, at least 1) and ``anew`` (the window in which it began
-            anew). Empty for other kinds; then the record lacks it.
+            worth, ``discount``, ``variance`` (the factor by which its variance exceeds the noise of
+            these reports), ``repeats`` (reports of one device in it, at least 1) and ``anew`` (the
+            window in which it began anew). Empty for other kinds; then the record lacks it.
         counts: whether the counters of this final window were written to the counts topic before
             the set; the final is complete only with them. False for other kinds.
     """

@@ -138,6 +138,32 @@ def test_a_level_is_the_posterior_of_a_random_walk(discount: float) -> None:
         assert levels.now().n[0, 0] == pytest.approx(worth, rel=1e-9)
 
 
+@pytest.mark.parametrize("discount", [0.25, 0.75, 0.9375])
+def test_drift_stays_where_views_are_averaged(discount: float) -> None:
+    """Four views follow one walk: their mean has all of its drift, and a quarter of the noise."""
+    generator, views, windows, n = np.random.default_rng(5), 4, 8_000, 100.0
+    posterior = (1 - discount) / n
+    steps = generator.normal(0, np.sqrt((1 / discount - 1) * posterior), windows).cumsum()
+    seen = steps[:, None] + generator.normal(0, n**-0.5, (windows, views))
+    levels, errors = LevelCandidates((discount,), np.zeros(views), 1), []
+    for t in range(windows):
+        levels.add(t, np.full(views, n), n * seen[t][:, None], np.zeros(views, bool))
+        errors.append(levels.now().mean[0, :, 0].mean() - steps[t])
+    share = levels.drift()[0, 0]
+    assert share == pytest.approx(discount / (1 + discount))
+    expected = posterior * (share + (1 - share) / views)
+    assert np.mean(np.square(errors[100:])) == pytest.approx(expected, rel=0.1)
+
+
+def test_what_a_plan_states_contains_the_drift_of_views_that_are_combined() -> None:
+    plan = plan_of(3_000)
+    tracker = Tracker(plan, (0.75,), seasons=False)
+    for t, tallies in enumerate(stream(plan, np.full(30, 0.4), 1)):
+        tracker.add(t, tallies)
+    # Each attribute of a view is in one other view.
+    assert tracker.current().variance == pytest.approx(1 + 0.75 / 1.75, rel=0.01)
+
+
 @pytest.mark.parametrize("discount", [0.0, 1.0])
 def test_the_ends_are_the_final_and_the_total(discount: float) -> None:
     plan = plan_of(3_000)
@@ -285,16 +311,12 @@ def test_devices_that_come_back_are_no_new_sample(epsilon: str, counts: bool) ->
     cycle, plan = 4, plan_of(4_000, epsilon=epsilon, guarantee=Guarantee("w-event", 4))
     held, generator = [], np.random.default_rng(6)
     for _ in range(12):
-        tracker, fleet = (
-            Tracker(plan),
-            [histograms(plan, law(0.4), generator) for _ in range(cycle)],
-        )
+        tracker = Tracker(plan, (1.0,), seasons=False)
+        fleet = [histograms(plan, law(0.4), generator) for _ in range(cycle)]
         for window in range(48):
             tracker.add(window, perturbed(plan, fleet[window % cycle], generator))
         found = tracker.current()
         held.append(error(plan, found.tallies, 0.4)[1])
-        assert found.repeats.min() > 4
-        # Twelve windows of each device are worth fewer than so many where sampling counts.
-        worth = sum(tally.reports for tally in found.tallies) / plan.users
-        assert bool(worth < 0.75 * found.windows.mean()) is counts
+        assert found.repeats == pytest.approx(48 / cycle)
+        assert bool(found.variance.min() > 2) is counts
     assert np.mean(held) > 0.88
