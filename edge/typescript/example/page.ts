@@ -1,8 +1,9 @@
 /** What a person sees of a device's edge: what is asked, what it costs, what left, and how to stop. */
 
 import {
-  Gateway, IndexedDbStore, PlanRefused, Reporter, Sender, history, rejoin, withdraw, type Sent, type Status,
+  Gateway, IndexedDbStore, PlanRefused, Reporter, Sender, history, rejoin, withdraw, type Plan, type Sent, type Status,
 } from "../src/index.js";
+import { costs, decoded } from "./words.js";
 
 /** Belongs to the application, as the page does: the roots are those that it trusts. */
 interface Config {
@@ -64,7 +65,8 @@ async function section(reporter: Reporter, sender: Sender): Promise<HTMLElement>
   const status = await reporter.status();
   const fields = plan.domain
     .filter(({ name }) => asked.has(name))
-    .map(({ name, labels }) => {
+    .map(({ name, labels, hashed }) => {
+      if (hashed) return element("label", [document.createTextNode(hashed.name), element("input", "", { name: hashed.name })]);
       const options = labels.map((label) => element("option", label));
       return element("label", [document.createTextNode(name), element("select", options, { name })]);
     });
@@ -103,16 +105,21 @@ async function report(reporter: Reporter, sender: Sender, record: Record<string,
 
 function entry(sent: Sent): HTMLLIElement {
   const when = element("time", new Date(sent.when * 1000).toLocaleString());
-  const about = `: ${sent.owner} asked about ${sent.attributes.join(", ")} (${sent.plan}, ${sent.purpose}). `;
-  const cost = `It cost ε = ${sent.epsilon}; ${sent.remains} was left for ${sent.owner}. This was sent:`;
+  const about = `: ${sent.owner} asked about ${sent.attributes.join(", ")} (${sent.plan}, ${sent.purpose}).`;
+  const plan = plans.get(sent.digest);
+  const says = plan && sent.value ? `${decoded(plan, sent.value)} ` : "";
+  const cost = `It cost ε = ${sent.epsilon}; ${sent.remains} was left for ${sent.owner}.`;
   const value = sent.value || `${sent.value_bytes} bytes, SHA-256 ${sent.value_sha256}`;
-  return element("li", [when, document.createTextNode(about + cost), element("code", value)]);
+  const left = element("details", [element("summary", "As it left"), element("code", value)]);
+  return element("li", [when, document.createTextNode(about), element("p", says + cost), left]);
 }
 
 async function showHistory(): Promise<void> {
   const sent = await history(store);
   found("nothing").hidden = sent.length > 0;
   found("history").replaceChildren(...[...sent].reverse().map(entry));
+  const lines = costs(await store.read(), Date.now() / 1000);
+  found("costs").replaceChildren(...lines.map((line) => element("li", line)));
 }
 
 async function showStopped(sender: Sender): Promise<void> {
@@ -129,6 +136,8 @@ async function showStopped(sender: Sender): Promise<void> {
   };
 }
 
+/** Plans by digest, to put reports into words. */
+const plans = new Map<string, Plan>();
 let config: Config;
 let gateway: Gateway;
 
@@ -138,7 +147,9 @@ async function show(sender: Sender): Promise<void> {
   for (const { digest, name } of await gateway.plans()) {
     try {
       const envelope = await gateway.plan(digest);
-      sections.push(await section(await Reporter.open(envelope, store, { policy: { roots: config.roots } }), sender));
+      const reporter = await Reporter.open(envelope, store, { policy: { roots: config.roots } });
+      plans.set(digest, reporter.plan);
+      sections.push(await section(reporter, sender));
     } catch (error) {
       if (!(error instanceof PlanRefused)) throw error;
       const why = `This device does not accept the plan: ${error.reason.replaceAll("_", " ")}.`;

@@ -56,6 +56,9 @@ test("what is asked, a report, what left, and stopping", async () => {
     const [line] = server.lines;
     const value = await page.locator("#history code").textContent();
     assert.equal(`"report":${value}}`, line!.slice(line!.indexOf('"report"')));
+    const said = (await page.locator("#history").textContent())!;
+    assert.match(said, /It speaks for .*, of \d+ possible answers\. By chance your own may be missing/);
+    assert.match((await page.locator("#costs").textContent())!, /at most ε = 8.*ε = 1 of it counts until/);
     assert.equal(await own.getByRole("button", { name: "Report" }).isDisabled(), true);
     assert.match((await own.textContent())!, /may still cost ε = 7/);
     await page.getByRole("button", { name: "Stop all reports" }).click();
@@ -83,7 +86,7 @@ test("it fits a phone, works by keyboard, and asks no other host", async () => {
       await page.keyboard.press("Tab");
     }
     await page.keyboard.press("Enter");
-    await page.locator("#history code").waitFor();
+    await page.locator("#history li").waitFor();
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(width <= 390, `the page is ${width} pixels wide`);
     assert.deepEqual([...hosts], [server.base]);
