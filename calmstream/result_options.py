@@ -61,8 +61,8 @@ def add_windows(parser: argparse.ArgumentParser) -> None:
         "--windows",
         default="total",
         metavar="WINDOWS",
-        help="total (all windows, the default), latest, I, I..J, DATE, DATE..DATE, 'last 7 days'; "
-        "with a zone: '2026-01-31 Europe/Berlin'",
+        help="total (all windows, the default), current (now), latest, I, I..J, last:N, DATE, "
+        "DATE..DATE, 'last 7 days' or last:7d; with a zone: '2026-01-31 Europe/Berlin'",
     )
 
 

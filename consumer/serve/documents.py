@@ -106,13 +106,14 @@ def words(plan: Plan) -> list[str]:
         else f"A device reports in at most one of every {plan.guarantee.windows:,} windows."
     )
     span = f"from {_day(plan.start)} to {_day(plan.expires)}"
-    when = f"Collected by {plan.owner} {span}, in windows of {_duration(plan.window)}."
+    owner = f" by {plan.owner}" if plan.owner else ""
+    when = f"Collected{owner} {span}, in windows of {_duration(plan.window)}."
     cost = (
         f"One report costs a device a privacy loss of epsilon {plan.epsilon}: with any other "
         f"record, it would be at most {_factor(float(loss.report))} times as likely."
     )
     return [
-        f"Purpose: {plan.purpose}" + ("" if plan.purpose.endswith(".") else "."),
+        f"Purpose: {plan.purpose or 'not stated'}" + ("" if plan.purpose.endswith(".") else "."),
         when,
         f"A report speaks about {about}, perturbed on the device: nobody else sees the record.",
         often,

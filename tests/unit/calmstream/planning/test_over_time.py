@@ -95,10 +95,10 @@ def test_a_day_and_a_week_are_several_windows_of_the_plan() -> None:
         assert sums(replace(base, window=window, expires=base.start + windows * window)) == expected
 
 
-@pytest.mark.parametrize("users", [5_000, 20_000, 200_000])
+@pytest.mark.parametrize("users", [5_000, 200_000])
 def test_current_sets_know_about_as_much_as_is_promised(users: int) -> None:
     """Every share of one attribute drifts as the promise assumes."""
-    windows = 150
+    windows = 100
     of_stream = replace(plan_of(users), expires=windows * DAY)
     generator, tracker = np.random.default_rng(1), Tracker(of_stream)
     domain, step = of_stream.domain, DRIFT * np.sqrt(DAY / MONTH)
@@ -110,7 +110,7 @@ def test_current_sets_know_about_as_much_as_is_promised(users: int) -> None:
             shares[i] = share + moves - moves.mean()
         records = reduce(np.multiply.outer, shares).ravel()
         tracker.add(t, tallies_of(of_stream, records, generator))
-        if t >= 50 and t % 5 == 0:
+        if t >= 40 and t % 6 == 0:
             model = methods.get("calm").fit(of_stream, tracker.current().tallies)
             for i, share in enumerate(shares):
                 errors += np.square(model.marginal((i,)).table - share).tolist()

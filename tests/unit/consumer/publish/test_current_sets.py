@@ -91,6 +91,23 @@ def test_a_plan_with_one_window_has_none() -> None:
     assert current(bench) == {}
 
 
+def test_counts_that_are_gone_are_stated(bench: Bench) -> None:
+    """The counts of windows 0, 1 and 4 and the last current sets are gone: the manifest says so."""
+    work(bench.publication())
+    other = Bench(bench.plan, track=True)
+    for key, value in bench.snapshot_records():
+        if not key.startswith((b"3/current/", b"4/current/", b"5/current/")):
+            other.sink.send(bench.names.snapshots, key, value).wait(5)
+    for record in bench.broker.records(Partition(bench.names.counts, 0)):
+        if not (record.key or b"").startswith((b"0/", b"1/", b"4/")):
+            other.sink.send(bench.names.counts, record.key, record.value).wait(5)
+    work(other.publication())
+    found = {window: one.manifest.tracking for window, one in current(other).items()}
+    assert (found[3]["since"], found[3]["missing"]) == (2, 0)
+    assert (found[5]["since"], found[5]["missing"]) == (2, 1)
+    assert 4 not in found
+
+
 def test_a_failed_set_stops_no_final(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise np.linalg.LinAlgError("singular")

@@ -5,7 +5,7 @@ The bytes of the snapshot are checked, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from calmstream.estimators.analysis.report import analyse, check_pair
 from calmstream.estimators.marginal import is_noise
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
+from calmstream.estimators.tracking.tracker import Tracker
 from calmstream.estimators.wire.snapshot import Kind, MarginalRecord, decode
 from calmstream.estimators.wire.state import WindowCount
 from calmstream.evaluation.population import collect
@@ -42,7 +43,7 @@ def counted(plan: Plan, devices: int) -> list[Tally]:
     return collect(plan, codes, np.random.SeedSequence(1), exact=False)
 
 
-def published(plan: Plan, tallies: list[Tally]) -> list[MarginalRecord]:
+def published(plan: Plan, tallies: Sequence[Tally]) -> list[MarginalRecord]:
     """Return the snapshots that readers get for these counts; check every table."""
     counts = tuple(WindowCount(tally) for tally in tallies)
     made = build_set(plan, MergedWindow(0, Kind.FINAL, (1,) * len(tallies), counts))
@@ -93,6 +94,18 @@ def test_a_silent_group_is_no_matter(method: str, cards: tuple[int, ...]) -> Non
             if record.reports == 0:
                 assert "uniform" in record.flags
     assert published(plan, empty_tallies(plan)) == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_that_collects_says_what_is_now(method: str) -> None:
+    """Only methods for evaluation read single reports; all others take tracked counts."""
+    plan = planned(method, (2, 2, 2, 2), "2")
+    windows = [counted(plan, 3000 + window) for window in range(4)]
+    tracker = Tracker(plan)
+    for window, tallies in enumerate(windows):
+        tracker.add(window, tallies)
+    found, final = (published(plan, one) for one in (tracker.current().tallies, windows[-1]))
+    assert sum(r.noise_floor for r in found) < 0.8 * sum(r.noise_floor for r in final)
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

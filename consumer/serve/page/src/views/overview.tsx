@@ -21,9 +21,11 @@ export function Overview() {
         <h1>
           <bdi>{plan.name}</bdi>
         </h1>
-        <p class="lead">
-          Collected <bdi>{purpose(plan)}</bdi>, by <bdi>{plan.owner}</bdi>.
-        </p>
+        {plan.purpose && plan.owner && (
+          <p class="lead">
+            Collected <bdi>{purpose(plan)}</bdi>, by <bdi>{plan.owner}</bdi>.
+          </p>
+        )}
       </header>
       <Loaded of={windows} lines={4}>
         {(found) => <Numbers plan={plan} windows={found} />}
