@@ -15,7 +15,6 @@ import pytest
 
 from benchmarks.populations import ADULT
 from calmstream.estimators import methods
-from calmstream.estimators.marginal import sse
 from calmstream.estimators.papers.calm.overlapping import OverlappingTables
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.planning import default_marginals
@@ -23,18 +22,6 @@ from calmstream.evaluation.population import collect, draw
 from calmstream.tables.reading import ReadingOptions
 from calmstream.tables.records import RecordTable, read_table
 from tests.support.plans import draft, mixed_domain
-
-"""Limits of the mean squared error at epsilon 0.2 and 1. With the design of the CALM paper (120
-views of two attributes) the errors on these data are near 0.023 and 0.0023. The limits are about
-30 % below and above."""
-
-"""Mean over the 3-way tables of the sum of squared proportions minus 1/8: the error of the uniform
-table."""
-
-
-@cache
-def binary(shared: Path, name: str) -> RecordTable:
-    return read_table(shared / "data" / f"{name}.npz", ReadingOptions(attributes=16))
 
 
 @cache
@@ -93,20 +80,3 @@ def test_both_kinds_of_tallies_have_the_same_distribution() -> None:
     gap = products[True].mean(axis=0) - products[False].mean(axis=0)
     noise = np.sqrt((products[True].var(axis=0) + products[False].var(axis=0)) / runs)
     assert (np.abs(gap) < 5 * noise + 1e-9).all()
-
-
-def test_consistency_and_non_negativity_improve_the_views(shared: Path) -> None:
-    """Check that each step halves the error of the views' tables, or more.
-
-    The stages are the raw estimates, the consistent ones, and the non-negative ones
-    (`OverlappingTables`).
-    """
-    table = binary(shared, "kosarak32_first100k")
-    plan, _ = draft(table.domain, "0.2", 1 << 18, 3)
-    model, codes = fit(plan, table, 1 << 18, 31)
-    errors = {"raw": 0.0, "linear": 0.0, "tables": 0.0}
-    for number, view in enumerate(model.shared.views):
-        truth = table.domain.histogram(codes, view) / len(codes)
-        for stage in errors:
-            errors[stage] += sse(model.shared.table(getattr(model, stage), number), truth)
-    assert errors["tables"] < errors["linear"] / 2 < errors["raw"] / 4

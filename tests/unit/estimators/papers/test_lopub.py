@@ -149,9 +149,6 @@ def test_the_noise_is_that_of_least_squares_at_every_size() -> None:
         assert np.mean(errors) == pytest.approx(np.mean(stated), rel=0.15)
 
 
-"""Standard errors between a sample and its expectation: 4e-8 for one comparison."""
-
-
 def reference(ones: list[NDArray[np.float32]], table: tuple[int, ...]) -> NDArray[np.int64]:
     total: NDArray[np.float64] = np.ones((1, ones[0].shape[1]))
     for axis in table:
