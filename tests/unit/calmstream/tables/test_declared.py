@@ -40,21 +40,14 @@ def test_edges_follow_from_bounds_scale_and_levels(text: str, expected: list[str
     ("text", "why"),
     [
         ("10:1:lin:4", "edges must rise, but the lowest, 10, is not below the highest, 1"),
-        ("1:1:lin:4", "edges must rise"),
         ("0:10:log:4", "a log scale needs a lowest value above 0, got 0"),
-        ("-1:10:log:4", "above 0"),
         ("1:10:sqrt:4", "unknown scale 'sqrt'; there are lin and log"),
         ("1:10:lin:1000000", "1,000,000 levels; expected 2 to 4,095"),
-        ("1:10:lin:1", "1 levels; expected 2"),
         ("1:10:lin:many", "'many' are no whole number"),
-        ("1:10:lin:-3", "'-3' are no whole number"),
         ("one:10:lin:3", "'one' is not a number"),
-        ("nan:10:lin:3", "'nan' is not a number"),
-        ("1:inf:lin:3", "'inf' is not a number"),
         ("1:1e30:log:3", "'1e30' is not a number below"),
         ("0:1e-17:lin:4000", "more than 18 decimal places"),
         ("1:10:lin", "expected LOWEST:HIGHEST"),
-        ("1:10:lin:4:s:bin:more", "expected LOWEST:HIGHEST"),
     ],
 )
 def test_bounds_without_edges_are_refused_with_the_reason(text: str, why: str) -> None:
