@@ -17,6 +17,12 @@ from calmstream.estimators.view import View
 
 PAIR_GROUP = Group({"name": "grr", "cells": 4}, (View((0, 1)),), (1,))
 """The group of `pair_plan`: the first two attributes by randomised response."""
+CRASHES: list[dict[str, Any]] = [
+    {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},
+    {"name": "theme", "labels": ["dark", "light"]},
+    {"name": "crashed", "labels": ["no", "yes"]},
+]
+"""A data dictionary."""
 
 
 def mixed_domain(*cardinalities: int) -> Domain:

@@ -17,16 +17,11 @@ from benchmarks.study import Study
 from calmstream.cli import main, parse
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
+from tests.support.plans import CRASHES
 
 README = (Path(__file__).parents[3] / "README.md").read_text()
 COMMANDS = re.findall(r"^calmstream (.*)$", README.replace("\\\n", " "), re.MULTILINE)
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-DOMAIN = [
-    {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},
-    {"name": "theme", "labels": ["dark", "light"]},
-    {"name": "crashed", "labels": ["no", "yes"]},
-]
-
 
 GRID = Study(Path(__file__).parents[3] / "benchmarks" / "results" / "grid.jsonl")
 
@@ -39,7 +34,7 @@ def words(command: str) -> list[str]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a directory with the dictionary and the plan that the README's command makes of it."""
     monkeypatch.chdir(tmp_path)
-    Path("domain.json").write_text(json.dumps(DOMAIN))
+    Path("domain.json").write_text(json.dumps(CRASHES))
     assert main(words(next(c for c in COMMANDS if c.startswith("plan")))) == 0
     return tmp_path
 

@@ -14,19 +14,7 @@ import pytest
 from calmstream.cli import COMMANDS, main
 from calmstream.estimators.plan.document import read_plan
 from calmstream.producer.device import read_plan as device_plan
-
-DOMAIN = [
-    {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},
-    {"name": "theme", "labels": ["dark", "light"]},
-    {"name": "crashed", "labels": ["no", "yes"]},
-]
-
-
-@pytest.fixture
-def dictionary(tmp_path: Path) -> Path:
-    path = tmp_path / "domain.json"
-    path.write_text(json.dumps(DOMAIN))
-    return path
+from tests.support.plans import CRASHES
 
 
 @pytest.fixture
@@ -77,7 +65,7 @@ def test_the_printed_document_is_the_plan(
     document = output["plan"]
     assert read_plan(json.dumps(document).encode()).users == 100_000
     assert document["guarantee"] == {"kind": "w-event", "windows": 4}
-    assert document["domain"] == DOMAIN
+    assert document["domain"] == CRASHES
 
 
 @pytest.mark.slow

@@ -14,18 +14,6 @@ from calmstream.cli import main
 from calmstream.estimators.plan.loss import YEAR
 from calmstream.planning import allowed_loss
 
-DOMAIN = [
-    {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},
-    {"name": "theme", "labels": ["dark", "light"]},
-]
-
-
-@pytest.fixture
-def dictionary(tmp_path: Path) -> Path:
-    path = tmp_path / "domain.json"
-    path.write_text(json.dumps(DOMAIN))
-    return path
-
 
 def planned(data: Path, *more: object, epsilon: str = "1") -> list[str]:
     start = ["plan", data, "--epsilon", epsilon, "--users", "100,000", "--k", "2", *more]
