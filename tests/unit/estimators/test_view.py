@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
-import numpy as np
 import pytest
 
 from calmstream.common.errors import PlanError
@@ -12,30 +9,6 @@ from calmstream.estimators.view import Kind, View
 from tests.support.plans import mixed_domain
 
 DOMAIN = mixed_domain(2, 4, 3, 6)
-CODES = np.array(list(product(range(2), range(4), range(3), range(6))), np.uint16)
-
-
-def test_a_cell_view_is_the_table_cell() -> None:
-    view = View((1, 3))
-    assert view.cells(DOMAIN) == 24
-    np.testing.assert_array_equal(view.inputs(CODES, DOMAIN), DOMAIN.cells(CODES, (1, 3)))
-
-
-def test_a_parity_view_is_the_product_of_bit_signs() -> None:
-    view = View((0, 1, 3), "parity", (1, 3, 5))
-    assert view.cells(DOMAIN) == 2
-    expected = [
-        ((x0 & 1) + (x1 & 3).bit_count() + (x3 & 5).bit_count()) % 2
-        for x0, x1, _, x3 in CODES.tolist()
-    ]
-    np.testing.assert_array_equal(view.inputs(CODES, DOMAIN), expected)
-
-
-def test_a_character_view_adds_in_the_common_modulus() -> None:
-    view = View((0, 2, 3), "character", (1, 2, 5), 6)
-    assert view.cells(DOMAIN) == 6
-    expected = [(3 * x0 + 2 * 2 * x2 + 5 * x3) % 6 for x0, _, x2, x3 in CODES.tolist()]
-    np.testing.assert_array_equal(view.inputs(CODES, DOMAIN), expected)
 
 
 @pytest.mark.parametrize(

@@ -3,35 +3,15 @@
 All devices, in all languages and releases, must compute the same.
 """
 
-from fractions import Fraction
-
 from calmstream.estimators.plan import Guarantee
 from calmstream.producer.device.assignment import (
-    GROUP,
-    SLOT,
     Place,
     group_of,
-    keyed_word,
     new_secret,
-    parts,
     place,
     places,
 )
-from tests.support.producer import LINEAGE, make_plan
-
-SECRET = bytes(range(16))
-
-
-def test_the_word_never_changes_between_releases() -> None:
-    # Computed with openssl; a release that moved devices would break totals across windows.
-    assert keyed_word(SECRET, LINEAGE, GROUP) == 0x38E2BAFAB9FA2750
-    assert keyed_word(SECRET, LINEAGE, SLOT) == 0xA09FC6FBD907C6F0
-
-
-def test_a_word_is_mapped_to_its_share_exactly() -> None:
-    for total in (1, 3, 11, 2**32 + 15, 2**62):
-        word = keyed_word(SECRET, LINEAGE, GROUP)
-        assert parts([SECRET], LINEAGE, GROUP, total) == [int(Fraction(word * total, 2**64))]
+from tests.support.producer import make_plan
 
 
 def test_places_of_many_devices_are_those_of_each() -> None:
