@@ -16,7 +16,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.producer.device.assignment import place
 from calmstream.producer.device.ledger import DeviceState
-from calmstream.producer.device.report import _code
+from calmstream.producer.device.report import code_of
 from tests.support.producer import START, FakeClock, make_plan, unsigned_reporter
 
 RECORD = {"colour": "red", "size": "xl", "flag": "1"}
@@ -98,7 +98,7 @@ def test_only_the_views_attributes_are_read(group: int, view: int, names: set[st
 def codes(name: str, label: object, tries: int = 300) -> set[int]:
     plan = make_plan()
     randomness, j = SeededRandomness(1), plan.domain.names.index(name)
-    return {_code(plan, {name: label}, j, randomness) for _ in range(tries)}
+    return {code_of(plan, {name: label}, j, randomness) for _ in range(tries)}
 
 
 def test_unknown_labels_become_other_or_anything_legal() -> None:
