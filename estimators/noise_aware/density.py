@@ -147,7 +147,7 @@ class Posterior:
             assert self.residuals.triples is not None
             gap3 = targets.triples.values - found.third
             pull3 = heat * self.residuals.triples * gap3
-            like = like - np.einsum("cxp,cxp->c", pull3, gap3) / 6.0
+            like = like - 0.5 * np.einsum("cxp,cxp->c", pull3, gap3)
         return like, (pull1, pull2, pull3)
 
     def _slopes(
@@ -161,9 +161,11 @@ class Posterior:
         by_feature += pull1[:, :, None]
         if pull3 is not None:
             assert found.products is not None
+            assert self.targets.triples is not None
             third = pull3 @ found.products
+            by_weight += np.einsum("cxn,cxn->cn", third, features)
             by_feature += third
-            by_weight += np.einsum("cxn,cxn->cn", third, features) / 3.0
+            by_feature += self.targets.triples.back(features, pull3.transpose(0, 2, 1) @ features)
         by_feature *= found.weights[:, None]
         by_logit = self.layout.back(found.share, by_feature)
         return self.codes @ by_logit.transpose(0, 2, 1), by_weight

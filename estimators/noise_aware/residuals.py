@@ -92,7 +92,7 @@ class Residuals:
         assert triples is not None
         r = layout.labels
         part = np.ones(layout.size) if layout.bits else np.where(r == 2, 0.5, (r - 1.0) / r)
-        weight = part[:, None] * part[triples.first] * part[triples.second] / 3.0
+        weight = part[:, None] * part[triples.first] * part[triples.second]
         weight = weight[triples.known]  # free directions of a statistic
         grid = np.exp(np.linspace(np.log(2e-3), np.log(0.3), 20))
         gap = np.square(triples.values - third)[:, triples.known]

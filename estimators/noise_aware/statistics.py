@@ -13,7 +13,7 @@ import numpy as np
 
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.noise_aware.layout import Flags, Floats, Indices, Layout, Reals
+from calmstream.estimators.noise_aware.layout import Flags, Floats, Layout, Reals
 from calmstream.estimators.noise_aware.ordered import Signs
 from calmstream.estimators.numerics.subsets import sets_up_to
 from calmstream.estimators.plan.pilots import CollectionPlan
@@ -133,27 +133,49 @@ is in so few reports that it says little."""
 
 
 class Triples:
-    """Moments of three features: each feature by all pairs of features of two others."""
+    """Moments of three features: of the attribute with most labels, by pairs of the two others.
 
-    def __init__(self, layout: Layout, blocks: Sequence[tuple[Indices, Reals, float]]) -> None:
-        """``blocks``: for three attributes their columns' indices, estimates, and precision."""
-        size, owner = layout.size, layout.owner
-        self.first, self.second = np.nonzero(owner[:, None] < owner[None])
-        self.index = np.zeros((size, size), int)
-        pairs = np.arange(len(self.first))
-        self.index[self.first, self.second] = self.index[self.second, self.first] = pairs
-        self.values = np.zeros((size, len(pairs)), np.float32)
-        precision = np.zeros((size, len(pairs)))
-        for (x, y, z), values, known in blocks:
-            for u, v, w in ((x, y, z), (y, x, z), (z, x, y)):
-                self.values[u, self.index[v, w]] = values
-                precision[u, self.index[v, w]] = known
+    Attributes:
+        first, second: (pairs,): columns of each pair.
+        values, variances, known: (columns, pairs): estimates, their variances, and which exist.
+    """
+
+    def __init__(self, layout: Layout, blocks: Blocks) -> None:
+        """``blocks``: the estimates of three attributes each."""
+        order = {own: self.order(layout, own) for own in blocks}
+        pairs = sorted({(i, j) for i, j, _ in order.values()})
+        columns = [np.arange(own.start, own.stop) for own in layout.own]
+        grids = [np.meshgrid(columns[i], columns[j], indexing="ij") for i, j in pairs]
+        self.first, self.second = (np.concatenate([g[a].ravel() for g in grids]) for a in (0, 1))
+        ends = np.cumsum([grid[0].size for grid in grids]).tolist()
+        places = {
+            pair: slice(e - g[0].size, e) for pair, e, g in zip(pairs, ends, grids, strict=True)
+        }
+        self.values = np.zeros((layout.size, len(self.first)), np.float32)
+        precision = np.zeros(self.values.shape)
+        for own, (found, known) in blocks.items():
+            i, j, most = order[own]
+            turned = np.transpose(found, [own.index(a) for a in (most, i, j)])
+            self.values[layout.own[most], places[i, j]] = turned.reshape(len(turned), -1)
+            precision[layout.own[most], places[i, j]] = known
         self.known: Flags = precision > 0
         self.variances: Reals = (1.0 / np.where(self.known, precision, 1.0)).astype(np.float32)
+        every = np.arange(layout.size)[:, None]
+        self._sum = np.hstack([self.first == every, self.second == every]).astype(np.float32)
+
+    @staticmethod
+    def order(layout: Layout, own: Attributes) -> tuple[int, ...]:
+        """Return three attributes, that with most labels last."""
+        return tuple(sorted(own, key=lambda i: (layout.widths[i], i)))
 
     def products(self, features: Reals) -> Reals:
-        """Return the products of all pairs of features: (chains, pairs, states)."""
+        """Return the products of the pairs of features: (chains, pairs, states)."""
         return features[:, self.first] * features[:, self.second]
+
+    def back(self, features: Reals, slope: Reals) -> Reals:
+        """Return slopes by features from those by products: (chains, columns, states)."""
+        both = [slope * features[:, self.second], slope * features[:, self.first]]
+        return np.asarray(self._sum @ np.concatenate(both, axis=1))
 
 
 class Targets:
@@ -183,15 +205,10 @@ class Targets:
 
 
 def _triples(layout: Layout, statistics: Statistics) -> Triples | None:
-    pairs = int((layout.owner[:, None] < layout.owner[None]).sum())
-    third = {own: found for own, found in statistics.higher.items() if len(own) == 3}
-    if not third or layout.size * pairs > MOST_TRIPLES:
-        return None
-    blocks = []
-    for own, (values, known) in third.items():
-        columns = [np.arange(layout.own[i].start, layout.own[i].stop) for i in own]
-        blocks.append((np.array(np.meshgrid(*columns, indexing="ij")), values, known))
-    return Triples(layout, blocks)
+    third: Blocks = {own: found for own, found in statistics.higher.items() if len(own) == 3}
+    pairs = {Triples.order(layout, own)[:2] for own in third}
+    count = sum(int(layout.widths[i] * layout.widths[j]) for i, j in pairs)
+    return Triples(layout, third) if third and layout.size * count <= MOST_TRIPLES else None
 
 
 def _signs(layout: Layout, signs: dict[int, Signs]) -> tuple[Reals, Reals, Reals]:

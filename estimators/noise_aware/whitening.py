@@ -149,13 +149,6 @@ def _information(problem: Posterior, found: Moments) -> Reals:
     by1 = by.sum(axis=3)
     total = (by2 * known2[:, :, None]) @ by2.transpose(0, 1, 3, 2)
     total += known1[:, None, None] * by1[..., :, None] * by1[..., None, :]
-    if problem.targets.triples is not None:
-        assert problem.residuals.triples is not None
-        known3 = even @ problem.residuals.triples
-        assert found.products is not None
-        for c in range(chains):
-            by3 = (by[c].reshape(-1, states) @ found.products[c].T).reshape(size, width, -1)
-            total[c] += (by3 * known3[c][:, None]) @ by3.transpose(0, 2, 1)
     bent = (found.weights[:, None] * second)[:, :, None] * np.square(codes)
     bent2 = (bent.reshape(chains, -1, states) @ features).reshape(by2.shape)
     at = np.arange(width)
