@@ -6,16 +6,24 @@ import argparse
 import sys
 from collections.abc import Iterable
 from contextlib import closing
+from typing import Any
 
 import orjson
 
 from calmstream import arguments, result_options
-from calmstream.common.errors import RecoverableError
+from calmstream.broker.transport import Broker
+from calmstream.common.errors import InvalidInput, RecoverableError
 from calmstream.connect import kafka
+from calmstream.consumer.read.causes import causes
+from calmstream.consumer.read.history import History
+from calmstream.consumer.read.ranges import Windows
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import subscribe
+from calmstream.estimators.methods.noise_aware import NoiseAware
+from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages import analyse, tree
+from calmstream.pages import causes as causes_page
 from calmstream.terminal import Console
 
 
@@ -33,6 +41,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="add the joint distribution: the shares of each attribute's labels given its parent "
         "in the tree",
+    )
+    parser.add_argument(
+        "--causes",
+        action="store_true",
+        help="add the hidden causes that the data supports: the labels that each raises and lowers",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -53,17 +66,38 @@ def run(args: argparse.Namespace) -> int:
             ),
             args.window,
         )
-    if found is None:
-        raise RecoverableError(f"there is no {args.kind} snapshot with tables to analyse yet")
+        if found is None:
+            raise RecoverableError(f"there is no {args.kind} snapshot with tables to analyse yet")
+        explained = _causes(args, plan, broker, found.window) if args.causes else []
     if args.json:
         joint = {"joint": tree.joint(found)} if args.tree else {}
-        sys.stdout.buffer.write(orjson.dumps(analyse.document(found) | joint) + b"\n")
+        more = {"causes": explained} if args.causes else {}
+        sys.stdout.buffer.write(orjson.dumps(analyse.document(found) | joint | more) + b"\n")
         return 0
     console = Console()
     console.print(analyse.render(found))
     if args.tree:
         console.print(tree.render(found))
+    if args.causes:
+        console.print(causes_page.render(explained))
     return 0
+
+
+def _causes(
+    args: argparse.Namespace, plan: Plan, broker: Broker, window: int
+) -> list[dict[str, Any]]:
+    """Return the causes of the same windows, from their kept counts."""
+    kind = Kind(args.kind)
+    if kind is Kind.EARLY:
+        raise InvalidInput("--causes: counts are kept of final windows; use another --kind")
+    if plan.method != NoiseAware.name:
+        raise InvalidInput(f"--causes: method {plan.method} knows no causes; noise-aware does")
+    first = 0 if kind is Kind.TOTAL else window
+    windows = Windows(first, window, total=kind is Kind.TOTAL, current=kind is Kind.CURRENT)
+    with History(
+        plan, broker, namespace=args.namespace, output_namespace=args.output_namespace
+    ) as history:
+        return causes(plan.domain, history.model(windows)[0])
 
 
 def _newest(snapshots: Iterable[Snapshot], window: int | None) -> Snapshot | None:

@@ -1,10 +1,11 @@
-"""Which attributes depend on each other: all pairs, and the Chow-Liu tree."""
+"""Which attributes depend on each other: all pairs, the Chow-Liu tree, and hidden causes."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.causes import causes
 from calmstream.consumer.read.formats import window_range
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import Windows
@@ -48,5 +49,6 @@ def associations(
         "windows": [window_range(service.plan, chosen)],
         "reports": reports,
         "pairs": pairs,
+        "causes": causes(domain, model),
         "tree": [[domain.names[e.first], domain.names[e.second], e.information] for e in tree],
     }

@@ -9,12 +9,14 @@ from math import prod
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
+from calmstream.estimators.cause import Cause
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.noise_aware.causes import supported
 from calmstream.estimators.noise_aware.layout import Floats, Layout
 from calmstream.estimators.noise_aware.ordered import signs_of
-from calmstream.estimators.noise_aware.sampler import Effort, Sampler
-from calmstream.estimators.noise_aware.statistics import Targets, collect
+from calmstream.estimators.noise_aware.sampler import Draws, Effort, Sampler
+from calmstream.estimators.noise_aware.statistics import Statistics, Targets, collect
 from calmstream.estimators.noise_aware.tables import Tables, errors, grouped
 from calmstream.estimators.numerics.contraction import contract
 from calmstream.estimators.plan.pilots import CollectionPlan
@@ -51,8 +53,15 @@ class NoiseAwareModel:
             row[list(attributes)] = True
         self._in_view, self._reports = in_view[reports > 0], reports[reports > 0]
         self._tables: Tables | None = None
+        self._fitted: tuple[Targets, Draws] | None = None
         if self._reports.size:
-            self._tables = _fit(plan, tallies, self._layout, effort)
+            statistics = collect(plan, tallies, self._layout, ORDERS[self._layout.bits])
+            targets = _targets(plan, tallies, self._layout, statistics)
+            sampler = Sampler(
+                self._layout, plan.domain, targets, effort or Effort.of(self._layout, targets)
+            )
+            self._fitted = targets, sampler.run()
+            self._tables = Tables(self._layout, *self._fitted, statistics)
 
     def marginal(self, attributes: Attributes) -> Marginal:
         """Return the estimate over the given ascending positions.
@@ -79,6 +88,10 @@ class NoiseAwareModel:
             flags.append("noise")
         return Marginal(attributes, table / table.sum(), stderr, reports, tuple(flags))
 
+    def causes(self) -> tuple[Cause, ...]:
+        """Return the causes that the data supports: see `Explained`."""
+        return supported(self._layout, *self._fitted) if self._fitted else ()
+
     def grouped(self, attributes: Attributes, members: Sequence[Floats]) -> tuple[Floats, Floats]:
         """Return a table over groups of labels and its covariance: see `GroupedAnswers`."""
         marginal = self.marginal(attributes)
@@ -96,15 +109,12 @@ class NoiseAwareModel:
         return self._tables.mixture()
 
 
-def _fit(
-    plan: CollectionPlan, tallies: Sequence[Tally], layout: Layout, effort: Effort | None
-) -> Tables:
-    statistics = collect(plan, tallies, layout, ORDERS[layout.bits])
+def _targets(
+    plan: CollectionPlan, tallies: Sequence[Tally], layout: Layout, statistics: Statistics
+) -> Targets:
     valid, signs = statistics.valid_means(layout), {}
     for i in range(len(plan.domain)):
         own = signs_of(plan, tallies, i, layout.margin(i, valid))
         if own is not None:
             signs[i] = own
-    targets = Targets(layout, statistics, signs)
-    sampler = Sampler(layout, plan.domain, targets, effort or Effort.of(layout, targets))
-    return Tables(layout, targets, sampler.run(), statistics)
+    return Targets(layout, statistics, signs)

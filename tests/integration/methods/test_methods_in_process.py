@@ -158,3 +158,33 @@ def test_the_command_reads_the_newest_snapshot(
     assert capsys.readouterr().err == (
         "calmstream: there is no total snapshot with tables to analyse yet\n"
     )
+
+
+def test_causes_come_from_the_counts_of_the_same_windows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    plan = plan_of("noise-aware", mixed_domain(2, 3, 2))
+    stage, _ = collected(plan, population(plan.domain))
+    path = tmp_path / "plan.json"
+    path.write_bytes(plan.to_bytes())
+    monkeypatch.setattr("calmstream.commands.analyse.kafka", lambda _: stage.broker)
+    monkeypatch.setattr(stage.broker, "close", lambda: None)
+    call = ["analyse", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test", "--causes"]
+    assert main(call) == 0
+    assert "Hidden causes" in capsys.readouterr().out
+    assert main([*call, "--kind", "final", "--json"]) == 0
+    [cause] = json.loads(capsys.readouterr().out)["causes"]
+    assert {one["attribute"] for one in cause["labels"]} == {"a0", "a1"}
+
+
+def test_methods_without_causes_say_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    plan = plan_of("inp-ht", mixed_domain(2, 3, 2))
+    stage, _ = collected(plan, population(plan.domain))
+    path = tmp_path / "plan.json"
+    path.write_bytes(plan.to_bytes())
+    monkeypatch.setattr("calmstream.commands.analyse.kafka", lambda _: stage.broker)
+    call = ["analyse", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test", "--causes"]
+    assert main(call) == 2
+    assert "method inp-ht knows no causes; noise-aware does" in capsys.readouterr().err

@@ -365,8 +365,22 @@ export function associations(one: Made): Associations {
     best.attributes.forEach((name) => inTree.add(name));
     tree.push([...best.attributes, best.strength ** 2 / 2]);
   }
+  const causes = [0, 1].map((q) => ({
+    share: 0.42 - 0.2 * q,
+    stderr: 0.02,
+    agreement: 1 - 0.3 * q,
+    labels: one.plan.attributes
+      .flatMap((a) => a.labels.slice(0, 2).map((label, c) => ({ attribute: a.name, label, c })))
+      .map(({ attribute, label, c }, i) => ({
+        attribute,
+        label,
+        without: 0.1 + 0.6 * ((c + q) % 2),
+        within: 0.1 + 0.6 * ((c + q + 1) % 2) - 0.02 * Math.min(i, 4),
+        stderr: 0.03,
+      })),
+  }));
   const reports = Array.from({ length: one.windows }, (_, w) => one.reports(w)).reduce((a, b) => a + b, 0);
-  return { windows: answer(one, [names[0]!], 0, one.windows - 1, true, []).windows, reports, pairs, tree };
+  return { windows: answer(one, [names[0]!], 0, one.windows - 1, true, []).windows, reports, pairs, causes, tree };
 }
 
 /** Tests of all published tables. */

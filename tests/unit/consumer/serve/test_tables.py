@@ -146,6 +146,7 @@ def test_associations_name_every_pair(serving: Serving) -> None:
         assert one["stderr"] is None or 0.0 < one["stderr"] < 1.0
     assert len(found["tree"]) == 2
     assert found["reports"] == 3600
+    assert found["causes"] == []  # the attributes are independent
 
 
 def test_changes_are_those_of_the_history(serving: Serving) -> None:

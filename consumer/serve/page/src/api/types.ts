@@ -157,10 +157,25 @@ export interface Pair {
   readonly verdict: string;
 }
 
+/** A hidden property of records: its share of all, the share of draws that have it, and its labels. */
+export interface Cause {
+  readonly share: number;
+  readonly stderr: number;
+  readonly agreement: number;
+  readonly labels: readonly {
+    readonly attribute: string;
+    readonly label: string;
+    readonly without: number;
+    readonly within: number;
+    readonly stderr: number;
+  }[];
+}
+
 export interface Associations {
   readonly windows: readonly WindowSpan[];
   readonly reports: number;
   readonly pairs: readonly Pair[];
+  readonly causes: readonly Cause[];
   /** Edges of the Chow-Liu tree with their mutual information in nats. */
   readonly tree: readonly (readonly [string, string, number])[];
 }

@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import type { Associations as Found, Pair } from "../api/types";
 import { describe, isSure, Matrix } from "../charts/matrix";
 import { Tree } from "../charts/tree";
+import { Causes } from "../parts/causes";
 import { Empty, Loaded } from "../parts/states";
 import { useSession } from "../state/context";
 import { useResource } from "../state/hooks";
@@ -63,6 +64,7 @@ function Body({ data, plan, names }: { data: Found; plan: string; names: readonl
         </div>
         <Ranking pairs={ranked} href={href} />
       </div>
+      <Causes causes={data.causes} />
     </>
   );
 }
