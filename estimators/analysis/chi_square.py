@@ -80,8 +80,18 @@ def even_independence(
         covariance: shape (r s, r s), of the cells, row-major.
     """
     slope = _slope(*margins)
-    found = float(np.square(slope @ table.ravel()).sum())
-    scaled = _scaled_chi_square(slope @ covariance @ slope.T)
+    return zero_test(slope @ table.ravel(), slope @ covariance @ slope.T)
+
+
+def zero_test(values: Floats, covariance: Floats) -> Independence:
+    """Test whether normal variables have the mean 0, by the sum of their squares.
+
+    Args:
+        values: shape (k,).
+        covariance: shape (k, k).
+    """
+    found = float(np.square(values).sum())
+    scaled = _scaled_chi_square(covariance)
     if scaled is None:
         return Independence(0.0, critical_value(LEVEL, 1.0), 1.0)
     scale, freedom = scaled

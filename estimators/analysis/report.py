@@ -17,6 +17,7 @@ from calmstream.estimators.analysis.chi_square import (
     Independence,
     even_independence,
     independence,
+    zero_test,
 )
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Floats
@@ -135,6 +136,7 @@ def _tested(
     if not isinstance(model, GroupedAnswers):
         known = unbiased_pair(model, domain, pair, n)
         return (None, None) if known is None else (known[1], independence(*known, n))
+    evidence = model.dependence(pair)
     shape = domain.shape(pair)
     found, spread = model.grouped(pair, [np.eye(labels) for labels in shape])
     cells = np.maximum(found, 0.0).reshape(shape)
@@ -142,6 +144,8 @@ def _tested(
         return None, None
     cells = cells / cells.sum()
     margins = cells.sum(axis=1), cells.sum(axis=0)
+    if evidence is not None:
+        return spread, zero_test(*evidence)
     return spread, even_independence(found.reshape(shape), spread, margins)
 
 

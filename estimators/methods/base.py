@@ -97,6 +97,14 @@ class GroupedAnswers(Model, Protocol):
             InvalidInput: as `marginal`.
         """
 
+    def dependence(
+        self, pair: Attributes
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Return numbers of mean 0 if a pair is independent, and their covariance.
+
+        They are unbiased, unlike the tables, which are shrunk. None if no view contains the pair.
+        """
+
 
 @runtime_checkable
 class HiddenCauses(Model, Protocol):

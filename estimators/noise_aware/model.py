@@ -102,6 +102,10 @@ class NoiseAwareModel:
         sums, covariance = grouped(*self._tables.answer(attributes), members)
         return sums / sums.sum(), covariance
 
+    def dependence(self, pair: Attributes) -> tuple[Floats, Floats] | None:
+        """Return what unbiased estimates say of a pair: see `GroupedAnswers`."""
+        return None if self._tables is None else self._tables.dependence(pair)
+
     def mixture(self) -> tuple[Floats, list[Floats]]:
         """Return the causes' states in all draws: see `HiddenCauses`."""
         if self._tables is None:

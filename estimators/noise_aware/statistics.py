@@ -203,6 +203,25 @@ class Targets:
             found = found[::2]
         self.margins = found / (found @ layout.member)[layout.owner] if not layout.bits else found
 
+    def dependence(self, layout: Layout, pair: Attributes) -> tuple[Floats, Floats] | None:
+        """Return the unbiased covariance of two attributes' features, and its covariance.
+
+        The noise of means and of products counts as uncorrelated, and sampling as that of even
+        tables, which is no less in all.
+        """
+        a, b = (layout.own[i] for i in pair)
+        sure = self.mean_precision[a].min(), self.mean_precision[b].min()
+        if not self.known[a, b].all() or min(sure) <= 0.0:
+            return None
+        first, second = (np.asarray(self.means[own], float) for own in (a, b))
+        own, other = (
+            np.eye(m.size) - (0.0 if layout.bits else 1.0 / m.size) for m in (first, second)
+        )
+        spread = np.kron(own, other) * float(self.variances[a, b].max())
+        spread += np.kron(np.outer(first, first), other) / float(sure[1])
+        spread += np.kron(own, np.outer(second, second)) / float(sure[0])
+        return (self.products[a, b] - np.outer(first, second)).ravel(), spread
+
 
 def _triples(layout: Layout, statistics: Statistics) -> Triples | None:
     third: Blocks = {own: found for own, found in statistics.higher.items() if len(own) == 3}

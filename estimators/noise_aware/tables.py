@@ -97,6 +97,9 @@ class Tables:
         table = left.transpose(0, 2, 1) @ right
         return np.asarray(table.reshape(-1, *shape), np.float64)
 
+    def dependence(self, pair: Attributes) -> tuple[Floats, Floats] | None:
+        return self._targets.dependence(self._layout, pair)
+
     def mixture(self) -> tuple[Floats, list[Floats]]:
         """Return the states of all draws: weights of sum 1, and (states, labels) per attribute."""
         weights = np.asarray(self._draws.weights, np.float64).ravel()

@@ -7,9 +7,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from calmstream.estimators.analysis.chi_square import zero_test
 from calmstream.estimators.mechanisms.adaptive import best_oracle
 from calmstream.estimators.noise_aware.layout import Layout
-from calmstream.estimators.noise_aware.statistics import cell_variance, collect
+from calmstream.estimators.noise_aware.statistics import Targets, cell_variance, collect
 from calmstream.estimators.numerics.raking import rake
 from calmstream.estimators.numerics.subsets import sets_up_to
 from calmstream.estimators.plan.pilots import PooledPilots
@@ -52,6 +53,28 @@ def test_statistics_have_the_stated_variance(epsilon: str, cells: int) -> None:
     # A redundant coding spreads (r - 1) directions over r features.
     directions = 1 if cells == 4 else (cells // 2 - 1) / (cells // 2) / 2
     assert np.var(estimates) == pytest.approx(stated * directions, rel=0.15)
+
+
+@pytest.mark.parametrize(("cards", "epsilon"), [((2, 3, 3), "1"), ((2, 2, 2), "0.5")])
+def test_independent_pairs_are_rejected_as_often_as_stated(
+    cards: tuple[int, ...], epsilon: str
+) -> None:
+    """Check the unbiased test of independence: its size, and a bit that copies another one."""
+    plan, layout, n = plan_for(domain_of(*cards), epsilon, 20_000, 2), Layout(cards), 20_000
+    rejected = {0.0: 0, 0.4: 0}
+    for copied in rejected:
+        for run in range(150):
+            random = np.random.default_rng((run, 6))
+            shares = [np.arange(1.0, r + 1) / (r * (r + 1) / 2) for r in cards]
+            columns = [random.choice(len(p), n, p=p) for p in shares]
+            columns[1] = np.where(random.random(n) < copied, columns[0], columns[1])
+            codes = np.stack(columns, axis=1).astype(np.uint16)
+            statistics = collect(plan, tallies_of(plan, codes, run), layout)
+            evidence = Targets(layout, statistics, {}).dependence(layout, (0, 1))
+            assert evidence is not None
+            rejected[copied] += zero_test(*evidence).dependent
+    assert rejected[0.0] <= 24  # 5 % of 150 are 7.5; more than 24 have a probability below 1e-6
+    assert rejected[0.4] >= 100
 
 
 def test_estimates_of_bits_are_means_over_all_views_by_inverse_variance() -> None:
