@@ -110,14 +110,13 @@ changes: $(VENV)/.service ## false alarms and power of the tests of change: hour
 	@$(BIN)/python -m benchmarks.changes $(ARGS_CHANGES)
 
 $(VENV)/.accuracy: $(VENV)/.service
-	@echo "adding the plotting library (once)"
+	@echo "adding scikit-learn (once)"
 	@$(BIN)/python -m pip install --quiet --group accuracy
 	@touch $@
 
-accuracy: $(VENV)/.accuracy ## tables and plots of the papers' figures: 20 minutes, resumable (ARGS=--help)
+accuracy: $(VENV)/.accuracy ## tables of the papers' figures: 20 minutes, resumable (ARGS=--help)
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
 	@$(BIN)/python -m benchmarks.castell.avd
-	@$(BIN)/python -m benchmarks.castell.plots
 
 .venv-strangers/.ready: pyproject.toml
 	@echo "making .venv-strangers (once)"

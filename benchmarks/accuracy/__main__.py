@@ -1,7 +1,7 @@
 """Measure the figures of two papers again on real data sets: the accuracy report.
 
 The papers are CALM (Zhang et al., 2018) and Cormode et al. (2018). The program ``python -m
-benchmarks.accuracy`` measures what is missing and draws tables and plots of everything. The results
+benchmarks.accuracy`` measures what is missing and writes tables of everything. The results
 are lines in ``benchmarks/results/*.jsonl``, one for each point of a figure and each repeat. A run
 can be stopped and started again; ``--times 5`` measures five times as many repeats. Point and
 repeat determine the seed.
@@ -66,7 +66,7 @@ def _running(run: Callable[[int], dict[str, Any]], repeat: int) -> Callable[[], 
 
 
 def main() -> None:
-    """Measure, then draw the figures."""
+    """Measure, then write the tables."""
     every = [*FIGURES, *dict.fromkeys(e.figure for e in experiments())]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -74,13 +74,13 @@ def main() -> None:
     )
     parser.add_argument("--figures", default=",".join(every), help="figures (%(default)s)")
     parser.add_argument("--minutes", type=float, help="stop measuring after this time")
-    parser.add_argument("--draw-only", action="store_true", help="measure nothing")
+    parser.add_argument("--show-only", action="store_true", help="measure nothing")
     args = parser.parse_args()
     figures = set(args.figures.split(","))
     if unknown := figures - set(every):
         sys.exit(f"accuracy: no figure {min(unknown)!r}; there are {', '.join(every)}")
     RESULTS.mkdir(exist_ok=True)
-    if not args.draw_only:
+    if not args.show_only:
         run(figures, args.times, args.minutes)
     from benchmarks.accuracy.show import show
 

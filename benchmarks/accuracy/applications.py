@@ -38,9 +38,10 @@ PAIRS = (
     ("Far", "Night_pick"),
     ("Toll", "Night_pick"),
 )
-"""The paper's dependent pairs, then its independent ones (which are dependent in these data)."""
+"""The paper's dependent pairs, then its independent ones."""
 
 TEST_METHODS = ("inp-ht", "marg-ps", "calm")
+"""Methods with a noise-aware test from covariances."""
 TREE_METHODS = ("inp-ht", "marg-ps", "calm")
 TREE_EPSILONS = ("0.2", "0.4", "0.6", "0.8", "1.0", "1.4")
 
@@ -72,7 +73,7 @@ def fitted(method: str, epsilon: str, k: int, drawn: Devices, seed: tuple[int, .
 
 def pairs_run(method: str, repeat: int) -> dict[str, Any]:
     """Test the six pairs on newly drawn devices; return statistics, critical values, decisions."""
-    drawn = Devices("taxi", 8, N18, repeat)
+    drawn = Devices("taxi-whole", 8, N18, repeat)
     model = fitted(method, "1.1", 2, drawn, (91, repeat))
     numbers: dict[str, Any] = {}
     for names in PAIRS:
@@ -94,9 +95,11 @@ def size_run(method: str, repeat: int) -> dict[str, Any]:
     Each attribute has the same share of ones as in the taxi data. "noise-aware" counts by the
     critical value that includes the noise of the mechanism, "uncorrected" by the one that does not.
     """
-    drawn = Devices("taxi", 8, N18, 0)
+    drawn = Devices("taxi-whole", 8, N18, 0)
     generator = np.random.default_rng((92, repeat))
-    drawn.codes = (generator.random((N18, 8)) < table("taxi").codes.mean(axis=0)).astype(np.uint16)
+    drawn.codes = (generator.random((N18, 8)) < table("taxi-whole").codes.mean(axis=0)).astype(
+        np.uint16
+    )
     model = fitted(method, "1.1", 2, drawn, (93, repeat))
     tests = [check_pair(model, drawn.domain, pair, N18) for pair in combinations(range(8), 2)]
     return {

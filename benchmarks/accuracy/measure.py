@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from benchmarks.accuracy.pieces import Piece
+from benchmarks.accuracy.pieces import REPEAT, Piece
 from benchmarks.accuracy.populations import devices
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods
@@ -38,7 +38,8 @@ def measure(piece: Piece, repeat: int) -> dict[str, Any]:
     """
     drawn = devices(*piece.population, repeat)
     method = methods.get(piece.method)
-    request = Request(drawn.domain, piece.epsilon, piece.users, piece.k, dict(piece.parameters))
+    given = {n: repeat if v == REPEAT else v for n, v in piece.parameters.items()}
+    request = Request(drawn.domain, piece.epsilon, piece.users, piece.k, given)
     try:
         plan = local_plan(method, request)
     except InvalidInput as refusal:

@@ -21,6 +21,9 @@ STOPS = (
 )
 """Stop rules of the method inp-em, and the name of the curve of each."""
 
+REPEAT = "repeat"
+"""A parameter that is the number of the repeat."""
+
 CALM_EPSILONS = ("0.2", "0.5", "1", "2")  # values of epsilon in the figures of CALM
 
 CORMODE = ("inp-ht", "marg-ps", "marg-ht", "marg-rr", "inp-ps", "inp-rr", "uniform")
@@ -99,6 +102,11 @@ def cormode5() -> Iterator[Piece]:
     for k in range(1, 8):
         for method in CORMODE:
             yield Piece("cormode-fig5", "taxi, d = 8", "taxi", 8, k, LN3, N18, method)
+        for method in ("marg-rr", "inp-rr"):
+            oracle, label = {"oracle": "oue"}, f"{method} (OUE)"
+            yield Piece(
+                "cormode-fig5", "taxi, d = 8", "taxi", 8, k, LN3, N18, method, oracle, label=label
+            )
 
 
 def cormode6() -> Iterator[Piece]:
@@ -129,7 +137,10 @@ def cormode10() -> Iterator[Piece]:
     """Yield Cormode Fig. 10: frequency oracles over the whole record, k = 2."""
     for d in (4, 6, 8, 12, 16):
         for method in ("inp-ht", "inp-olh", "inp-htcms", "uniform"):
-            yield Piece("cormode-fig10", "movielens, k = 2", "movielens", d, 2, LN3, N18, method)
+            seed = {"seed": REPEAT} if method == "inp-htcms" else {}
+            yield Piece(
+                "cormode-fig10", "movielens, k = 2", "movielens", d, 2, LN3, N18, method, seed
+            )
 
 
 FIGURES = {

@@ -1,15 +1,13 @@
-"""Write tables and plots of the experiments of `benchmarks.accuracy.applications`.
+"""Write tables of the experiments of `benchmarks.accuracy.applications`.
 
 They are the tests of independence (Fig. 7), the dependence trees (Fig. 8) and the failures of InpEM
-(Table 3) of Cormode et al. Each function returns the text of a table in Markdown; those of the two
-figures also write a plot.
+(Table 3) of Cormode et al. Each function returns the text of a table in Markdown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 from benchmarks.accuracy.applications import (
@@ -19,7 +17,7 @@ from benchmarks.accuracy.applications import (
     TREE_METHODS,
 )
 from benchmarks.accuracy.em_failures import ROWS
-from benchmarks.accuracy.measure import RESULTS, Ledger
+from benchmarks.accuracy.measure import Ledger
 
 INDEPENDENCE = (
     "Six pairs of taxi attributes, {runs} runs on fresh devices; critical value 3.84 without "
@@ -45,7 +43,7 @@ def _all(ledger: Ledger, key: str, name: str) -> np.ndarray:
 
 
 def independence(ledger: Ledger) -> str:
-    """Return Fig. 7: two tables about tests of independence; write the plot.
+    """Return Fig. 7: two tables about tests of independence.
 
     The first one has, for each pair of attributes, the statistic with both critical values and how
     often dependence is detected. The second one has the share of independent pairs that are
@@ -84,38 +82,11 @@ def independence(ledger: Ledger) -> str:
         tests = _all(ledger, key, "pairs").sum()
         aware, plain = (_all(ledger, key, n).sum() / tests for n in ("noise-aware", "uncorrected"))
         lines.append(f"| {method} | {tests:,.0f} | {aware:.1%} | {plain:.1%} |")
-    _plot_pairs(ledger)
     return "\n".join(lines) + "\n"
 
 
-def _plot_pairs(ledger: Ledger) -> None:
-    drawing, axis = plt.subplots(figsize=(10, 4.2))
-    names = ["-".join(pair) for pair in PAIRS]
-    place = np.arange(len(names))
-    exact = [np.median(_all(ledger, f"pairs {TEST_METHODS[0]}", f"{n} exact")) for n in names]
-    axis.plot(place - 0.3, exact, "k_", markersize=14, label="without privacy")
-    for i, method in enumerate(TEST_METHODS):
-        key = f"pairs {method}"
-        statistics = np.array([_all(ledger, key, f"{n} statistic") for n in names])
-        low, middle, high = np.quantile(statistics, [0.05, 0.5, 0.95], axis=1)
-        x = place - 0.1 + 0.2 * i
-        bars = [middle - low, high - middle]
-        axis.errorbar(x, middle, bars, fmt="o", markersize=4, capsize=3, label=method)
-        critical = [np.median(_all(ledger, key, f"{n} critical")) for n in names]
-        axis.plot(x, critical, "r_", markersize=12, label="critical, noise-aware" if i == 0 else "")
-    axis.axhline(3.84, color="black", linestyle="--", linewidth=0.8, label="critical, uncorrected")
-    axis.set_yscale("log")
-    axis.set_xticks(place, names, fontsize=8)
-    axis.set_ylabel("chi-square")
-    axis.set_title("Chi-square of taxi pairs: median, 5 % to 95 % of runs", fontsize=9)
-    axis.legend(fontsize=7)
-    drawing.tight_layout()
-    drawing.savefig(RESULTS / "cormode-fig7.png", dpi=90, metadata={"Software": None})
-    plt.close(drawing)
-
-
 def trees(ledger: Ledger) -> str:
-    """Return Fig. 8: the true mutual information of learnt trees by method; write the plot."""
+    """Return Fig. 8: the true mutual information of learnt trees by method."""
     first = f"{TREE_METHODS[0]} epsilon={TREE_EPSILONS[0]}"
     runs = len(ledger.results(first))
     exact = _all(ledger, first, "exact").mean()
@@ -130,24 +101,12 @@ def trees(ledger: Ledger) -> str:
         "| method | " + " | ".join(f"epsilon = {e}" for e in TREE_EPSILONS) + " |",
         "|---|" + "---:|" * len(TREE_EPSILONS),
     ]
-    drawing, axis = plt.subplots(figsize=(6.5, 4))
     for method in TREE_METHODS:
         runs_of = [_all(ledger, f"{method} epsilon={e}", "private") for e in TREE_EPSILONS]
         mean = [float(v.mean()) for v in runs_of]
         error = [2 * float(v.std(ddof=1)) / np.sqrt(v.size) if v.size > 1 else 0.0 for v in runs_of]
         pairs = zip(mean, error, strict=True)
         lines.append(f"| {method} | " + " | ".join(f"{m:.4f} ± {e:.4f}" for m, e in pairs) + " |")
-        x = [float(e) for e in TREE_EPSILONS]
-        axis.errorbar(x, mean, error, marker=".", capsize=2, label=method)
-    axis.axhline(exact, color="grey", linestyle=":", label="without privacy")
-    axis.axhline(random, color="black", linestyle="--", label="uniform (blind tree)")
-    axis.set_xlabel("epsilon")
-    axis.set_ylabel("true mutual information of the tree (nats)")
-    axis.set_ylim(bottom=0)
-    axis.legend(fontsize=8)
-    drawing.tight_layout()
-    drawing.savefig(RESULTS / "cormode-fig8.png", dpi=90, metadata={"Software": None})
-    plt.close(drawing)
     return "\n".join(lines) + "\n"
 
 

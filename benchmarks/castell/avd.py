@@ -5,8 +5,8 @@ marginals of w attributes from that; `benchmarks/castell.md` names the paper. Th
 paper's AVD: the largest absolute error of a marginal's cells, averaged over attribute sets.
 
 ``python -m benchmarks.castell.avd`` adds points to ``benchmarks/results/castell.csv``. It
-measures only missing points, so it can be stopped and started again. Then ``python -m
-benchmarks.castell.plots`` draws them. Needs the data folder (`benchmarks.populations.DATA`).
+measures only missing points, so it can be stopped and started again. Needs the data folder
+(`benchmarks.populations.DATA`).
 """
 
 from __future__ import annotations

@@ -52,9 +52,13 @@ class BlockMethod:
         return Design((group,), {}, (loss_reason(mechanism), tables.reason, self.recovery))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
+        return self.model(plan, tallies, self.scheme)
+
+    @staticmethod
+    def model(plan: Plan, tallies: Sequence[Tally], scheme: str) -> ProductModel:
         mechanism, tally = only_mechanism(plan, ProductGRR), tallies[0]
         n = int(tally.n[0])
-        return ProductModel(plan.domain, mechanism, tally.counts[0], n, self.scheme)
+        return ProductModel(plan.domain, mechanism, tally.counts[0], n, scheme)
 
 
 def single(request: Request) -> tuple[Attributes, ...]:

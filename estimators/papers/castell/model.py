@@ -24,6 +24,7 @@ Scheme = Callable[[Floats, Sequence[AxisChannel], int], SchemeEstimate]
 SCHEMES: Mapping[str, Scheme] = {
     "joint": schemes.joint,
     "hybrid": schemes.hybrid,
+    "hybrid-bounds": schemes.hybrid_by_bounds,
     "truncated": schemes.truncated,
 }
 """Schemes that work on the table over all requested attributes; ``independent`` does not."""
@@ -32,6 +33,7 @@ PROCESSING: Mapping[str, tuple[str, ...]] = {
     "joint": ("axis-wise inverse",),
     "independent": ("inverse per block", "product across blocks"),
     "hybrid": ("axis-wise inverse or product of 1-way inverses, by predicted error",),
+    "hybrid-bounds": ("axis-wise inverse or product of 1-way inverses, by the paper's bounds",),
     "truncated": ("axis-wise inverse", "negatives to 0", "capped by the (w-1)-way estimates"),
 }
 """Steps from raw counts to answers of each scheme, as snapshots state them."""

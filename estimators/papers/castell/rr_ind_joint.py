@@ -6,10 +6,18 @@ The three methods collect the same counts and differ in the recovery only. They 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
+from calmstream.common.errors import PlanError
+from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.papers.castell.family import BlockMethod
+from calmstream.estimators.papers.castell.model import ProductModel
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
 
 
 class RRIndJoint(BlockMethod):
@@ -46,6 +54,19 @@ class RRHybrid(BlockMethod):
         "each table by the inverse or by the product of single attributes, whichever has the "
         "smaller predicted error"
     )
+    parameters: ClassVar[tuple[str, ...]] = ("tables", "rule")
+
+    def design(self, request: Request) -> Design:
+        """Choose as the others; the parameter ``rule`` is ``error``, or ``bounds`` of the paper."""
+        rule = request.parameters.get("rule", "error")
+        if rule not in ("error", "bounds"):
+            raise PlanError(f"parameter rule must be error or bounds, got {rule!r:.40}")
+        design = super().design(request)
+        return replace(design, parameters={"rule": rule} if rule == "bounds" else {})
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
+        scheme = "hybrid-bounds" if plan.parameters.get("rule") == "bounds" else "hybrid"
+        return self.model(plan, tallies, scheme)
 
 
 class RRTruncated(BlockMethod):

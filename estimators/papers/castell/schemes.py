@@ -89,6 +89,26 @@ def hybrid(observed: Floats, factors: Sequence[AxisChannel], n: int) -> SchemeEs
     return inverse if error <= max(0.0, distance - error) else product
 
 
+def bounds(factors: Sequence[AxisChannel], n: int) -> tuple[float, float]:
+    """Return the paper's bounds of a cell's error: joint (Theorem 6) and product (Theorem 5).
+
+    That of the joint estimate is one of rounding: it falls with n, the noise with its root.
+    """
+    w, d = len(factors), max(f.cells for f in factors)
+    odds = min((f.gap + f.q) / f.q for f in factors)
+    rounding = (1.0 + (d - 1) / odds) ** w * float(d) ** w / n
+    return rounding, max(float(d) ** -w, 1.0 / d - float(d) ** -w)
+
+
+def hybrid_by_bounds(observed: Floats, factors: Sequence[AxisChannel], n: int) -> SchemeEstimate:
+    """Return the joint or the product estimate, by the thresholds of the paper's Table III.
+
+    n*, epsilon* and w* are where the two bounds are equal.
+    """
+    rounding, dependence = bounds(factors, n)
+    return (joint if rounding <= dependence else independent)(observed, factors, n)
+
+
 def truncated(observed: Floats, factors: Sequence[AxisChannel], n: int) -> SchemeEstimate:
     """Return the joint estimate with every cell moved into the range from 0 to its upper limits.
 

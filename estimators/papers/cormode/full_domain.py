@@ -7,9 +7,9 @@ domains with few cells.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -24,7 +24,10 @@ from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.shared.options import only_parameters
 from calmstream.estimators.methods.shared.packing import statistic
 from calmstream.estimators.papers.cormode.linear import Estimate, Floats, LinearModel, dense, likely
+from calmstream.estimators.papers.cormode.oracles import unary
+from calmstream.estimators.papers.cormode.sketch import HadamardSketch
 from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.plan.numbers import as_number
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
@@ -40,7 +43,8 @@ class FullDomain:
     name: ClassVar[str]
     baseline: ClassVar[bool] = False
     limit: ClassVar[int] = MAX_CELLS
-    oracle: ClassVar[staticmethod[[str, int], Mechanism]]
+    parameters: ClassVar[tuple[str, ...]] = ()
+    oracle: ClassVar[staticmethod[[Mapping[str, Any], str, int], Mechanism]]
 
     def design(self, request: Request) -> Design:
         """Choose one view of all attributes.
@@ -48,7 +52,7 @@ class FullDomain:
         Raises:
             PlanError: the domain is too large; the message states its size.
         """
-        only_parameters(self.name, request.parameters)
+        only_parameters(self.name, request.parameters, *self.parameters)
         domain = request.domain
         cells = domain.size()
         if cells > self.limit:
@@ -56,7 +60,7 @@ class FullDomain:
                 f"method {self.name} counts every value of a record: {cells:,} cells; at most "
                 f"{self.limit:,} are collected: use fewer attributes, or a method of small views"
             )
-        mechanism = self.oracle(request.epsilon, cells)
+        mechanism = self.oracle(request.parameters, request.epsilon, cells)
         groups = (Group(spec(mechanism), (View(tuple(range(len(domain)))),), (1,)),)
         reason = (
             f"{mechanism.name.upper()} on all {cells:,} values of a record; a marginal sums cells",
@@ -81,21 +85,22 @@ class FC(FullDomain):
         "baseline of Zhang et al., CALM, CCS 2018",
     )
     limit: ClassVar[int] = MAX_REPORT_CELLS
-    oracle = staticmethod(adaptive)
+    oracle = staticmethod(lambda _, epsilon, cells: adaptive(epsilon, cells))
 
 
 class InpRR(FullDomain):
-    """InpRR (``inp-rr``): a bit per cell, each by randomised response with epsilon / 2."""
+    """InpRR (``inp-rr``): a bit per cell, by one of the oracles `UNARY`."""
 
     name: ClassVar[str] = "inp-rr"
     note: ClassVar[Note] = Note(
-        "the whole record, a bit for each of its values (SUE)",
+        "the whole record, a bit for each of its values (SUE or OUE)",
         "sum of cells",
         "to reproduce the paper; records of few values, k near d",
         "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
     limit: ClassVar[int] = MAX_REPORT_CELLS
-    oracle = staticmethod(partial(standard, "sue"))
+    parameters = ("oracle",)
+    oracle = staticmethod(unary)
 
 
 class InpPS(FullDomain):
@@ -108,7 +113,7 @@ class InpPS(FullDomain):
         "to reproduce the paper; records of a handful of values only",
         "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
-    oracle = staticmethod(partial(standard, "grr"))
+    oracle = staticmethod(lambda _, epsilon, cells: standard("grr", epsilon, cells))
 
 
 class InpOLH(FullDomain):
@@ -122,7 +127,7 @@ class InpOLH(FullDomain):
         "Wang et al., USENIX Security 2017, in Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
     limit: ClassVar[int] = MAX_REPORT_CELLS
-    oracle = staticmethod(partial(standard, "olh"))
+    oracle = staticmethod(lambda _, epsilon, cells: standard("olh", epsilon, cells))
 
 
 class InpHTCMS(FullDomain):
@@ -135,7 +140,13 @@ class InpHTCMS(FullDomain):
         "to reproduce the paper",
         "Apple, 2017, in Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
-    oracle = staticmethod(partial(standard, "hadamard-sketch"))
+    parameters = ("seed",)
+
+    @staticmethod
+    def oracle(parameters: Mapping[str, Any], epsilon: str, cells: int) -> Mechanism:
+        """Return the sketch whose hash functions the parameter ``seed`` chooses."""
+        seed = cast("int", as_number(parameters.get("seed", 0)))
+        return replace(HadamardSketch.standard(epsilon, cells), seed=seed)
 
 
 class FullTable(LinearModel):

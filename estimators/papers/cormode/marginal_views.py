@@ -8,11 +8,11 @@ the tables are not made consistent.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, partial
 from itertools import combinations
 from math import comb
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from calmstream.estimators.papers.cormode.linear import (
     likely,
     require_at_most,
 )
+from calmstream.estimators.papers.cormode.oracles import unary
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
@@ -55,10 +56,11 @@ class MarginalViews:
 
     name: ClassVar[str]
     baseline: ClassVar[bool] = False
-    oracle: ClassVar[staticmethod[[str, int], Mechanism]]
+    parameters: ClassVar[tuple[str, ...]] = ()
+    oracle: ClassVar[staticmethod[[Mapping[str, Any], str, int], Mechanism]]
 
     def design(self, request: Request) -> Design:
-        only_parameters(self.name, request.parameters)
+        only_parameters(self.name, request.parameters, *self.parameters)
         domain, d, k = request.domain, len(request.domain), request.k
         views, total = comb(d, k), elementary(domain.cardinalities, k)[k]
         require_views(self.name, views, f"tables of {k} attributes")
@@ -70,8 +72,8 @@ class MarginalViews:
                 f"{MAX_VIEW_CELLS:,} are planned: lower k or drop attributes"
             )
         sets = list(combinations(range(d), k))
-        oracle = cache(self.oracle)
-        mechanisms = [oracle(request.epsilon, domain.size(s)) for s in sets]
+        oracle = cache(partial(self.oracle, request.parameters, request.epsilon))
+        mechanisms = [oracle(domain.size(s)) for s in sets]
         assigned = [Assigned(View(s), m) for s, m in zip(sets, mechanisms, strict=True)]
         groups = pack(assigned, request.max_groups, separate=True)
         each = max(request.users // views, 1)
@@ -102,20 +104,21 @@ class AM(MarginalViews):
         "few attributes, and unbiased tables of exactly k of them are needed",
         "baseline of Zhang et al., CALM, CCS 2018",
     )
-    oracle = staticmethod(adaptive)
+    oracle = staticmethod(lambda _, epsilon, cells: adaptive(epsilon, cells))
 
 
 class MargRR(MarginalViews):
-    """MargRR (``marg-rr``): a bit per cell, each by randomised response with epsilon / 2."""
+    """MargRR (``marg-rr``): a bit per cell, by one of the oracles `UNARY`."""
 
     name: ClassVar[str] = "marg-rr"
     note: ClassVar[Note] = Note(
-        "one table of k attributes, a bit for each of its cells (SUE)",
+        "one table of k attributes, a bit for each of its cells (SUE or OUE)",
         "directly; smaller tables averaged",
         "to reproduce the paper; am has smaller errors",
         "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
-    oracle = staticmethod(partial(standard, "sue"))
+    parameters = ("oracle",)
+    oracle = staticmethod(unary)
 
 
 class MargPS(MarginalViews):
@@ -128,7 +131,7 @@ class MargPS(MarginalViews):
         "to reproduce the paper; small tables or a large epsilon",
         "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
-    oracle = staticmethod(partial(standard, "grr"))
+    oracle = staticmethod(lambda _, epsilon, cells: standard("grr", epsilon, cells))
 
 
 class MarginalTables(LinearModel):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import comb
 
+import numpy as np
 import pytest
 
 from calmstream.common.errors import InvalidInput, PlanError
@@ -30,6 +31,30 @@ def test_a_plan_survives_its_document_and_states_its_size(method: str) -> None:
     plan, design = draft(mixed_domain(2, 3, 3, 2), "1", 10_000, 2, method)
     assert read_plan(plan.to_bytes()).digest == plan.digest
     assert any("statistic: " in line and "counters" in line for line in design.reason)
+
+
+@pytest.mark.parametrize(("method", "size"), [("inp-rr", 16), ("marg-rr", 4)])
+def test_bits_of_cells_have_either_oracle(method: str, size: int) -> None:
+    """Check the oracles of the paper by one cell's leading variance at epsilon ln 3."""
+    for name, leading in (("sue", 3.23), ("oue", 3.00)):
+        plan, _ = draft(Domain.binary(4), "1.0986122886681098", 1000, 2, method, {"oracle": name})
+        assert read_plan(plan.to_bytes()) == plan
+        mechanism = plan.mechanisms[0]
+        assert (mechanism.name, mechanism.cells) == (name, size)
+        variance = float(mechanism.variance(1, np.zeros(size))[0])
+        assert variance == pytest.approx(leading, abs=5e-3)
+    with pytest.raises(PlanError, match="oracle must be one of sue, oue, got 'grr'"):
+        draft(Domain.binary(4), "1", 1000, 2, method, {"oracle": "grr"})
+
+
+def test_the_seed_of_a_sketch_chooses_its_hashes() -> None:
+    plans = [draft(Domain.binary(4), "1", 9, 2, "inp-htcms", {"seed": s})[0] for s in (0, 7)]
+    places = [plan.mechanisms[0].places.tolist() for plan in plans]
+    assert places[0] != places[1]
+    assert plans[0].groups == draft(Domain.binary(4), "1", 9, 2, "inp-htcms")[0].groups
+    assert read_plan(plans[1].to_bytes()) == plans[1]
+    with pytest.raises(PlanError, match="seed"):
+        draft(Domain.binary(4), "1", 9, 2, "inp-htcms", {"seed": -1})
 
 
 @pytest.mark.parametrize("method", ["am", "marg-rr", "marg-ps", "marg-ht", "ft", "inp-ht"])

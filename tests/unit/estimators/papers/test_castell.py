@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from benchmarks.castell.paper import castell, grr, least_epsilon, least_n, most_w, shared
 from calmstream.estimators.numerics.block_inverse import (
     AxisChannel,
     channels,
@@ -116,3 +117,39 @@ def test_clusters_merge_the_strongest_pairs_that_fit() -> None:
     assert cluster(v, (4, 4, 4, 2, 2), 0.3, 64) == ((0, 1, 2), (3, 4))
     assert cluster(v, (4, 4, 4, 2, 2), 0.15, 1000) == ((0, 1, 2, 3, 4),)
     assert cluster({}, (2, 3), 0.1, 100) == ((0,), (1,))
+
+
+def test_the_papers_bounds_and_thresholds() -> None:
+    factors = grr((2, 2), 0.5)  # epsilon 1 of both together
+    rounding, dependence = schemes.bounds(factors, 10**6)
+    assert rounding == pytest.approx(1.03e-5, rel=5e-3)
+    assert dependence == 0.25
+    # The noise of a cell is larger than the bound, which falls with n and not with its root.
+    assert expected_sse(factors, 10**6) / 4 == pytest.approx(4.39e-3**2, rel=5e-3)
+    assert most_w(16, 32_561) == pytest.approx(1.374, abs=5e-4)  # Table III
+    n = least_n(16, 2, 2.0)
+    assert n == pytest.approx(185_628, abs=1)
+    for records, joint in ((n * 1.01, True), (n * 0.99, False)):
+        observed = np.full((16, 16), 1 / 256)
+        chosen = schemes.hybrid_by_bounds(observed, grr((16, 16), 1.0), int(records))
+        assert chosen.joint == joint
+    assert least_epsilon(16, 2, int(n)) == pytest.approx(2.0, abs=1e-4)
+
+
+def test_the_inverse_of_any_randomisation_matrices() -> None:
+    """Check Algorithm 3 on matrices that are no randomised response (Definition 1)."""
+    random = np.random.default_rng(3)
+    ordered = 0.5 ** np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
+    matrices = [ordered / ordered.sum(axis=1, keepdims=True), random.dirichlet(np.ones(3), 3)]
+    truth = random.dirichlet(np.ones(12)).reshape(4, 3)
+    reported = np.einsum("ab,ai,bj->ij", truth, *matrices)
+    np.testing.assert_allclose(castell(reported, matrices), truth, atol=1e-12)
+    whole = np.linalg.inv(np.kron(*matrices).T) @ reported.ravel()
+    np.testing.assert_allclose(castell(reported, matrices).ravel(), whole, atol=1e-12)
+
+
+@pytest.mark.parametrize("v", [0.0, 0.3, 1.0])
+def test_the_synthetic_population_has_its_cramers_v(v: float) -> None:
+    table = shared(v, 7)
+    apart = np.outer(table.sum(axis=1), table.sum(axis=0))
+    assert np.sqrt((np.square(table - apart) / apart).sum() / 6) == pytest.approx(v)

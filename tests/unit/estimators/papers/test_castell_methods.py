@@ -19,7 +19,8 @@ from tests.support.plans import draft, empty_tallies, mixed_domain
 DOMAIN = mixed_domain(3, 4, 2, 2)
 CLUSTERS = {"clusters": [["a0", "a2"]]}
 PRODUCT = ["rr-joint", "rr-independent", "rr-ind-joint", "rr-hybrid", "rr-truncated"]
-ALL = [*((m, {}) for m in PRODUCT), ("rr-clusters", CLUSTERS), ("lopub", {})]
+ALL = [*((m, {}) for m in PRODUCT), ("rr-clusters", CLUSTERS), ("rr-hybrid", {"rule": "bounds"})]
+ALL += [("lopub", {})]
 
 
 @pytest.mark.parametrize(("method", "parameters"), ALL)

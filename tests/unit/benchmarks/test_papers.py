@@ -1,0 +1,46 @@
+"""The table of the papers' rows: nothing that it names is gone, and no method is left out."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import numpy as np
+import pytest
+
+from benchmarks.accuracy.downstream import chances, columns
+from benchmarks.papers import PAGE, PAPERS, page, rows
+from calmstream.estimators.analysis.synthetic import Mixture
+from calmstream.estimators.analysis.tree import Branch, TreeDistribution
+from calmstream.estimators.domain import Domain
+
+
+def test_the_page_is_what_the_program_writes() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_every_row_has_its_place_and_its_test() -> None:
+    found = rows()
+    assert len(found) == 50
+    assert {row.paper for row in found} == set(PAPERS)
+    assert [row.what for row in found if not all((*row.places, row.test))] == []
+
+
+def test_every_method_of_the_papers_has_a_row() -> None:
+    points = importlib.metadata.entry_points(group="calmstream.methods")
+    guests = {p.name for p in points if ".papers." in p.value}
+    assert guests - {place for row in rows() for place in row.places} == set()
+
+
+def test_likelihoods_are_probabilities_of_all_records() -> None:
+    """Check both distributions by enumeration: the same one as a tree, and as a mixture."""
+    first, given = np.array([0.3, 0.7]), np.array([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1]])
+    tree = TreeDistribution([Branch(0, None, first[None]), Branch(1, 0, given)])
+    mixture = Mixture(first, [np.eye(2), given])
+    codes = np.array([[a, b] for a in range(2) for b in range(3)], np.uint16)
+    assert chances(tree, codes) == pytest.approx((first[:, None] * given).ravel())
+    assert chances(mixture, codes) == pytest.approx(chances(tree, codes), rel=1e-5)
+
+
+def test_an_svm_sees_all_attributes_but_the_last() -> None:
+    seen = columns(Domain.binary(3), np.array([[0, 1, 1], [1, 1, 0]], np.uint16))
+    assert seen.tolist() == [[1, 0, 0, 1], [0, 1, 0, 1]]
