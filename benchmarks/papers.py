@@ -32,8 +32,8 @@ CALM | 4, (7), (8) | errors and Algorithm 1 | papers/calm/size.py | test_calm
 CALM | 4 | consistency | numerics/consistency.py | test_consistency
 CALM | 4 | maximum entropy | numerics/maximum_entropy.py | test_maximum_entropy
 CALM | 4 | the method | calm | test_calm_accuracy
-CALM | Fig. 4 | bits | results/calm-fig4.md | test_accuracy
-CALM | Fig. 5 | categories | results/calm-fig5.md | test_accuracy
+CALM | Fig. 4 | bits | results/calm-fig4.md | benchmarks/test_papers
+CALM | Fig. 5 | categories | results/calm-fig5.md | benchmarks/test_papers
 CALM | abstract, 1 | SVM on marginals | accuracy/downstream.py | test_papers
 Cormode | 3.1 | RR, BS, RRS, PS, PRR | accuracy/basics.py | methods/test_methods
 Cormode | 3.1, 5.1 | PRR's probabilities | sue, oue | methods/test_methods
@@ -45,7 +45,7 @@ Cormode | 4.3 | MargPS | marg-ps | test_methods_in_process
 Cormode | 4.3 | MargHT | marg-ht | test_methods_in_process
 Cormode | Table 2, Fig. 3 | costs, correlations | accuracy/basics.py | methods/test_methods
 Cormode | 4.4, 5.4, Table 3 | InpEM | inp-em | test_likelihood
-Cormode | Fig. 4 to 6, 9 | error by n, k, d, epsilon | accuracy/pieces.py | test_accuracy
+Cormode | Fig. 4 to 6, 9 | error by n, k, d, epsilon | accuracy/pieces.py | benchmarks/test_papers
 Cormode | 6.1, Fig. 7 | test of independence | analysis/chi_square.py | test_independence
 Cormode | 6.2, Fig. 8 | tree, joint distribution | analysis/tree.py | analysis/test_tree
 Cormode | 6.2 | records, likelihood | analysis/synthetic.py | test_synthesize

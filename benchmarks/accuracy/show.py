@@ -68,12 +68,14 @@ def show(figures: Sequence[str]) -> None:
         ledger = Ledger(figure)
         if not ledger.path.exists():
             continue
-        if figure in FIGURES:
-            pieces = list(FIGURES[figure]())
-            text = tables(STYLES[figure], pieces, ledger)
-        else:
-            text = APPLICATIONS[figure](ledger)
-        (RESULTS / f"{figure}.md").write_text(text)
+        (RESULTS / f"{figure}.md").write_text(page(figure, ledger))
+
+
+def page(figure: str, ledger: Ledger) -> str:
+    """Return the table of a figure."""
+    if figure in APPLICATIONS:
+        return APPLICATIONS[figure](ledger)
+    return tables(STYLES[figure], list(FIGURES[figure]()), ledger)
 
 
 def values(piece: Piece, ledger: Ledger, name: str) -> np.ndarray:

@@ -220,7 +220,8 @@ class Targets:
         spread = np.kron(own, other) * float(self.variances[a, b].max())
         spread += np.kron(np.outer(first, first), other) / float(sure[1])
         spread += np.kron(own, np.outer(second, second)) / float(sure[0])
-        return (self.products[a, b] - np.outer(first, second)).ravel(), spread
+        found = self.products[a, b] - np.outer(first, second)
+        return found.astype(np.float64).ravel(), spread.astype(np.float64)
 
 
 def _triples(layout: Layout, statistics: Statistics) -> Triples | None:

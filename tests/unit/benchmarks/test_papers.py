@@ -7,7 +7,10 @@ import importlib.metadata
 import numpy as np
 import pytest
 
+from benchmarks.accuracy import show
 from benchmarks.accuracy.downstream import chances, columns
+from benchmarks.accuracy.measure import RESULTS, Ledger
+from benchmarks.accuracy.show import APPLICATIONS, STYLES
 from benchmarks.papers import PAGE, PAPERS, page, rows
 from calmstream.estimators.analysis.synthetic import Mixture
 from calmstream.estimators.analysis.tree import Branch, TreeDistribution
@@ -29,6 +32,13 @@ def test_every_method_of_the_papers_has_a_row() -> None:
     points = importlib.metadata.entry_points(group="calmstream.methods")
     guests = {p.name for p in points if ".papers." in p.value}
     assert guests - {place for row in rows() for place in row.places} == set()
+
+
+@pytest.mark.parametrize("figure", [*STYLES, *APPLICATIONS])
+def test_the_page_of_a_figure_is_what_its_results_say(figure: str) -> None:
+    assert (RESULTS / f"{figure}.md").read_text(encoding="utf-8") == show.page(
+        figure, Ledger(figure)
+    )
 
 
 def test_likelihoods_are_probabilities_of_all_records() -> None:
