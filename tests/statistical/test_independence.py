@@ -12,11 +12,8 @@ import numpy as np
 import pytest
 
 from calmstream.estimators import methods
-from calmstream.estimators.analysis.chi_square import independence
-from calmstream.estimators.analysis.report import check_pair, unbiased_pair
-from calmstream.estimators.domain import Domain
-from calmstream.estimators.numerics.dependence import cramers_v, cramers_v_error
-from calmstream.evaluation.population import collect, draw
+from calmstream.estimators.analysis.report import check_pair
+from calmstream.evaluation.population import collect
 from calmstream.tables.records import RecordTable, read_table
 from tests.support.plans import draft, mixed_domain
 
@@ -74,30 +71,3 @@ def test_the_default_method_calls_few_independent_pairs_dependent_and_finds_a_cl
                 rejected += result.dependent
     assert rejected <= 0.1 * 5 * (RUNS // 2)
     assert found >= 0.95 * (RUNS // 2)
-
-
-def test_intervals_of_the_strength_of_dependent_pairs() -> None:
-    """95 % intervals hold the true strength of most pairs that the test calls dependent."""
-    random = np.random.default_rng(76)
-    root = random.integers(2, size=1 << 18)
-    copied = [np.where(random.random(len(root)) < share, root, 0) for share in (0.3, 0.6, 0.9)]
-    codes = np.stack([root, *copied], axis=1).astype(np.uint16)
-    domain = Domain.binary(4)
-    truth = [cramers_v(np.histogram2d(root, own, bins=2)[0]) for own in copied]
-    plan, _ = draft(domain, "1", 20_000, 2, "calm")
-    inside = called = 0
-    for run in range(RUNS // 2):
-        drawn = draw(codes, 20_000, np.random.default_rng((77, run)))
-        tallies = collect(plan, drawn, np.random.SeedSequence((78, run)), exact=True)
-        model = methods.get("calm").fit(plan, tallies)
-        for other, true in enumerate(truth, start=1):
-            known = unbiased_pair(model, domain, (0, other), 20_000)
-            assert known is not None
-            variance = np.square(model.marginal((0, other)).stderr).reshape(2, 2)
-            if not independence(*known, 20_000).dependent:
-                continue
-            called += 1
-            gap = cramers_v(known[0], variance) - true
-            inside += abs(gap) < 1.96 * cramers_v_error(known[0], known[1], variance)
-    assert called > RUNS
-    assert inside / called > 0.85

@@ -78,7 +78,7 @@ def run(seed: int, actions: list[str]) -> World:
 
 # A crash leaves zeros within the beginning of a file.
 @example(seed=3875, actions=["pass", "pass", "turn", "pass", "crash", "report"])
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(ACTIONS), min_size=5, max_size=100))
 def test_every_acknowledged_report_is_counted_once_or_shown_as_lost(
     seed: int, actions: list[str]

@@ -176,25 +176,6 @@ def test_other_views_inform_about_the_table_that_holds_them(
         assert (0, 1) in table.uncovered
 
 
-def test_what_is_not_covered_is_named() -> None:
-    generator = np.random.default_rng(9)
-    sides = [
-        Source(
-            DOMAIN,
-            (
-                observed({"name": "oue", "cells": 3}, 3000, PI, generator, (0,)),
-                observed({"name": "oue", "cells": 2}, 3000, PI, generator, (1,)),
-            ),
-        )
-        for _ in range(2)
-    ]
-    table = compare(sides[0], sides[1], [(0, 1)]).tables[0]
-    assert table.uncovered == ((0, 1),)
-    assert not table.covered
-    assert table.freedom == 3
-    assert table.dependence is None
-
-
 def test_small_counts_against_many_are_left_out() -> None:
     """The far tail of chi-square is too light there; with even sides the same counts are tested."""
     generator = np.random.default_rng(11)

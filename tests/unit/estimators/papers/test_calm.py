@@ -107,16 +107,6 @@ def fitted(plan_tallies: tuple[object, list[Tally]]) -> OverlappingTables:
     return model
 
 
-def assert_valid(model: OverlappingTables, d: int) -> None:
-    for size in range(1, d + 1):
-        for attributes in combinations(range(d), size):
-            marginal = model.marginal(attributes)
-            assert marginal.table.min() >= 0.0
-            assert marginal.table.sum() == pytest.approx(1.0, abs=1e-9)
-            assert np.isfinite(marginal.stderr).all()
-            assert marginal.stderr.shape == marginal.table.shape
-
-
 TRUTH = np.random.default_rng(8).dirichlet(np.full(2 * 3 * 2 * 4, 0.5))
 
 
@@ -136,26 +126,6 @@ def test_recovers_the_truth_from_noiseless_tallies() -> None:
     assert larger.flags == ("maxent",)
     pair = larger.table.reshape(2, 3, 4).sum(axis=2).ravel()
     np.testing.assert_allclose(pair, model.marginal((0, 1)).table, atol=1e-8)
-
-
-@pytest.mark.parametrize("reports", [0, 1, 3])
-def test_a_view_with_hardly_any_reports_spoils_nothing(reports: int) -> None:
-    plan, _ = draft(mixed_domain(2, 3, 2, 4))
-    full = exact_tallies(plan, TRUTH, 10**7)
-    starved = exact_tallies(plan, TRUTH, 10**7)
-    width = starved[0].counts.shape[1]
-    counts = np.zeros((1, width), np.int64)
-    counts[0, 0] = reports
-    starved[0] = Tally(np.array([reports]), counts)
-    left_out = plan.groups[0].views[0].attributes
-    one, other = fitted((plan, full)), fitted((plan, starved))
-    for attributes in combinations(range(4), 2):
-        if attributes != left_out:
-            np.testing.assert_allclose(
-                other.marginal(attributes).table, one.marginal(attributes).table, atol=1e-4
-            )
-    assert "maxent" in other.marginal(left_out).flags
-    assert_valid(other, 4)
 
 
 def test_negative_estimates_are_clipped_and_flagged() -> None:
