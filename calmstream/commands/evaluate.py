@@ -15,10 +15,14 @@ from rich.table import Table as Grid
 
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
+from calmstream.estimators import methods
+from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.evaluate import Result, evaluate
+from calmstream.evaluation.rounds import LINEAGE, local_plan
 from calmstream.evaluation.streams import evaluate_stream, times_of
 from calmstream.evaluation.synthetic import evaluate_synthetic
+from calmstream.evaluation.words import evaluate_words
 from calmstream.planning.methods_page import note_of
 from calmstream.tables.dictionaries import load_domain
 from calmstream.tables.reading import add_options, load, reading
@@ -170,6 +174,8 @@ def run(args: argparse.Namespace) -> int:
         # A terminal that is too narrow wraps rows, because cut-off numbers would be useless.
         console.width = max(console.width, 80)
         _show(console, finished, raw=args.raw)
+    if table.domain.hashed:
+        _words(args, table)
     return 0
 
 
@@ -195,6 +201,28 @@ def _evaluated(
     )
 
 
+def _words(args: argparse.Namespace, table: RecordTable) -> None:
+    """Measure the shares of words, which depend on no method, and print them."""
+    columns = {column.name: column for column in load(args.data, reading(args)).columns}
+    method = methods.get(args.method[0])
+    plans = [
+        local_plan(method, Request(table.domain, epsilon, users, args.k))
+        for users in args.users
+        for epsilon in args.epsilon
+    ]
+    found = [one for plan in plans for one in evaluate_words(plan, table.codes, columns, args.seed)]
+    if args.json:
+        for one in found:
+            sys.stdout.buffer.write(orjson.dumps(one) + b"\n")
+        return
+    shown = grid("words of", right=("devices", "epsilon", "seen", "false", "± points", "coverage"))
+    for one in found:
+        numbers = (f"{one.users:,}", f"{one.epsilon:g}", f"{one.seen:,} of {one.words:,}")
+        more = (f"{one.false:,}", f"{one.points:.2g}", f"{100 * one.coverage:.1f} %")
+        shown.add_row(one.attribute, *numbers, *more)
+    Console().print(shown)
+
+
 def _show(console: Console, finished: list[Result], *, raw: bool) -> None:
     console.print(_about(finished[0], raw=raw))
     if any(note_of(result.method).raw for result in finished):
@@ -206,6 +234,8 @@ def _show(console: Console, finished: list[Result], *, raw: bool) -> None:
 
 def _stream(args: argparse.Namespace, table: RecordTable, console: Console) -> int:
     """Measure windows one after another, and print one line for each method and epsilon."""
+    if table.domain.hashed:
+        raise InvalidInput("--stream: not with hashed attributes")
     column, times = times_of(load(args.data, reading(args)).columns, args.time)
     if len(times) != len(table.codes):
         raise InvalidInput("--stream: not with --missing drop, which leaves records out")
@@ -298,7 +328,7 @@ def _table(args: argparse.Namespace) -> RecordTable:
         return read_table(args.data, how)
     if args.columns or args.attributes:
         raise InvalidInput("--domain: the data dictionary names the columns; leave others out")
-    domain = load_domain(args.domain)
+    domain = load_domain(args.domain).keyed(LINEAGE)
     return RecordTable(domain, read_records(args.data, domain, SeededRandomness(args.seed), how))
 
 

@@ -123,6 +123,7 @@ def evaluate(
         raise InvalidInput("targets and repeats must be at least 1, the seed not negative")
     if not 0.0 <= pilot < 1.0:
         raise InvalidInput(f"the share of a pilot must be above 0 and below 1, got {pilot:g}")
+    _check_hashed(table, methods, pilot, tallies)
     for name in methods:
         if tallies == "law" and isinstance(registry.get(name), ReadsReports):
             raise InvalidInput(f"method {name} reads reports one by one: --tallies devices")
@@ -133,13 +134,13 @@ def evaluate(
     ]
     for _, plan in plans:
         check_memory(plan, users, exact=tallies == "law")
-    measured = draw_targets(len(table.domain), k, targets, _generator(seed, _TARGETS))
+    measured = draw_targets(table.domain.ordinary, k, targets, _generator(seed, _TARGETS))
     largest = max(table.domain.size(target) for target in measured)
     if largest > MAX_TARGET_CELLS:
         raise InvalidInput(
             f"k = {k}: a target has {largest:,} cells; at most {MAX_TARGET_CELLS:,} are measured"
         )
-    singles = tuple((j,) for j in range(len(table.domain))) if ranges else ()
+    singles = tuple((j,) for j in range(table.domain.ordinary)) if ranges else ()
     for method, plan in plans:
         if not isinstance(method, Piloted):
             _require_answers(method, plan, measured, raw=raw)
@@ -241,7 +242,7 @@ class _Campaign:
             return partial(method.fit_reports, plan, reports)
         if plan.users < len(codes):
             return two_rounds(method, plan, codes, noise, exact=exact)
-        return partial(method.fit, plan, collect(plan, codes, noise, exact=exact))
+        return partial(registry.fit, plan, collect(plan, codes, noise, exact=exact))
 
     def _result(self, method: Method, plan: Plan, rows: Floats) -> Result:
         """Return the means over the repeats of the rows of `_once`."""
@@ -252,7 +253,7 @@ class _Campaign:
             method=method.name,
             epsilon=float(plan.epsilon),
             k=plan.k,
-            d=len(plan.domain),
+            d=plan.domain.ordinary,
             n=self.users,
             targets=len(self.targets),
             repeats=self.repeats,
@@ -267,6 +268,17 @@ class _Campaign:
             estimate_seconds=means[6],
             ranges=None if self.ranges is None else RangeErrors(*means[7:]),
         )
+
+
+def _check_hashed(table: RecordTable, methods: Sequence[str], pilot: float, tallies: str) -> None:
+    """Check that devices can report words, if there are any, beside what is measured."""
+    if not table.domain.hashed:
+        return
+    for name in methods:
+        if isinstance(registry.get(name), ReadsReports | Piloted):
+            raise InvalidInput(f"method {name} is not evaluated together with hashed attributes")
+    if pilot or tallies == "law":
+        raise InvalidInput("hashed attributes: no --pilot, and --tallies devices")
 
 
 def _pilot_share(method: Method, stated: float) -> float:
@@ -290,7 +302,7 @@ def _require_answers(
     method: Method, plan: Plan, targets: Sequence[Attributes], *, raw: bool
 ) -> None:
     """Check before the collection that the method can answer all targets."""
-    model = method.fit(plan, planning.empty_tallies(plan))
+    model = registry.fit(plan, planning.empty_tallies(plan))
     if raw and not isinstance(model, LinearAnswers):
         reason = "makes no unbiased tables to measure raw"
         if note_of(method.name).raw:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from calmstream.estimators.methods.base import Design, Method, Model
 
 
+LINEAGE = "0" * 32
+"""The lineage of plans that are used for evaluation."""
+
+
 def local_plan(method: Method, request: Request, design: Design | None = None) -> Plan:
     """Return a plan that is used for evaluation only, with one window."""
     planning.check(request)
@@ -33,7 +37,7 @@ def local_plan(method: Method, request: Request, design: Design | None = None) -
         name="evaluation",
         purpose="evaluation on a local table",
         owner="evaluate",
-        lineage="0" * 32,
+        lineage=LINEAGE,
         domain=request.domain,
         epsilon=request.epsilon,
         k=request.k,

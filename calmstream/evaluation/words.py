@@ -1,0 +1,78 @@
+"""Measures the shares of words of a local table, for ``calmstream evaluate``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from calmstream.estimators.analysis.words import bucket_shares, decode, kind_of
+from calmstream.estimators.domain import Codes
+from calmstream.estimators.hashed import text_bytes
+from calmstream.estimators.plan import Plan
+from calmstream.evaluation.population import collect
+from calmstream.tables.table import FileColumn
+
+MOST_WORDS = 1000
+"""Candidates: so many of the commonest words, and as many that nobody has."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordResult:
+    """How well words of one attribute are found.
+
+    Attributes:
+        attribute: the hashed attribute.
+        users: devices that were drawn.
+        words: candidates that devices have.
+        seen: those of them that are seen.
+        false: candidates that nobody has and that are seen.
+        points: half-width of the interval, in points, in which 95 % of the errors lie.
+        coverage: share of the candidates whose share lies in its 95 % interval.
+    """
+
+    attribute: str
+    epsilon: float
+    users: int
+    words: int
+    seen: int
+    false: int
+    points: float
+    coverage: float
+
+
+def evaluate_words(
+    plan: Plan, codes: Codes, columns: dict[str, FileColumn], seed: int
+) -> Iterator[WordResult]:
+    """Draw devices, collect their reports, and compare the shares of words with the true ones.
+
+    Args:
+        plan: a plan of `rounds.local_plan`.
+        codes: of the table's records.
+        columns: of the table, by name.
+        seed: of all random draws.
+    """
+    rows = np.random.default_rng((seed, 4)).integers(len(codes), size=plan.users)
+    tallies = collect(plan, codes[rows], np.random.SeedSequence((seed, 5)), exact=False)
+    for name in plan.domain.hashed:
+        column = columns[name]
+        counts = np.bincount(column.places[rows], minlength=len(column.values))
+        raw = [text_bytes(value) for value in column.values]
+        common = [i for i in np.argsort(-counts).tolist() if raw[i] is not None and counts[i]]
+        known = [raw[i] or b"" for i in common[:MOST_WORDS]]
+        absent = [text + b" \x01" for text in known]
+        truth = np.pad(counts[common[:MOST_WORDS]] / plan.users, (0, len(absent)))
+        (estimates,) = bucket_shares(plan, tallies, name)
+        found = decode(estimates, kind_of(plan, name).all_buckets([*known, *absent]))
+        errors = np.abs(found.shares - truth)
+        yield WordResult(
+            attribute=name,
+            epsilon=float(plan.epsilon),
+            users=plan.users,
+            words=len(known),
+            seen=int(found.seen[: len(known)].sum()),
+            false=int(found.seen[len(known) :].sum()),
+            points=100 * 1.96 * float(np.sqrt(np.square(errors).mean())),
+            coverage=float((errors <= 1.96 * found.stderr).mean()),
+        )
