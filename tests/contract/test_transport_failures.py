@@ -141,29 +141,6 @@ def test_a_frozen_broker_is_recoverable_and_the_record_arrives_after_all(
     broker.close()
 
 
-@pytest.mark.slow
-def test_the_first_send_to_a_topic_needs_no_answer_once_the_sink_is_prepared(
-    own: NativeKafka, topic: str
-) -> None:
-    other = f"{topic}-other"
-    _create(own, topic, other)
-    broker = connect(own.bootstrap, request_seconds=2.0, block_seconds=2.0)
-    sink = broker.sink()
-    until(lambda: _passes(lambda: sink.prepare([topic])))
-    own.freeze()
-    delivery = sink.send(topic, b"k", b"0")
-    assert not delivery.done()
-    with pytest.raises(RecoverableError):
-        sink.prepare([other])
-    refused = sink.send(other, b"k", b"0")
-    assert refused.done()
-    with pytest.raises(RecoverableError):
-        refused.wait(0)
-    own.thaw()
-    assert delivery.wait(DEADLINE) == 0
-    broker.close()
-
-
 def _delivered(sink: Sink, topic: str) -> bool:
     """Return whether a record is delivered."""
     return _passes(lambda: sink.send(topic, b"k", b"0").wait(DEADLINE))

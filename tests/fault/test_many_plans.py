@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
-import structlog
 
 from tests.fault.many_plans import generate, run
 
@@ -13,12 +10,6 @@ SEQUENCES = 300
 PARTS = 30
 QUICK_PARTS = 1
 """Parts that `make test` runs; `make test-all` runs all of them."""
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> None:
-    level = structlog.make_filtering_bound_logger(logging.CRITICAL)
-    structlog.configure(wrapper_class=level)
 
 
 @pytest.mark.parametrize(

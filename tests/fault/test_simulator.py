@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
-import structlog
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.mechanisms.registry import build
@@ -18,12 +15,6 @@ SEQUENCES = 2000
 PARTS = 40
 QUICK_PARTS = 2
 """Parts that `make test` runs; `make test-all` runs all of them."""
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> None:
-    level = structlog.make_filtering_bound_logger(logging.CRITICAL)
-    structlog.configure(wrapper_class=level)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,7 @@
-"""Published windows of people like those of the demo's data, for pages and pictures of pages.
-
-``python -m tests.support.adult_results --windows 48`` serves them until it is stopped.
-"""
+"""Published windows of people like those of the demo's data, for pages and pictures of pages."""
 
 from __future__ import annotations
 
-import argparse
-import signal
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,7 +34,6 @@ from calmstream.evaluation.population import collect
 from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.publisher import publisher_context
-from tests.support.serving import serving
 
 START = 1_793_491_200
 """1 November 2026, 00:00 UTC."""
@@ -153,24 +146,3 @@ def _people(
     users = int(PER_WINDOW * (1.0 + 0.35 * day))
     rows = generator.choice(len(records), size=users, p=weights / weights.sum())
     return records[rows]
-
-
-def main() -> None:
-    """Serve the windows until a signal comes."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--windows", type=int, default=48)
-    parser.add_argument("--method", default="noise-aware")
-    parser.add_argument("--every", type=float, default=0.0, help="seconds until a further window")
-    args = parser.parse_args()
-    results = Results(args.windows, args.method)
-    stop = threading.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: stop.set())
-    with serving(results.plan, results.broker, namespace=NAMESPACE) as server:
-        print(server.address, flush=True)  # noqa: T201 - the caller reads it
-        while not stop.wait(args.every or None):
-            results.finish()
-
-
-if __name__ == "__main__":
-    main()

@@ -180,6 +180,13 @@ class CentralBench:
                 aggregator.turn()
             self.clock.advance(1.5)
 
+    def sample(self, name: str) -> float:
+        """Return the value of one of the newest aggregator's metrics."""
+        labels = {"plan": f"{self.plan.name}-{self.plan.digest[:32]}"}
+        value = self.registry.get_sample_value(f"calmstream_central_{name}", labels)
+        assert value is not None
+        return value
+
     def releases(self) -> list[CentralRelease]:
         """Return the releases that a subscriber receives."""
         return list(subscribe_releases(self.broker, self.names, follow=False, poll_seconds=0))

@@ -19,40 +19,13 @@ from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError
 from calmstream.consumer.central.aggregator import RETRY_SECONDS
 from calmstream.consumer.runtime.worker import Alone
-from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.wire import encode_batches
-from calmstream.pages.central_watch import lines
 from calmstream.producer.central.submit import submit
+from tests.support import central
 from tests.support.central import CentralBench, released_counts
 from tests.support.faulty_broker import SendFault
 
-START = 1_700_000_000
-PLAN = CentralPlan(
-    name="attacks",
-    purpose="tests",
-    owner="tests",
-    columns=("sex", "job"),
-    epsilon="8",
-    delta="1e-6",
-    levels=2,
-    start=START,
-    window=60,
-    releases=3,
-    partitions=2,
-)
-
-
-class Bench(CentralBench):
-    def __init__(self, folder: Path, plan: CentralPlan = PLAN) -> None:
-        super().__init__(folder, plan)
-
-    def sample(self, name: str) -> float:
-        labels = {"plan": f"{self.plan.name}-{self.plan.digest[:32]}"}
-        value = self.registry.get_sample_value(f"calmstream_central_{name}", labels)
-        assert value is not None
-        return value
-
-
+PLAN = replace(central.PLAN, columns=("sex", "job"), levels=2, releases=3)
 USERS = 4096
 BAD: dict[str, tuple[object, object]] = {
     "a long value": ("mallory", "x" * 300),
@@ -79,7 +52,7 @@ def test_one_user_s_record_moves_no_release(bad: tuple[object, object], tmp_path
     jobs: list[object] = ["nurse"] * USERS
     releases = []
     for name, place in (("without", None), ("with", 2000)):
-        bench = Bench(tmp_path / name)
+        bench = CentralBench(tmp_path / name, PLAN)
         if place is not None:
             users[place], jobs[place] = user, job
         aggregator = bench.aggregator()
@@ -99,13 +72,15 @@ def test_one_user_s_record_moves_no_release(bad: tuple[object, object], tmp_path
 def test_all_output_but_the_release_is_independent_of_the_records(
     records: str, tmp_path: Path
 ) -> None:
-    nobody, somebody = (beside(Bench(tmp_path / name), name) for name in ("nobody", records))
+    nobody, somebody = (
+        beside(CentralBench(tmp_path / name, PLAN), name) for name in ("nobody", records)
+    )
     assert nobody["finished"]
     assert len(nobody["logs"]) == PLAN.releases
     assert somebody == nobody
 
 
-def beside(bench: Bench, records: str) -> dict[str, object]:
+def beside(bench: CentralBench, records: str) -> dict[str, object]:
     """Return all that an aggregator shows during all windows, except the contents of releases."""
     aggregator = bench.aggregator()
     if records == "many":
@@ -136,7 +111,7 @@ def beside(bench: Bench, records: str) -> dict[str, object]:
 def test_a_broker_that_is_away_after_the_payment_delays_the_release_and_no_more(
     releases: int, tmp_path: Path
 ) -> None:
-    bench = Bench(tmp_path, replace(PLAN, releases=releases))
+    bench = CentralBench(tmp_path, replace(PLAN, releases=releases))
     aggregator = bench.aggregator()
     users = [f"u{i}" for i in range(500)]
     submit(bench.plan, bench.broker, bench.names, users, [["F"] * 500] * 2)
@@ -171,7 +146,7 @@ class Patience(threading.Event):
 def test_windows_that_may_have_lost_records_are_left_out_by_the_clock(
     trimmed: bool, tmp_path: Path
 ) -> None:
-    bench = Bench(tmp_path)
+    bench = CentralBench(tmp_path, PLAN)
     submit(PLAN, bench.broker, bench.names, [f"u{i}" for i in range(500)], [["F"] * 500] * 2)
     kept = 2 * PLAN.window + 86_400
     bench.clock.advance(kept - 600 + 61)  # window 1 began just longer ago than is sure to be kept
@@ -184,22 +159,24 @@ def test_windows_that_may_have_lost_records_are_left_out_by_the_clock(
     assert len(bench.account("account").read().entries) == 1
 
 
-def test_records_are_not_deleted_by_size(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    bench.broker.topics().alter([bench.names.raw], {"retention.bytes": "1000000"})
-    with pytest.raises(FatalError, match=r"retention\.bytes=1000000, the plan needs -1"):
-        bench.aggregator().turn()
-
-
-def test_a_topic_that_would_refuse_a_large_release_is_refused_before(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    bench.broker.topics().alter([bench.names.releases], {"max.message.bytes": "1000000"})
-    with pytest.raises(FatalError, match=r"max\.message\.bytes=1000000, the plan needs at least"):
+@pytest.mark.parametrize(
+    ("which", "name", "why"),
+    [
+        ("raw", "retention.bytes", "the plan needs -1"),
+        ("releases", "max.message.bytes", "the plan needs at least"),
+    ],
+)
+def test_topics_that_would_lose_records_or_releases_are_refused(
+    which: str, name: str, why: str, tmp_path: Path
+) -> None:
+    bench = CentralBench(tmp_path, PLAN)
+    bench.broker.topics().alter([getattr(bench.names, which)], {name: "1000000"})
+    with pytest.raises(FatalError, match=rf"{name}=1000000, {why}"):
         bench.aggregator().turn()
 
 
 def test_a_partition_that_never_rests_does_not_hold_up_an_idle_one(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
+    bench = CentralBench(tmp_path, PLAN)
     aggregator = bench.aggregator()
     sink = bench.broker.sink()
     ((_, body),) = encode_batches(PLAN, ["u1"], [["F"], ["nurse"]], 1)
@@ -211,7 +188,7 @@ def test_a_partition_that_never_rests_does_not_hold_up_an_idle_one(tmp_path: Pat
 
 
 def test_readers_pass_over_what_is_no_release_of_their_plan_and_say_so(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
+    bench = CentralBench(tmp_path, PLAN)
     sink = bench.broker.sink()
     foreign = [b"nonsense", None, b'{"v":"central-1.0","plan":"other","window":0,"levels":[]}']
     for i, value in enumerate(foreign):
@@ -229,23 +206,8 @@ def test_readers_pass_over_what_is_no_release_of_their_plan_and_say_so(tmp_path:
     assert logs[1]["records"] == 4
 
 
-def test_sample_and_candidates_of_a_release_are_shown(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, replace(PLAN, sample="0.5", users=2000))
-    aggregator = bench.aggregator()
-    users = [f"u{i}" for i in range(2000)]
-    submit(bench.plan, bench.broker, bench.names, users, [["F"] * 2000, ["nurse"] * 2000])
-    bench.clock.advance(60)
-    bench.turns(aggregator, 4)
-    (release,) = bench.releases()
-    assert abs(released_counts(release, 2)["F", "nurse"] - 1000) < 250
-    release.levels[2]["extended_above"] = 77
-    text = "\n".join(lines(release))
-    assert "a sample: 0.5 of the users count" in text
-    assert "made from 1-tuples with counts above 77 alone" in text
-
-
 def test_a_backlog_is_held_one_window_at_a_time(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, replace(PLAN, releases=8, partitions=2))
+    bench = CentralBench(tmp_path, replace(PLAN, releases=8, partitions=2))
     sink = bench.broker.sink()
     for window in range(6):
         for i in range(700):

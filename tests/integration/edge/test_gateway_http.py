@@ -302,18 +302,6 @@ def test_a_request_that_trickles_in_is_cut(impatient: Running) -> None:
             send_on(connection, b"a", 0.1)
 
 
-def test_a_client_that_goes_away_leaves_nothing_behind(gateway: Running, first: int) -> None:
-    head = f"POST {gateway.path}/reports HTTP/1.1\r\nhost: x\r\ncontent-type: {JSON_LINES}\r\n"
-    for _ in range(20):
-        with socket.create_connection(("127.0.0.1", gateway.gateway.port), SECONDS) as connection:
-            connection.sendall(f"{head}content-length: 1000\r\n\r\n{{".encode())
-    assert gateway.report(line(gateway.plan, first)).status == 202
-    until(
-        "all connections are forgotten",
-        lambda: gateway.metric("calmstream_gateway_connections") == 0,
-    )
-
-
 def test_the_same_report_sent_at_once_by_many_is_taken_once(gateway: Running, first: int) -> None:
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         replies = list(pool.map(lambda _: gateway.report(line(gateway.plan, first)), range(64)))

@@ -82,16 +82,9 @@ def test_a_plan_describes_its_numbers(serving: Serving) -> None:
 @pytest.mark.parametrize(
     ("question", "status", "why"),
     [
-        ({"attributes": "ms", "statistics": "mode"}, 422, "none of mean"),
         ({"attributes": "ms", "statistics": "mean,,q0.5"}, 400, "expected 1 to 16 names"),
         ({"attributes": "ms", "statistics": "mean," * 20 + "mean"}, 400, "expected 1 to 16 names"),
         ({"attributes": "ms", "statistics": "share:5..10"}, 422, "only partly within"),
-        ({"attributes": "ms,region"}, 422, "expected one attribute"),
-        ({"attributes": "ms,region", "statistics": "rank", "given": "ms"}, 422, "rank is asked"),
-        ({"attributes": "ms", "given": "region"}, 422, "given"),
-        ({"attributes": "apps=mail"}, 422, "is an option"),
-        ({"attributes": "nothing"}, 422, "no attribute"),
-        ({"attributes": "ms", "group": "ms=0..10"}, 422, "cannot be grouped"),
         ({"attributes": "ms", "windows": "9"}, 404, "window"),
         ({"attributes": "ms", "quantile": "1"}, 400, "unknown parameter"),
     ],

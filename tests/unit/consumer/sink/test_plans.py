@@ -180,31 +180,3 @@ def test_all_plans_are_stored_in_one_target_and_a_missing_topic_concerns_one(
     until("one goes on", lambda: running.metric(SETS, ONE) == 5, 30)
     until("three is out of quarantine", lambda: running.metric(QUARANTINED, THREE) == 0, 30)
     assert where.results() == topics.rows(ONE, TWO, THREE)
-
-
-def test_all_plans_wait_for_a_target_that_is_away_and_a_stop_does_not(
-    run: Callable[..., Running], where: Place, target: Target
-) -> None:
-    topics = Topics(ONE, TWO)
-    running = run(topics, ONE, TWO)
-    until("the role is ready", lambda: running.role.health.readiness().well, 30)
-    target.away = True
-    for plan in (ONE, TWO):
-        topics.write(plan, 0)
-        until("it fails", lambda plan=plan: (running.metric(FAILURES, plan) or 0) >= 2, 30)  # type: ignore[misc]
-        assert running.metric("calmstream_sink_waiting_sets", plan) == 1
-    until("the health says so", lambda: "does not answer" in running.detail(ONE), 30)
-    target.away = False
-    for plan in (ONE, TWO):
-        until("it is stored", lambda plan=plan: running.metric(SETS, plan) == 1, 30)  # type: ignore[misc]
-    assert where.results() == topics.rows(ONE, TWO)
-    target.away = True
-    topics.write(ONE, 1)
-    until("it fails", lambda: "does not answer" in running.detail(ONE), 30)
-    running.end()
-    assert where.results() != topics.rows(ONE, TWO)
-    target.away = False
-    again = run(topics, ONE, TWO)
-    until("the rest is stored", lambda: again.metric(SETS, ONE) == 1, 30)
-    again.end()
-    assert where.results() == topics.rows(ONE, TWO)
