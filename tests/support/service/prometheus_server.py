@@ -25,7 +25,7 @@ RANGE = "10s"
 def quick(rules: str) -> str:
     """Return the rules with pending times of 2 s and ranges of 10 s; thresholds stay."""
     shorter = re.sub(r"\bfor: \d+m", "for: 2s", rules)
-    return re.sub(r"\[\d+m\]", f"[{RANGE}]", shorter)
+    return re.sub(r"\[\d+[mh]\]", f"[{RANGE}]", shorter)
 
 
 def at_once(rules: str) -> str:
