@@ -246,15 +246,15 @@ class Fleet:
 
 
 def measured(fleet: Fleet, expected: Expected, cause: Callable[[], None]) -> dict[str, float]:
-    """Cause a fault; return the seconds until each observer says it.
+    """Cause a situation; return the seconds from then on until each observer says it.
 
     Raises:
         AssertionError: an observer does not, within `SECONDS`.
     """
     asked = [name for name, given in (("status", expected.status[1]), ("readyz", expected.ready[0]),
              ("panel", expected.panel), ("alert", expected.alert)) if given]  # fmt: skip
-    began, seconds, alarms = time.monotonic(), dict[str, float](), set[str]()
     cause()
+    began, seconds, alarms = time.monotonic(), dict[str, float](), set[str]()
     while missing := [name for name in asked if name not in seconds]:
         for observer in missing:
             try:
