@@ -199,10 +199,10 @@ def test_a_plan_from_its_beginning_to_its_retirement(place: Place) -> None:
     waiting = "calmstream_gateway_reports_waiting"
     until("the gateway has sent all", lambda: place.gateway.metric(waiting) == 0, SECONDS)
     place.follow("retire", {"calmstream retire": "calmstream retire --yes"})
-    assert place.health() == "retired"
+    until("it is retired", lambda: place.health() == "retired", SECONDS, 1.0)
     table = place.shell("calmstream export --plan settings.json --kind total")
     assert table.count("\n") > 4, "the results stay"
-    assert place.health("settings-2") == "well"
+    until("the other is well", lambda: place.health("settings-2") == "well", SECONDS, 1.0)
 
 
 def test_dead_letters_are_read_and_counted_after_all(place: Place) -> None:
