@@ -18,13 +18,15 @@ from calmstream.common.clock import SystemClock
 from calmstream.common.errors import Reason
 from calmstream.common.text import visible
 from calmstream.connect import kafka
-from calmstream.consumer.operations.replay import NEVER_ADMITTED
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
 from calmstream.consumer.runtime.read_topics import read_whole
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.dead_letter import DeadLetter
 from calmstream.terminal import Console, grid
+
+ADMISSIBLE = frozenset((Reason.LATE, Reason.EARLY, Reason.OVER_LIMIT))
+"""Reasons whose records are whole: the time or a limit refused them."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +85,7 @@ def document(letter: DeadLetter, names: TopicNames) -> dict[str, str | int | boo
     return {
         "reason": letter.reason.value,
         "detail": letter.detail,
-        "admissible": letter.reason not in NEVER_ADMITTED,
+        "admissible": letter.reason in ADMISSIBLE,
         "group": names.group_of(letter.topic),
         "partition": letter.partition,
         "offset": letter.offset,
@@ -97,8 +99,11 @@ def show(
     newest: list[DeadLetter], numbers: Counter[Reason], names: TopicNames, console: Console
 ) -> None:
     """Print a table of records, and below it how many there are."""
-    table = grid("time", "reason", "where", right=("bytes",))
-    table.add_column("detail", overflow="ellipsis", no_wrap=True)
+    table = grid(right=("time", "reason", "where", "bytes"))
+    table.add_column("detail", overflow="ellipsis", no_wrap=True, ratio=1)
+    table.expand = True
+    for column in table.columns[:3]:
+        column.justify = "left"
     for letter in newest:
         time = datetime.fromtimestamp(letter.timestamp / 1000, UTC)
         where = f"g{names.group_of(letter.topic)}[{letter.partition}] {letter.offset:,}"
@@ -108,7 +113,6 @@ def show(
     console.print(table)
     listed = ", ".join(f"{reason.value} {number:,}" for reason, number in sorted(numbers.items()))
     console.print(f"\nall dead letters that are kept: {listed or 'none'}")
-    if late := sorted(reason.value for reason in numbers.keys() - NEVER_ADMITTED):
-        console.print(
-            "to count after all: calmstream replay --output-namespace NEW --admit " + ",".join(late)
-        )
+    if found := sorted(reason.value for reason in numbers.keys() & ADMISSIBLE):
+        command = f"calmstream replay --output-namespace NEW --admit {','.join(found)}"
+        console.print(f"to count after all:\n{command}", soft_wrap=True)
