@@ -52,10 +52,10 @@ def row(name: str, situation: Situation, found: Mapping[str, float]) -> str:
     def cell(observer: str, text: str) -> str:
         return f"{text}, {found[observer]:.0f}" if observer in found else "–"
 
-    word = expected.status[1].lstrip("^").split(":")[0].split(" ")[0].split(".")[0]
+    word = expected.status[1].lstrip("^").split(":")[0].split(".")[0]
     word = "fails" if word == "calmstream" else word
     ready = {"^0": "no answer", "^2": "200", "^5": "503"}.get(expected.ready[1][:2], "reason")
-    said = "200, reason" if ready == "200" and len(expected.ready[1]) > 5 else ready
+    said = "200, reason" if "^200.*" in expected.ready[1] else ready
     alert = expected.alert.removeprefix("Calmstream")
     rule = alerts().get(expected.alert)
     after = f" (+ {rule['for']})" if rule and "for" in rule else ""
