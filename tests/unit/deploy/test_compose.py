@@ -37,23 +37,6 @@ def test_every_command_and_option_exists(name: str) -> None:
     assert callable(parsed(name).run)
 
 
-def test_all_roles_are_there() -> None:
-    assert set(OURS) == {
-        "plan",
-        "work-plan",
-        "topics",
-        "tally",
-        "publisher",
-        "gateway",
-        "producer",
-        "work-producer",
-        "sink",
-        "serve",
-    }
-    assert (parsed("tally").role, parsed("publisher").role) == ("tally", "publish")
-    assert SERVICES["tally"]["deploy"]["replicas"] == 2
-
-
 def test_everybody_uses_the_plans_that_are_made() -> None:
     made = {producer: parsed(plan).out for producer, plan in PRODUCERS.items()}
     (folder,) = {str(Path(path).parent) for path in made.values()}

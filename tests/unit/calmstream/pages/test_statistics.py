@@ -20,7 +20,6 @@ from calmstream.consumer.subscribe.statistic_rows import statistic_rows
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
-from calmstream.estimators.wire.table_summary import Statistic, TableStatistics, TableSummary
 from calmstream.pages.export import write_rows, write_snapshots
 from calmstream.pages.statistics import statistics_lines
 from calmstream.pages.watch import render
@@ -69,24 +68,6 @@ def test_a_table_begins_with_its_statistics() -> None:
     assert ", median " in first
     assert second.startswith("binned: ")
     assert statistics_lines(SNAPSHOT.record("ms", "size"))[0].startswith("ms and size: rank ")
-
-
-def test_shares_unknown_numbers_and_many_labels_are_shown() -> None:
-    rows = tuple(
-        TableStatistics((str(i),), (Statistic("share:yes", 0.25, 0.01, 0.23, 0.27),))
-        for i in range(20)
-    )
-    unknown = TableStatistics((), (Statistic("mean", None, None, None, None),))
-    record = replace(
-        SNAPSHOT.record("ms"),
-        summaries=(
-            TableSummary(("apps=mail",), "", ("region",), (), rows),
-            TableSummary(("ms",), "ms", (), (), (unknown,)),
-        ),
-    )
-    lines = statistics_lines(record)
-    assert lines[0] == "apps=mail given region 0: share 25 % (23 to 27 %)"
-    assert lines[12:] == ["the first 12 of 20 labels", "ms: mean unknown"]
 
 
 def exported(snapshot: Snapshot, form: str) -> io.BytesIO:

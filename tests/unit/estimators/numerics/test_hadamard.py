@@ -27,14 +27,3 @@ def test_integers_are_transformed_exactly_and_the_table_stays(
     assert changed.dtype == table.dtype
     np.testing.assert_array_equal(changed, table @ matrix(size).astype(np.int64))
     np.testing.assert_array_equal(table, before)
-
-
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("size", [8, 4 * LEAST_TURNED])
-def test_any_layout_in_memory_gives_the_same(size: int, kind: type) -> None:
-    table = np.random.default_rng(1).normal(size=(5, 2 * size)).astype(kind)
-    whole = transform(table[:, :size].copy())
-    assert whole.dtype == kind
-    np.testing.assert_allclose(whole, table[:, :size] @ matrix(size), rtol=1e-4, atol=1e-4)
-    np.testing.assert_array_equal(transform(table[:, :size]), whole)
-    np.testing.assert_array_equal(transform(np.asfortranarray(table[:, :size])), whole)
