@@ -26,12 +26,12 @@ CALM | 2.2.2 | OUE | oue | contract/test_mechanisms
 CALM | 2.2.3 | adaptive oracle | mechanisms/adaptive.py | test_calm
 CALM | 3 | full table FC | fc | test_methods_in_process
 CALM | 3 | all marginals AM | am | test_methods_in_process
-CALM | 3 | Fourier FT | ft | test_published_numbers
+CALM | 3 | Fourier FT | ft | analysis/test_analysis
 CALM | 4 | covering designs | numerics/covering.py | test_covering
 CALM | 4, (7), (8) | errors and Algorithm 1 | papers/calm/size.py | test_calm
 CALM | 4 | consistency | numerics/consistency.py | test_consistency
 CALM | 4 | maximum entropy | numerics/maximum_entropy.py | test_maximum_entropy
-CALM | 4 | the method | calm | test_calm_accuracy
+CALM | 4 | the method | calm | papers/test_calm
 CALM | Fig. 4 | bits | results/calm-fig4.md | benchmarks/test_papers
 CALM | Fig. 5 | categories | results/calm-fig5.md | benchmarks/test_papers
 CALM | abstract, 1 | SVM on marginals | accuracy/downstream.py | test_papers
@@ -49,7 +49,7 @@ Cormode | Fig. 4 to 6, 9 | error by n, k, d, epsilon | accuracy/pieces.py | benc
 Cormode | 6.1, Fig. 7 | test of independence | analysis/chi_square.py | test_independence
 Cormode | 6.2, Fig. 8 | tree, joint distribution | analysis/tree.py | analysis/test_tree
 Cormode | 6.2 | records, likelihood | analysis/synthetic.py | test_synthesize
-Cormode | 7 | categories | characters | test_published_numbers
+Cormode | 7 | categories | characters | analysis/test_analysis
 Cormode | B.2, Fig. 10 | InpOLH | inp-olh | statistical/test_mechanisms
 Cormode | B.2, Fig. 10 | InpHTCMS | inp-htcms, hadamard-sketch | statistical/test_mechanisms
 Castell | II, Definition 1 | any matrix P | castell/paper.py | test_castell

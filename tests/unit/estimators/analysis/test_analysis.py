@@ -102,13 +102,7 @@ def test_a_report_finds_the_dependent_pair(method: str) -> None:
 
 @pytest.mark.parametrize(
     "method",
-    [
-        pytest.param("calm", marks=pytest.mark.slow),
-        "fc",
-        *(pytest.param(m, marks=pytest.mark.slow) for m in ("inp-ps", "am", "marg-rr")),
-        "inp-ht",
-        "marg-ht",
-    ],
+    ["calm", "fc", "ft", "inp-ps", "am", "marg-rr", "inp-ht", "marg-ht", "characters"],
 )
 def test_covariances_are_those_of_many_runs(method: str) -> None:
     """Compare every entry of the stated covariance with the empirical one: 5.5 standard errors."""
