@@ -7,12 +7,13 @@ other readers, so that raw records never share a topic with reports.
 from __future__ import annotations
 
 import re
+import zlib
 from dataclasses import dataclass
 from typing import Literal
 
 from calmstream.broker.transport import Partition, TopicSpec
-from calmstream.common import identity
 from calmstream.common.errors import InvalidInput
+from calmstream.common.text import plan_name as name_of
 
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?")
 _DAY_MS = 86_400_000
@@ -196,4 +197,9 @@ def _check_namespaces(*namespaces: str) -> None:
 
 
 def _prefix(namespace: str, plan_name: str, digest: str) -> str:
-    return f"{namespace}.{identity.plan_name(plan_name, digest)}"
+    return f"{namespace}.{name_of(plan_name, digest)}"
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """Return the partition of a key, in [0, partitions)."""
+    return zlib.crc32(key) % partitions

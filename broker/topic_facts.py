@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from calmstream.broker.names import COMPACTED_BYTES, CentralNames, TopicNames
-from calmstream.broker.transport import TopicInfo, Topics, TopicSpec
+from calmstream.broker.transport import Broker, TopicInfo, Topics, TopicSpec
 from calmstream.common.errors import FatalError
 from calmstream.estimators.plan import Plan
 
@@ -148,3 +148,23 @@ def _at_least(info: TopicInfo, setting: str, minimum: float) -> Iterator[TopicFa
             f"topic {info.name} has {setting}={value}, the plan needs {needs}; raise it, then "
             "start again"
         )
+
+
+WEEK_MS = 7 * 86_400_000
+
+
+def ensure_topics(broker: Broker, plan: Plan, names: TopicNames) -> list[str]:
+    """Create missing topics and verify all; return the names of the created ones.
+
+    Reports are kept for a week, or twice as long as correctness needs where that is longer.
+    """
+    retention = max(WEEK_MS, 2 * required_retention_ms(plan))
+    topics = broker.topics()
+    try:
+        created = topics.create(names.specs(retention))
+        used = [spec.name for spec in names.specs(0)]
+        found = topics.describe(used)
+        refuse(faults(plan, names, found, used))
+    finally:
+        topics.close()
+    return created

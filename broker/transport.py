@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from calmstream.broker.records import Chunk, Damage, Headers, Partition, Record
+from calmstream.common.errors import CalmstreamError
 
 __all__ = [
     "AssignmentChanges",
@@ -317,3 +318,16 @@ class Broker(Protocol):
 
     def close(self) -> None:
         """Close all clients that are still open. Never raises; idempotent."""
+
+
+class FailedDelivery:
+    """A `Delivery` that failed before a client accepted it."""
+
+    def __init__(self, error: CalmstreamError) -> None:
+        self._error = error
+
+    def wait(self, timeout: float) -> int:  # noqa: ARG002 - part of the protocol
+        raise self._error
+
+    def done(self) -> bool:
+        return True

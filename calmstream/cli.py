@@ -144,7 +144,7 @@ class _Version(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         """Print the version and exit with 0."""
-        from calmstream.version import version
+        from calmstream.common.version import version
 
         print(f"calmstream {version()}")  # noqa: T201 - this is the interface
         parser.exit()

@@ -12,7 +12,7 @@ import gzip
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import combinations
@@ -48,9 +48,6 @@ WINDOW_SECONDS = 8
 
 GRACE_SECONDS = 2
 """Time in seconds for late reports, and for reports that are too early."""
-
-PATIENCE_SECONDS = 600
-"""Maximum time in seconds without progress after the plan's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +128,6 @@ def pacing_seconds(plan: Plan, now: int) -> float:
 class Demo:
     """One run of the pipeline.
 
-    Args:
-        broker: the broker, which the caller closes.
-        reports: number of devices, whose records are drawn with replacement from the example data.
-        method: registry name.
-
     Attributes:
         codes: shape (devices, 8), the records of the devices.
         plan: the plan of the devices.
@@ -152,14 +144,12 @@ class Demo:
         self.plan = draw_plan(domain, reports, method)
         self.sent = ProduceSummary(reports)
         self._service = LocalService(self.plan, broker, NAMESPACE)
-        self._watchdog = Watchdog(WINDOWS * WINDOW_SECONDS, PATIENCE_SECONDS)
 
     def run(self) -> Iterator[Snapshot]:
         """Run all parts and yield snapshots; the last one is the plan's last running total."""
-        self._service.start(self._devices, self._watchdog.run)
+        self._service.start(self._devices)
         try:
             for snapshot in self._service.snapshots():
-                self._watchdog.progress()
                 yield snapshot
                 if snapshot.kind is Kind.TOTAL and snapshot.window == self.plan.windows - 1:
                     return
@@ -184,37 +174,7 @@ class Demo:
             raise summary.error
 
     def _note(self, summary: ProduceSummary) -> None:
-        if summary.sent > self.sent.sent:
-            self._watchdog.progress()
         self.sent = summary
-
-
-class Watchdog:
-    """Fails if nothing goes on. A slow machine may need long, as long as it gets on.
-
-    Args:
-        seconds: planned duration, in which nothing needs to go on.
-        patience: maximum time without progress after that, in seconds.
-        clock: seconds of a monotonic clock.
-    """
-
-    def __init__(
-        self, seconds: float, patience: float, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._patience = patience
-        self._clock = clock
-        self._from = clock() + seconds
-
-    def progress(self) -> None:
-        """Note that something went on; to be called from any thread."""
-        self._from = max(self._from, self._clock())
-
-    def run(self, stop: threading.Event) -> None:
-        """Wait until stopped."""
-        while (left := self._from + self._patience - self._clock()) > 0.0:
-            if stop.wait(left):
-                return
-        raise FatalError(f"the demo made no progress for {self._patience:g} s")
 
 
 def summarise(demo: Demo, last: Snapshot, snapshots: int, seconds: float) -> DemoOutcome:

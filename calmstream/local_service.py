@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry
 
 from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_facts import ensure_topics
 from calmstream.broker.transport import Broker
+from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.serve.metrics import ServeMetrics
+from calmstream.consumer.serve.server import ResultsServer
+from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.consumer.subscribe.subscribe import Snapshot, plan_names, subscribe
 from calmstream.estimators.plan import Plan
 from calmstream.service import Namespaces, Service
-from calmstream.topics import ensure_topics
 
 STOP_SECONDS = 20.0
 """Maximum wait for each part to end."""
@@ -83,3 +88,22 @@ class LocalService:
     def _publish(self, stop: threading.Event) -> None:
         config = load(PublisherConfig, refresh_seconds=2.0, poll_seconds=0.1)
         self._service.publisher(config, self._config).run(stop)
+
+
+@contextmanager
+def local_results(plan: Plan, broker: Broker, namespace: str, port: int) -> Iterator[str]:
+    """Serve the results of a plan on the loopback address; yield the address of the page."""
+    settings = load(ServeSettings, host="127.0.0.1", port=port)
+    plans = {plan.digest: plan}
+    metrics = ServeMetrics(CollectorRegistry())
+    server = ResultsServer(
+        lambda: plans, broker, settings, SystemClock(), metrics, namespace=namespace
+    )
+    stop = threading.Event()
+    thread = threading.Thread(target=server.run, args=(stop,), name="calmstream-serve", daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.port}"
+    finally:
+        stop.set()
+        thread.join(STOP_SECONDS)

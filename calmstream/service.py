@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from calmstream import arguments
 from calmstream.broker.names import TopicNames, shared_group
 from calmstream.broker.shared.broker import SharedBroker
-from calmstream.broker.topic_facts import retired
+from calmstream.broker.topic_facts import ensure_topics, retired
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import PlanRetired
@@ -35,7 +35,6 @@ from calmstream.consumer.runtime.service import Role
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, plan_names
 from calmstream.estimators.plan import Plan
-from calmstream.topics import ensure_topics
 
 if TYPE_CHECKING:
     # A process loads only the roles that it plays: a worker needs no methods, nobody a database.
@@ -170,12 +169,7 @@ def fetch_limits(args: argparse.Namespace) -> dict[str, float]:
 
 
 class Service:
-    """Makes the roles of a process.
-
-    Args:
-        plans: the only plan, or a folder of plans.
-        create_topics: whether the missing topics of a plan are created when it is taken up.
-    """
+    """Makes the roles of a process."""
 
     def __init__(
         self,

@@ -59,11 +59,7 @@ class MetricDefinition:
 
 
 class MetricGroup(list[MetricDefinition]):
-    """The metrics of one part of the service, which its methods define.
-
-    Args:
-        labels: the labels that every metric of the group has.
-    """
+    """The metrics of one part of the service, which its methods define."""
 
     def __init__(self, *labels: str) -> None:
         super().__init__()

@@ -74,10 +74,6 @@ class Settings:
     """Base of all settings: a subclass is a frozen dataclass, whose values are checked.
 
     The types are bool, int, float, str, Path, Secret, a Literal of texts, or one of them and None.
-
-    Raises:
-        WrongSetting: a value does not obey the rules of :func:`bounded`.
-        InvalidInput: values contradict each other.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]

@@ -65,9 +65,6 @@ def draft(
         marginals: tables that are published at every window; by default all of one and of two
             attributes that the method can answer.
         **terms: the other fields of the plan.
-
-    Raises:
-        PlanError: the request is out of range, or the method or the plan's limits refuse it.
     """
     check(request)
     chosen = _collecting(method)

@@ -57,11 +57,7 @@ class Tally:
 
     @classmethod
     def from_json(cls, document: Any, views: int, width: int) -> Self:
-        """Read what :meth:`to_json` wrote.
-
-        Raises:
-            ValueError: another shape, or anything that is not a non-negative integer.
-        """
+        """Read what :meth:`to_json` wrote."""
         if not isinstance(document, dict):
             raise ValueError("not a tally: no object")  # noqa: TRY004 - one kind of error
         n = _integers([document.get("n")], 1, views)[0]

@@ -55,11 +55,7 @@ class View:
             raise PlanError("a character view needs a modulus of at least 2, other views have none")
 
     def check(self, domain: Domain) -> None:
-        """Check that the view exists over this domain.
-
-        Raises:
-            PlanError: an attribute or factor is out of range.
-        """
+        """Check that the view exists over this domain."""
         if self.attributes[0] < 0 or self.attributes[-1] >= len(domain):
             raise PlanError(f"view {self.attributes} names an attribute the domain does not have")
         for i, factor in zip(self.attributes, self.factors, strict=False):

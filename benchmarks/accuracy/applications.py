@@ -24,8 +24,7 @@ from calmstream.estimators.analysis.association import chow_liu, mutual_informat
 from calmstream.estimators.analysis.report import check_pair
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan.request import Request
-from calmstream.evaluation.population import collect
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import collect, local_plan
 
 N18 = 1 << 18
 """Number of devices in Fig. 7."""

@@ -19,7 +19,7 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.base import Column
 from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan.request import Request
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import local_plan
 
 N = 1 << 18
 METHODS = ("inp-rr", "inp-ps", "inp-ht", "marg-rr", "marg-ps", "marg-ht")

@@ -25,8 +25,7 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.marginal import Floats
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan.request import Request
-from calmstream.evaluation.population import collect
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import collect, local_plan
 
 DEVICES = 1 << 18
 EPSILONS = ("0.2", "0.5", "1", "2", "4")

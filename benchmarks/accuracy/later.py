@@ -37,8 +37,7 @@ from calmstream.estimators.marginal import Floats
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.numerics.contraction import contract
 from calmstream.estimators.plan.request import Request
-from calmstream.evaluation.population import collect, draw
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import collect, draw, local_plan
 
 LEAST_MASS = 0.01  # combinations of fewer devices are not judged
 

@@ -22,8 +22,7 @@ from calmstream.estimators import methods
 from calmstream.estimators.marginal import sse, total_variation
 from calmstream.estimators.methods.base import LinearAnswers
 from calmstream.estimators.plan.request import Request
-from calmstream.evaluation.population import collect
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import collect, local_plan
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 

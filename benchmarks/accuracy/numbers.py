@@ -31,9 +31,8 @@ from calmstream.estimators.marginal import Marginal, inside
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
 from calmstream.estimators.plan.request import Request
-from calmstream.evaluation.population import collect, draw
+from calmstream.evaluation.population import collect, draw, local_plan
 from calmstream.evaluation.ranges import RangeQuestions
-from calmstream.evaluation.rounds import local_plan
 from calmstream.tables.records import read_texts
 
 

@@ -19,8 +19,8 @@ from calmstream.estimators import methods
 from calmstream.estimators.domain import Attribute, Codes, Domain
 from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.evaluate import evaluate
+from calmstream.evaluation.population import local_plan
 from calmstream.evaluation.precision import Precision
-from calmstream.evaluation.rounds import local_plan
 from calmstream.tables.records import RecordTable
 
 RESULTS = Path(__file__).parents[1] / "results" / "promises.jsonl"

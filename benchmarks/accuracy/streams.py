@@ -28,7 +28,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.tracker import Tracker
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import local_plan
 
 STUDY = Study(Path(__file__).parents[1] / "results" / "streams.jsonl")
 DAY, WINDOWS, BEGIN = 86_400, 200, 40

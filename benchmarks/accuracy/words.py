@@ -33,7 +33,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import local_plan
 
 STUDY = Study(Path(__file__).parents[1] / "results" / "words.jsonl")
 BUCKETS, HASHES, WORDS, LABELS = 64, 16, 20_000, (0.5, 0.3, 0.2)

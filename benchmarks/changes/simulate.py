@@ -15,7 +15,7 @@ from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.view import View
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import local_plan
 
 ATTRIBUTES = 8  # attributes of each data set that are used
 

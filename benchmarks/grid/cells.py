@@ -35,8 +35,7 @@ from calmstream.estimators.methods.base import Method, Model, Piloted
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.evaluate import draw_targets
-from calmstream.evaluation.population import collect
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import collect, local_plan
 
 Floats = NDArray[np.float64]
 

@@ -26,7 +26,7 @@ from benchmarks.populations import first
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import sse
-from calmstream.estimators.methods.shared.packing import Assigned, pack
+from calmstream.estimators.methods.packing import Assigned, pack
 from calmstream.estimators.noise_aware.design import oracle
 from calmstream.estimators.noise_aware.statistics import cell_variance
 from calmstream.estimators.numerics.covering import balanced
@@ -34,8 +34,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
-from calmstream.evaluation.population import collect
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import collect, local_plan
 
 Floats = NDArray[np.float64]
 

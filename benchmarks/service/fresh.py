@@ -39,9 +39,8 @@ from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.estimators.wire.state import WindowCount
-from calmstream.evaluation.population import collect, draw
-from calmstream.evaluation.rounds import local_plan
-from calmstream.local_results import local_results
+from calmstream.evaluation.population import collect, draw, local_plan
+from calmstream.local_service import local_results
 from tests.support.serving import wait_for
 
 DEVICES, WINDOWS, QUESTIONS, HOUR = 10_000, 24, 50, 3600

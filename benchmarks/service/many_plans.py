@@ -18,9 +18,9 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from calmstream.broker.kafka import connect
+from calmstream.broker.topic_facts import ensure_topics
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
-from calmstream.topics import ensure_topics
 from tests.brokers.native import NativeKafka
 from tests.support.plans import PAIR_GROUP, pair_plan
 from tests.support.service.processes import Process, until

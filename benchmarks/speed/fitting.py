@@ -20,8 +20,7 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
 from calmstream.estimators.plan.pilots import PooledPilots
 from calmstream.estimators.plan.request import Request
-from calmstream.evaluation.population import collect
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import collect, local_plan
 
 USERS = 1 << 18
 CASES = (

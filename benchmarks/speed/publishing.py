@@ -39,8 +39,7 @@ from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.estimators.wire.state import WindowCount
-from calmstream.evaluation.population import collect
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import collect, local_plan
 
 USERS = 1 << 17  # number of devices; it decides the noise, not the cost
 

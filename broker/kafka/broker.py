@@ -8,8 +8,15 @@ from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePattern,
+    ResourceType,
+)
 
-from calmstream.broker.kafka.access import grant
 from calmstream.broker.kafka.client_repairs import repair_admin
 from calmstream.broker.kafka.client_repairs.client_version import check_client_version
 from calmstream.broker.kafka.client_repairs.failed_starts import close_failed_start
@@ -18,7 +25,7 @@ from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
 from calmstream.broker.kafka.readers import KafkaReader, new_consumer
 from calmstream.broker.kafka.sink import KafkaSink
 from calmstream.broker.kafka.topics import KafkaTopics
-from calmstream.broker.kafka.translate import translate
+from calmstream.broker.kafka.translate import translate, translated
 from calmstream.broker.open_clients import OpenClients
 from calmstream.broker.permissions import Permission
 from calmstream.broker.security import SecurityConfig
@@ -138,3 +145,25 @@ def _servers(bootstrap: str) -> list[str]:
         if not (host and colon and port.isdecimal() and 0 < int(port) < 1 << 16):
             raise InvalidInput(f"a bootstrap address must be HOST:PORT, not {server!r}")
     return servers
+
+
+def grant(
+    admin: KafkaAdminClient, principal: str, wanted: Collection[Permission], host: str = "*"
+) -> None:
+    """Grant permissions to a principal; it keeps those that it already has."""
+    with translated(f"granting permissions to {principal}"):
+        response = admin.create_acls([_rule(principal, item, host) for item in wanted])
+        for error in response["failed"]:
+            raise error
+
+
+def _rule(principal: str, permission: Permission, host: str) -> ACL:
+    """Return the Kafka access rule that grants one permission."""
+    literal, prefixed = ACLResourcePatternType.LITERAL, ACLResourcePatternType.PREFIXED
+    pattern = ResourcePattern(
+        ResourceType[permission.kind.upper()],
+        permission.name,
+        prefixed if permission.prefixed else literal,
+    )
+    operation = ACLOperation[permission.operation]
+    return ACL(principal, host, operation, ACLPermissionType.ALLOW, pattern)

@@ -9,13 +9,12 @@ from typing import Any
 
 from kafka import errors as kafka_errors
 
-from calmstream.broker.failed_delivery import FailedDelivery
 from calmstream.broker.kafka.client_repairs import RepairedProducer
 from calmstream.broker.kafka.client_repairs.missing_calls import announce_topics, force_close
 from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
 from calmstream.broker.kafka.readers import PartitionCounts
 from calmstream.broker.kafka.translate import translate, translated
-from calmstream.broker.transport import Headers
+from calmstream.broker.transport import FailedDelivery, Headers
 from calmstream.common.errors import CalmstreamError, FatalError, MissingTopic, RecoverableError
 
 _BATCH_BYTES = 256 << 10

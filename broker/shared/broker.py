@@ -14,9 +14,6 @@ from calmstream.common.clock import Clock
 class SharedBroker:
     """Clients for many plans: one membership, one reader, one sink, one administrator.
 
-    Args:
-        member: name of a static membership of the group; None for a dynamic one.
-
     Attributes:
         group: the common membership; the owner of this object calls its ``turn``.
         reader: the common reader.

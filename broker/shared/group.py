@@ -167,11 +167,6 @@ class GroupShare(GroupReader):
 class SharedGroup:
     """The membership. :meth:`turn` and :meth:`close` belong to one thread.
 
-    Args:
-        connect: makes a member of the group; called when there is a topic to read.
-        poll_records: maximum number of records of one poll, the same as of a worker's poll. A plan
-            with as many waiting records is not read further.
-
     Attributes:
         lock: guards the shares.
         owned: the partitions that the member owns.

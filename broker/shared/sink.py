@@ -6,8 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 
-from calmstream.broker.failed_delivery import FailedDelivery
-from calmstream.broker.transport import Delivery, Headers, Sink
+from calmstream.broker.transport import Delivery, FailedDelivery, Headers, Sink
 from calmstream.common.errors import FatalError, RecoverableError
 
 SHARE_BYTES = 16 << 20

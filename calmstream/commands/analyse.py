@@ -22,7 +22,7 @@ from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.methods.noise_aware import NoiseAware
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
-from calmstream.pages import analyse, tree
+from calmstream.pages import analyse
 from calmstream.pages import causes as causes_page
 from calmstream.terminal import Console
 
@@ -70,14 +70,14 @@ def run(args: argparse.Namespace) -> int:
             raise RecoverableError(f"there is no {args.kind} snapshot with tables to analyse yet")
         explained = _causes(args, plan, broker, found.window) if args.causes else []
     if args.json:
-        joint = {"joint": tree.joint(found)} if args.tree else {}
+        joint = {"joint": analyse.joint(found)} if args.tree else {}
         more = {"causes": explained} if args.causes else {}
         sys.stdout.buffer.write(orjson.dumps(analyse.document(found) | joint | more) + b"\n")
         return 0
     console = Console()
     console.print(analyse.render(found))
     if args.tree:
-        console.print(tree.render(found))
+        console.print(analyse.render_tree(found))
     if args.causes:
         console.print(causes_page.render(explained))
     return 0

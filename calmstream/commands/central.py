@@ -14,6 +14,7 @@ from calmstream.broker.names import CentralNames
 from calmstream.broker.topic_facts import central_faults, refuse
 from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
+from calmstream.common.version import version
 from calmstream.connect import kafka
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
@@ -31,7 +32,6 @@ from calmstream.planning import central_plan
 from calmstream.producer.central.submit import DEFAULT_BATCH, submit
 from calmstream.tables.records import read_texts
 from calmstream.terminal import Console
-from calmstream.version import version
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from rich.table import Table as Grid
 
 from calmstream import arguments
 from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.topic_facts import ensure_topics
 from calmstream.broker.transport import Broker
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
@@ -26,7 +27,6 @@ from calmstream.consumer.subscribe.subscribe import Snapshot, plan_names
 from calmstream.demo import NAMESPACE, Demo, DemoOutcome, K, summarise
 from calmstream.pages.watch import render
 from calmstream.terminal import Console
-from calmstream.topics import ensure_topics
 
 SHOWN = ("marital-status", "income")
 MIN_REPORTS = 1000
@@ -95,7 +95,7 @@ def _run(demo: Demo, *, as_json: bool) -> None:
 
 def _run_with_page(demo: Demo, broker: Broker, port: int) -> None:
     """Run the demo beside the page of its results, which stays until a signal comes."""
-    from calmstream.local_results import local_results  # needs the extra ``serve``
+    from calmstream.local_service import local_results
 
     console = Console()
     ensure_topics(broker, demo.plan, plan_names(demo.plan, NAMESPACE))

@@ -19,7 +19,7 @@ from calmstream.estimators import methods
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.evaluate import Result, evaluate
-from calmstream.evaluation.rounds import LINEAGE, local_plan
+from calmstream.evaluation.population import LINEAGE, local_plan
 from calmstream.evaluation.streams import evaluate_stream, times_of
 from calmstream.evaluation.synthetic import evaluate_synthetic
 from calmstream.evaluation.words import evaluate_words

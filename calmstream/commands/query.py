@@ -11,18 +11,16 @@ import orjson
 from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
-from calmstream.consumer.read.answer import Answer
+from calmstream.consumer.read.answer import Answer, first_group
 from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.summary import document, split, summary
-from calmstream.consumer.read.where import first_group
 from calmstream.consumer.read.words import given_place, word_shares
 from calmstream.estimators.analysis.grouping import parse
 from calmstream.estimators.analysis.words import candidates
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.pages import answer as page
-from calmstream.pages import summary as summary_page
 from calmstream.pages import words as words_page
 from calmstream.terminal import Console
 
@@ -183,7 +181,7 @@ def _summary(args: argparse.Namespace, plan: Plan, history: History) -> None:
     )
     with result_options.output(args) as out:
         if args.format == TABLE:
-            summary_page.show(out.console, plan, found)
+            page.show_summary(out.console, plan, found)
         else:
             out.binary.write(orjson.dumps(document(plan, found)) + b"\n")
 

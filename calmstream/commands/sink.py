@@ -14,9 +14,8 @@ from calmstream.connect import kafka
 from calmstream.consumer.metrics.registry import new_registry, plan_label
 from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
 from calmstream.consumer.runtime.service import configure_logging, run_service
-from calmstream.consumer.sink.addresses import target_of
-from calmstream.consumer.sink.once import store_once
-from calmstream.consumer.sink.target import Target
+from calmstream.consumer.sink.target import Target, target_of
+from calmstream.consumer.sink.worker import store_once
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.service import Namespaces, Service, fetch_limits, listed_plans, served_plans
 

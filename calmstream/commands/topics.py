@@ -6,6 +6,7 @@ import argparse
 from contextlib import closing
 
 from calmstream import arguments
+from calmstream.broker.topic_facts import ensure_topics
 from calmstream.broker.transport import Broker
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 from calmstream.connect import kafka
@@ -13,7 +14,6 @@ from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.terminal import Console
-from calmstream.topics import ensure_topics
 
 
 def add(parser: argparse.ArgumentParser) -> None:

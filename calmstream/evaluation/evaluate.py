@@ -22,9 +22,8 @@ from calmstream.estimators.marginal import Z95, inside, largest_error, sse, tota
 from calmstream.estimators.methods.base import Follows, LinearAnswers, Piloted, ReadsReports
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
-from calmstream.evaluation.population import check_memory, collect, draw
+from calmstream.evaluation.population import check_memory, collect, draw, local_plan, two_rounds
 from calmstream.evaluation.ranges import RangeErrors, RangeQuestions
-from calmstream.evaluation.rounds import local_plan, two_rounds
 from calmstream.planning.methods_page import note_of
 
 if TYPE_CHECKING:

@@ -88,13 +88,7 @@ class _Table:
 
 
 class Precision:
-    """The expected precision of the tables of a plan.
-
-    Args:
-        plan: the plan; its number of users is that of a window.
-        codes: records like those of the devices, shape (rows, attributes); None: unknown.
-        sizes: numbers of attributes of the tables for which a collection is simulated.
-    """
+    """The expected precision of the tables of a plan."""
 
     def __init__(self, plan: Plan, codes: Codes | None = None, sizes: Sequence[int] = ()) -> None:
         self.plan = plan

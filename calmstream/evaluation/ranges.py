@@ -38,12 +38,7 @@ class RangeErrors:
 
 
 class RangeQuestions:
-    """Random ranges over targets, the same for all methods.
-
-    Args:
-        targets: sets of attributes; each range is about one of them, in turn.
-        generator: draws for each attribute of a range one of its intervals of codes, uniformly.
-    """
+    """Random ranges over targets, the same for all methods."""
 
     def __init__(
         self,

@@ -23,8 +23,7 @@ from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.tracker import Tracker
 from calmstream.evaluation.evaluate import draw_targets
-from calmstream.evaluation.population import collect
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import collect, local_plan
 from calmstream.tables.records import RecordTable
 from calmstream.tables.table import FileColumn, listed
 

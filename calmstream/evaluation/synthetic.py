@@ -17,8 +17,7 @@ from calmstream.estimators.marginal import Floats, sse
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.evaluate import MAX_TARGET_CELLS, draw_targets
-from calmstream.evaluation.population import collect, draw
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import collect, draw, local_plan
 from calmstream.tables.records import RecordTable
 
 ORDERS = (1, 2, 3, 4)

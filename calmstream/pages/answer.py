@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import product
 
 from calmstream.consumer.read.answer import Answer
 from calmstream.consumer.read.ranges import Windows
+from calmstream.consumer.read.summary import Summary
+from calmstream.estimators.analysis.summaries import Value
 from calmstream.estimators.changes.compare import FALSE_SHARE, benjamini_hochberg
 from calmstream.estimators.marginal import Z95
 from calmstream.estimators.plan import Plan
@@ -66,3 +69,25 @@ def _test(place: int, family: Family) -> str:
     verdict = "changed" if adjusted < FALSE_SHARE else "no change found"
     flags = f" ({', '.join(family.flags)})" if family.flags else ""
     return f"{start}{verdict}, p = {p:.2g}, adjusted {adjusted:.2g}{flags}"
+
+
+def show_summary(console: Console, plan: Plan, found: Summary) -> None:
+    """Print one line for each statistic, with what must be known about all of them above."""
+    about = f"{plan.name}-{plan.digest[:8]}: {found.windows}, {found.reports:,} reports"
+    console.print("\n".join(filter(None, (about, ", ".join(found.flags)))))
+    unit = f" ({found.unit})" if found.unit else ""
+    console.print(f"{' and '.join(found.attributes)}{unit}")
+    shown = grid(*found.given, "statistic", right=("value", "95 % interval"))
+    for row in found.rows:
+        for name, value in zip(found.statistics, row.values, strict=True):
+            shown.add_row(*row.labels, name, *_texts(name, value))
+    console.print(shown)
+
+
+def _texts(name: str, value: Value) -> tuple[str, str]:
+    """Return a value and its interval; shares as percentages."""
+    if math.isnan(value.value):
+        return "unknown", ""
+    if name.startswith("share:"):
+        return f"{value.value:.2%}", f"{value.low:.2%} to {value.high:.2%}"
+    return f"{value.value:.4g}", f"{value.low:.4g} to {value.high:.4g}"

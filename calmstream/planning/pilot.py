@@ -13,7 +13,6 @@ import numpy as np
 
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import InvalidInput, PlanError
-from calmstream.consumer.operations.pilot_counts import counted
 from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
 from calmstream.estimators import methods
 from calmstream.estimators.marginal import Marginal
@@ -25,6 +24,14 @@ if TYPE_CHECKING:
     from calmstream.consumer.subscribe.assembler import Snapshot
     from calmstream.estimators.domain import Attributes
     from calmstream.estimators.plan import Plan
+from contextlib import closing
+
+from calmstream.broker.names import TopicNames
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import Clock
+from calmstream.consumer.read.kept import KeptCounts
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +132,26 @@ def _from_snapshots(method: Piloted, pilot: Plan, broker: Broker, namespace: str
 
 def _no_reports(pilot: Plan) -> InvalidInput:
     return InvalidInput(f"plan {pilot.name}: no window with reports is final yet; wait for it")
+
+
+@dataclass(frozen=True, slots=True)
+class PilotCounts:
+    """The counts of each group in all final windows, and the number of these windows."""
+
+    tallies: tuple[Tally, ...]
+    windows: int
+
+    @property
+    def reports(self) -> int:
+        return sum(tally.reports for tally in self.tallies)
+
+
+def counted(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> PilotCounts:
+    """Return the running total of the newest final window; reads once and writes nothing."""
+    with closing(KeptCounts(plan, broker, names, clock)) as kept:
+        kept.refresh()
+        newest = kept.newest()
+        total = None if newest is None else kept.tallies(newest)[1]
+        if newest is None or total is None:
+            return PilotCounts((), 0)
+        return PilotCounts(tuple(total), newest + 1)

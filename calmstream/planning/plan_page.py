@@ -13,8 +13,8 @@ from calmstream import read_device_plan
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.analysis.words import smallest_share
 from calmstream.estimators.plan.central_statement import expected_statement
-from calmstream.estimators.plan.kept_size import kept_window_bytes
 from calmstream.estimators.plan.loss import Loss
+from calmstream.estimators.plan.state_size import kept_window_bytes
 from calmstream.planning import allowed_loss, findable, over_time
 from calmstream.terminal import Console
 

@@ -51,16 +51,6 @@ class Aggregator:
 
     It is a `PlanWorker`. If two aggregators of a plan run, no harm is done: claims decide which of
     them may release a window.
-
-    Args:
-        account: the budget account; every release is paid from it before its noise is drawn.
-        clock: used for ticks and health only. The log's time decides to which window a record
-            belongs.
-
-    Raises:
-        FatalError: the raw records of the plan's users may need more memory than is reserved, or
-            the account cannot be used.
-        PlanError: the noise of the plan cannot be drawn.
     """
 
     name = "aggregator"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from calmstream.common.identity import plan_name
 from calmstream.common.metric_definition import MetricGroup
+from calmstream.common.text import plan_name
 from calmstream.consumer.metrics.registry import Metrics
 from calmstream.estimators.central.ledger import Ledger
 from calmstream.estimators.central.plan import CentralPlan

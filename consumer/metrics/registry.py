@@ -20,8 +20,8 @@ from prometheus_client import (
 
 from calmstream.broker.names import TopicNames
 from calmstream.common.errors import Reason
-from calmstream.common.identity import plan_name
 from calmstream.common.metric_definition import MetricDefinition
+from calmstream.common.text import plan_name
 from calmstream.estimators.plan import Plan
 
 Collector = Counter | Gauge | Histogram
@@ -53,9 +53,6 @@ class Metrics:
     """The registered metrics. Safe for use from several threads.
 
     Several plans of a process have one of these each, with the same definitions.
-
-    Args:
-        labels: the known values of each label; every combination exists from the start, as 0.
     """
 
     def __init__(

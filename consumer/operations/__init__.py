@@ -2,5 +2,4 @@
 
 ``inspect`` reports what is counted and what waits. ``replay`` counts a log again and publishes the
 result in another namespace (the first part of the topic names). ``retire`` ends a plan.
-``pilot_counts`` reads the counts of a pilot plan, from which a better plan is made.
 """

@@ -86,10 +86,6 @@ class PlansRole:
     """Serves every plan of a folder in one role; see `Role`.
 
     :meth:`run` does everything. Tests in virtual time call :meth:`turn` and :meth:`finish`.
-
-    Args:
-        session_seconds: after this time without a poll, other processes may own the partitions.
-        retry_seconds: time for which a failing poll is repeated before the process ends.
     """
 
     def __init__(

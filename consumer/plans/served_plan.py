@@ -37,11 +37,7 @@ class PlanState(Enum):
 
 
 class ServedPlan:
-    """A plan and its worker. One thread calls all methods; the worker's calls run on the lanes.
-
-    Args:
-        on_fault: called when the plan is put into quarantine, with the reason.
-    """
+    """A plan and its worker. One thread calls all methods; the worker's calls run on the lanes."""
 
     def __init__(
         self,

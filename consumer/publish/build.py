@@ -9,14 +9,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed
 from typing import Any
 
 import numpy as np
 
 from calmstream.common.errors import FatalError
+from calmstream.common.version import version
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.estimators import methods
 from calmstream.estimators.analysis.poisoning import examine
@@ -180,7 +178,7 @@ def _manifest(
         rejected=_rejected(merged),
         marginals=tuple(record.key.decode() for record in tables),
         processing=steps,
-        software=software(),
+        software=version(),
     )
 
 
@@ -195,14 +193,6 @@ def processing(model: Model, tables: tuple[MarginalRecord, ...]) -> tuple[str, .
         return declared
     flags = {flag for table in tables for flag in table.flags}
     return tuple(step for flag, step in _STEPS.items() if flag in flags)
-
-
-@cache
-def software() -> str:
-    try:
-        return installed("calmstream")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _rejected(merged: MergedWindow) -> dict[str, int]:

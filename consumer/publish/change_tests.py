@@ -40,7 +40,7 @@ class ChangeTests:
     @property
     def pending(self) -> bool:
         """Whether some window with counts has no tests yet, and may get them."""
-        return self._follower.untested.next() is not None
+        return bool(self._follower.untested.waiting())
 
     def turn(self, *, begin: bool) -> bool:
         """Write the record of tests that have ended; return whether one was written.
@@ -49,8 +49,7 @@ class ChangeTests:
         """
         if self._job is None and begin:
             self._job = self._next()
-        waiting = self._follower.untested.waiting
-        self._context.metrics.set(WINDOWS_UNTESTED, waiting)
+        self._context.metrics.set(WINDOWS_UNTESTED, len(self._follower.untested.waiting()))
         return self._job is not None and self._job.wait() and self._finish(self._job)
 
     def _next(self) -> Job[KeyedRecord] | None:
@@ -64,15 +63,15 @@ class ChangeTests:
         if not follower.has_read(-1, offset):
             return None
         # It was read back. If it was not accepted, another program has replaced it: do not go on.
-        untested.tested(sent)
-        window = untested.next()
+        untested.finish(sent)
+        window = next(iter(untested.waiting()), None)
         if window is None:
             return None
         own, previous = untested.records(window), untested.records(window - 1)
         if follower.may_come(window):
             return None
         if own is None or not follower.completeness.complete(window, Kind.FINAL):
-            untested.tested(window)
+            untested.finish(window)
             return None
         if window > 0 and previous is None and follower.may_come(window - 1):
             return None
@@ -87,7 +86,7 @@ class ChangeTests:
             self._context.log.error(  # noqa: TRY400 - one line
                 TESTS_FAILED, window=window, error=f"{type(error).__name__}: {error}"
             )
-            untested.tested(window)
+            untested.finish(window)
         else:
             if untested.through < window:
                 # After a failure the job stays, and the next turn writes its record again.

@@ -65,16 +65,16 @@ class CurrentSets:
     @property
     def pending(self) -> bool:
         """Whether a final has no current set yet, and may get one."""
-        return self._job is not None or bool(self._follower.untracked.windows())
+        return self._job is not None or bool(self._follower.untracked.whole())
 
     def catch_up(self) -> None:
         """Add the first windows that have their sets, so that a long history does not wait whole.
 
         They follow one another, so nothing before them can still come.
         """
-        follower = self._follower
+        follower, untracked = self._follower, self._follower.untracked
         while (
-            (window := follower.untracked.following()) is not None
+            untracked.records(window := untracked.through + 1) is not None
             and follower.completeness.complete(window, Kind.FINAL)
             and follower.assembler.complete(window, Kind.CURRENT)
         ):
@@ -98,7 +98,7 @@ class CurrentSets:
     def _next(self) -> int | None:
         """Return the next window to add, if nothing before it can still come."""
         follower = self._follower
-        window = min(follower.untracked.windows(), default=None)
+        window = next(iter(follower.untracked.whole()), None)
         if window is None or not follower.completeness.complete(window, Kind.FINAL):
             return None
         earlier = min(follower.merger.closed_windows(), default=window)
@@ -106,7 +106,9 @@ class CurrentSets:
 
     def _add(self, window: int) -> Job[SnapshotSet] | None:
         """Add a window; return a job for its set, if that is missing."""
-        plan, records = self._context.plan, self._follower.untracked.take(window)
+        plan, records = self._context.plan, self._follower.untracked.records(window)
+        assert records is not None
+        self._follower.untracked.finish(window)
         self._window = window
         try:
             counts = [decode_counts(plan, records[group]) for group in sorted(records)]

@@ -25,9 +25,6 @@ class EstimatePool:
     one turn, that of the plan whose last one was the shortest is next. Heavy plans never take all
     threads, if there are several: one is left for the others.
 
-    Args:
-        threads: maximum number of threads; they start when they are needed.
-
     Attributes:
         done: called with the plan's key when a call has ended.
     """

@@ -9,8 +9,7 @@ from calmstream.consumer.metrics.publisher import FOREIGN
 from calmstream.consumer.publish.completeness import Closed, Completeness
 from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.merge import StateMerger
-from calmstream.consumer.publish.untested import UntestedCounts
-from calmstream.consumer.publish.untracked import UntrackedCounts
+from calmstream.consumer.publish.unfinished import MOST, UnfinishedWindows
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.runtime.read_topics import EndCheck
 from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
@@ -20,10 +19,6 @@ from calmstream.estimators.wire.snapshot import Kind, parse_key
 
 class TopicFollower:
     """Reads the topics from their starts, and keeps what the publisher needs.
-
-    Args:
-        completed: called with each final and total that is complete, before the counts of its
-            window are forgotten. A final can be complete later than assembled: with its counts.
 
     Attributes:
         completeness: finals and totals that are complete with their counts.
@@ -45,8 +40,9 @@ class TopicFollower:
         plan, names = context.plan, context.names
         self._plan = plan
         self._changed = changed
-        self.untested = UntestedCounts(plan, on=context.config.test_changes)
-        self.untracked = UntrackedCounts(plan, on=context.config.track)
+        self.untested = UnfinishedWindows(plan, on=context.config.test_changes, most=MOST)
+        # The only window of a plan is what is known now.
+        self.untracked = UnfinishedWindows(plan, on=context.config.track and plan.windows > 1)
         self.merger = StateMerger(plan)
         self.assembler = SnapshotAssembler(plan)
         self.completeness = Completeness(plan)
@@ -143,13 +139,13 @@ class TopicFollower:
     def _read_counts(self, key: bytes, value: bytes | None) -> None:
         if is_changes_key(key):
             record = decode_changes(self._plan, key, value)
-            self.untested.tested(record.window)
+            self.untested.finish(record.window)
             self._changed(record)
             return
         header, closed = self.completeness.read_counts(key, value)
         assert value is not None
-        self.untested.read(header, value)
-        self.untracked.read(header.window, header.group, value)
+        for unfinished in (self.untested, self.untracked):
+            unfinished.read(header.window, header.group, value)
         self._complete(closed)
 
     def _complete(self, closed: Closed | None) -> None:

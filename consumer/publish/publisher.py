@@ -17,7 +17,7 @@ from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.publish.config import PublisherConfig, PublisherContext
 from calmstream.consumer.publish.job import EstimateRunner
 from calmstream.consumer.publish.session import PublishingSession
-from calmstream.consumer.runtime.ending import all_windows_closed_at
+from calmstream.consumer.runtime.context import all_windows_closed_at
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.estimators.plan import Plan

@@ -12,10 +12,9 @@ from calmstream.broker.transport import Broker
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, InvalidInput
 from calmstream.consumer.read.answer import Answer
-from calmstream.consumer.read.kept import KeptCounts
+from calmstream.consumer.read.kept import KeptCounts, TrackedCounts
 from calmstream.consumer.read.ranges import Windows, read_windows
 from calmstream.consumer.read.refusals import NoReports, NotFinal, NotKept
-from calmstream.consumer.read.tracked import TrackedCounts
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, connected, plan_names
 from calmstream.estimators import methods
 from calmstream.estimators.analysis.grouped import GroupedTable, conditional, difference, grouped

@@ -17,12 +17,7 @@ _LOG_SECONDS = 600.0
 
 
 class ForeignRecordCounter:
-    """Counts the foreign records that one reader skips.
-
-    Args:
-        warn: writes a message to the log; called for the first foreign record, and then at most
-            every ten minutes.
-    """
+    """Counts the foreign records that one reader skips."""
 
     def __init__(
         self, warn: Callable[[str], object], on_skip: Callable[[], None] = lambda: None

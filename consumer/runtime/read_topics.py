@@ -29,9 +29,6 @@ class EndCheck:
     position was reached. An end that was requested earlier is not enough, because of compaction.
     Suppose that a key's record is written again after the request: the new record lies above the
     end, and compaction can delete the old one before it is read. Then the key would be missed.
-
-    Args:
-        reader: a reader that is assigned to the partitions and has their positions.
     """
 
     def __init__(self, reader: Reader, topics: Topics, partitions: Collection[Partition]) -> None:
@@ -78,9 +75,6 @@ def read_whole(
 
 class Continuation:
     """Reads one partition to its end, and later on from there. Not safe for several threads.
-
-    Args:
-        reader: a reader that only one object uses at a time; every reading assigns it anew.
 
     Attributes:
         position: the next offset to read; set it before the first reading.

@@ -40,11 +40,7 @@ class PlanWorker(Protocol):
 
 
 class Alone:
-    """A role with the worker of one plan, which a fault ends.
-
-    Args:
-        until_over: whether it also ends when the plan needs no worker any more.
-    """
+    """A role with the worker of one plan, which a fault ends."""
 
     def __init__(self, worker: PlanWorker, *, until_over: bool = False) -> None:
         self.name = worker.name

@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 
+from calmstream.common.version import version
 from calmstream.consumer.serve.problems import Problem, Refused
 
 Submit = Callable[[], Future[bytes]]
@@ -84,15 +84,5 @@ class Answers:
 
 def etag_of(*parts: object) -> str:
     """Return the ETag of an answer that these parts and the software decide."""
-    digest = hashlib.sha256(repr((*parts, _SOFTWARE)).encode())
+    digest = hashlib.sha256(repr((*parts, version())).encode())
     return f'"{digest.hexdigest()[:32]}"'
-
-
-def _software() -> str:
-    try:
-        return version("calmstream")
-    except PackageNotFoundError:  # a checkout that is not installed
-        return ""
-
-
-_SOFTWARE = _software()

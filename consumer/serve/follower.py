@@ -27,9 +27,6 @@ _LOG = logging.getLogger("calmstream.serve")
 class Follower:
     """Reads the snapshots topic from its start and keeps reading.
 
-    Args:
-        announce: called for every complete set after it was noted, on the follower's thread.
-
     Attributes:
         trouble: why the topic cannot be read now; None while it can.
         caught_up: whether it was read to its end once.

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
@@ -18,7 +20,7 @@ from calmstream.consumer.serve.context import Context
 from calmstream.consumer.serve.guard import HEAD
 from calmstream.consumer.serve.parameters import Parameters
 from calmstream.consumer.serve.plan_service import PlanService
-from calmstream.consumer.serve.problems import Problem, Refused
+from calmstream.consumer.serve.problems import KINDS, Problem, Refused, answer_to
 from calmstream.consumer.serve.questions import QUESTIONS, Read
 from calmstream.consumer.serve.series import PARAMETERS, series
 
@@ -131,3 +133,24 @@ def _unchanged(request: Request, etag: str) -> bool:
 
 def _json(document: Any) -> Response:
     return Response(orjson.dumps(document), media_type=MEDIA_TYPES["json"], headers=_NO_STORE)
+
+
+def create_app(context: Context) -> Starlette:
+    def answer(problem: Problem, detail: str = "") -> Response:
+        context.metrics.refused(problem)
+        found = answer_to(problem, detail)
+        headers = {name.decode(): value.decode() for name, value in found.headers}
+        return Response(found.body, status_code=found.status, headers=headers)
+
+    async def problem(_request: Request, error: Exception) -> Response:
+        if isinstance(error, Refused):
+            return answer(error.problem, error.detail)
+        if not isinstance(error, HTTPException):
+            return answer(Problem.INTERNAL)  # raised once more: the guard notes it
+        method = error.status_code == KINDS[Problem.METHOD].status
+        return answer(Problem.METHOD if method else Problem.NOT_FOUND)
+
+    handlers = {Refused: problem, HTTPException: problem, Exception: problem}
+    app = Starlette(routes=Routes(context).all(), exception_handlers=handlers)
+    app.router.redirect_slashes = False
+    return app

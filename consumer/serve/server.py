@@ -15,13 +15,12 @@ from calmstream.common.http.connections import ConnectionLimits, Connections
 from calmstream.common.http.server import HttpServer, anywhere, as_host, listen
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.runtime.health import RoleHealth
-from calmstream.consumer.serve.app import create_app
 from calmstream.consumer.serve.context import Context
 from calmstream.consumer.serve.guard import Guard
 from calmstream.consumer.serve.metrics import ServeMetrics
-from calmstream.consumer.serve.plan_service import PlanService
+from calmstream.consumer.serve.plan_service import PlanService, ServedPlans
 from calmstream.consumer.serve.problems import Problem, Refused
-from calmstream.consumer.serve.served_plans import ServedPlans
+from calmstream.consumer.serve.routes import create_app
 from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.consumer.serve.turns import Turns
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE

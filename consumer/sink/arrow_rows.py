@@ -8,9 +8,8 @@ from itertools import chain, product
 import numpy as np
 import pyarrow as pa
 
-from calmstream.consumer.sink.columns import OF_SET
+from calmstream.consumer.sink.columns import OF_SET, statistic_rows
 from calmstream.consumer.sink.stored import StoredSet
-from calmstream.consumer.subscribe.statistic_rows import statistic_rows
 
 _TEXT, _TEXTS, _TIME = pa.string(), pa.list_(pa.string()), pa.timestamp("us", tz="UTC")
 

@@ -15,11 +15,10 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from calmstream.common.errors import CalmstreamError, FatalError, InvalidInput, RecoverableError
-from calmstream.consumer.sink.columns import OF_SET
+from calmstream.consumer.sink.columns import OF_SET, statistic_rows
 from calmstream.consumer.sink.postgres_schema import LOCK, create
 from calmstream.consumer.sink.stored import SetId, StoredSet, newest, replaced
 from calmstream.consumer.sink.target import Stored
-from calmstream.consumer.subscribe.statistic_rows import statistic_rows
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind, MarginalRecord, Revision
 
@@ -45,13 +44,6 @@ class PostgresTarget:
     """A database; see `Target`.
 
     Each call of :meth:`store` is one transaction, which begins with an advisory lock.
-
-    Args:
-        address: ``postgresql://...``. What it leaves out comes from libpq's variables and files,
-            such as ``PGPASSWORD``.
-
-    Raises:
-        InvalidInput: it is no such address.
     """
 
     def __init__(self, address: str) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
+from calmstream.common.errors import InvalidInput
 from calmstream.consumer.sink.stored import StoredSet
 from calmstream.estimators.plan import Plan
 
@@ -46,3 +48,17 @@ class Target(Protocol):
 
     def close(self) -> None:
         """Release everything."""
+
+
+def target_of(address: str) -> Target:
+    """Return the target of an address; nothing is opened or created."""
+    scheme, _, rest = address.partition(":")
+    if scheme in ("postgresql", "postgres") and rest.startswith("//"):
+        from calmstream.consumer.sink.postgres import PostgresTarget
+
+        return PostgresTarget(address)
+    if scheme == "parquet" and rest:
+        from calmstream.consumer.sink.parquet_files import ParquetTarget
+
+        return ParquetTarget(Path(rest))
+    raise InvalidInput("--to: expected postgresql://... or parquet:DIR (DuckDB reads these files)")

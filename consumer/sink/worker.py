@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import chain
 
 import structlog
 
@@ -17,9 +18,10 @@ from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.consumer.runtime.service import Role
 from calmstream.consumer.sink.metrics import SinkMetrics
 from calmstream.consumer.sink.stored import StoredSet, stored_set
-from calmstream.consumer.sink.target import Target
+from calmstream.consumer.sink.target import Stored, Target
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
+from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.plan import Plan
 
 BATCH_ROWS = 1 << 17
@@ -41,12 +43,6 @@ class SinkWorker:
 
     It reads the topic from its beginning at every start. Sets that are stored already are compared
     by their revision and left alone, so no position has to be kept.
-
-    Args:
-        poll_seconds: maximum time for which one poll waits for records.
-        retry_seconds: maximum time for which calls to the broker may fail; those to the target are
-            repeated without limit.
-        batch_rows: number of cells that are stored without waiting for the end of the topic.
     """
 
     name = "sink"
@@ -212,3 +208,31 @@ class WithTarget:
         finally:
             done.set()
             self._target.close()
+
+
+BATCH_SETS = 500
+"""Number of sets that are stored together at most; windows without reports have no cells."""
+
+
+def store_once(plan: Plan, broker: Broker, names: TopicNames, target: Target) -> tuple[int, Stored]:
+    """Return the number of sets that were read, and what was stored of them in an open target."""
+    target.check_plan(plan)
+    waiting: list[StoredSet] = []
+    read = sets = rows = cells = 0
+    namespace = names.output_namespace or names.namespace
+    published = subscribe(
+        plan,
+        broker,
+        follow=False,
+        namespace=names.namespace,
+        output_namespace=names.output_namespace,
+    )
+    for snapshot in chain(published, [None]):
+        if snapshot is not None:
+            waiting.append(stored_set(namespace, snapshot))
+            read, cells = read + 1, cells + waiting[-1].rows
+        much = cells >= BATCH_ROWS or len(waiting) >= BATCH_SETS
+        if waiting and (snapshot is None or much):
+            done = target.store(waiting)
+            sets, rows, waiting, cells = sets + done.sets, rows + done.rows, [], 0
+    return read, Stored(sets, rows)

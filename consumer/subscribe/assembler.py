@@ -186,9 +186,6 @@ class SnapshotAssembler:
     It keeps the records of incomplete sets, the revision of the last early set of each window
     without a final, and the window number of each complete final and total. For finals and totals
     the log itself determines the revision, so no higher one can follow.
-
-    Args:
-        plan: the plan whose sets are returned.
     """
 
     def __init__(self, plan: Plan) -> None:

@@ -18,11 +18,7 @@ _POLL_RECORDS = 2000
 
 
 class SetReader:
-    """Assembles the sets of one plan; skips what calmstream did not write.
-
-    Args:
-        warn: writes a message to the log, see `ForeignRecordCounter`.
-    """
+    """Assembles the sets of one plan; skips what calmstream did not write."""
 
     def __init__(self, plan: Plan, warn: Callable[[str], object]) -> None:
         self._assembler = SnapshotAssembler(plan)
@@ -37,12 +33,7 @@ class SetReader:
 
 
 class SnapshotTopic:
-    """The topic from its oldest record on, while it is there. For one thread at a time.
-
-    Raises:
-        RecoverableError: the broker does not answer; call again.
-        MissingTopic: the topic does not exist any more, or not yet.
-    """
+    """The topic from its oldest record on, while it is there. For one thread at a time."""
 
     def __init__(
         self,

@@ -37,12 +37,7 @@ class AssignedPartitions:
 
 
 class AssignmentHandler:
-    """Carries out assignment changes.
-
-    Args:
-        drop: functions that forget partitions that the worker does not own any more; each is
-            called with these partitions.
-    """
+    """Carries out assignment changes."""
 
     def __init__(
         self,

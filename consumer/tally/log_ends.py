@@ -35,11 +35,7 @@ def lost_records(partition: Partition, end: int, counted: int) -> FatalError:
 
 
 class EndWatch:
-    """Requests the ends of partitions regularly, on a thread of its own.
-
-    Args:
-        topics: an administrator that is safe for use from several threads; the caller closes it.
-    """
+    """Requests the ends of partitions regularly, on a thread of its own."""
 
     def __init__(self, topics: Topics, clock: Clock, every_seconds: float) -> None:
         self._topics = topics

@@ -34,12 +34,7 @@ class Restored(NamedTuple):
 
 
 class Restorer:
-    """Creates folds (the state of counting a partition) from checkpoints.
-
-    Args:
-        keep_alive: called at every poll; keeps the group membership alive. It may raise an error to
-            end the restore.
-    """
+    """Creates folds (the state of counting a partition) from checkpoints."""
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import closing
 
 import structlog
 
@@ -18,12 +19,53 @@ from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.runtime.config import TallyConfig
-from calmstream.consumer.runtime.context import TallyContext
+from calmstream.consumer.runtime.context import TallyContext, all_windows_closed_at
 from calmstream.consumer.runtime.health import RoleHealth
-from calmstream.consumer.tally.ending import PlanEnd
+from calmstream.consumer.runtime.read_topics import read_whole
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.running import RunningWorker, start_worker
+from calmstream.consumer.tally.states import newest_states
 from calmstream.estimators.plan import Plan
+
+_LOOK_SECONDS = 60.0
+"""Time between two looks at whether a plan that has ended needs a worker any more."""
+
+
+class PlanEnd:
+    """Looks from time to time, after a plan has ended, whether everything is counted."""
+
+    def __init__(self, plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> None:
+        self.reached = False
+        self._plan = plan
+        self._broker = broker
+        self._names = names
+        self._clock = clock
+        self._look_at = clock.monotonic()
+
+    def turn(self) -> None:
+        early = self._clock.now_ms() <= all_windows_closed_at(self._plan)
+        now = self._clock.monotonic()
+        if not self.reached and now >= self._look_at and not early:
+            self._look_at = now + _LOOK_SECONDS
+            self.reached = self._counted_everywhere()
+
+    def _counted_everywhere(self) -> bool:
+        """Return whether the state has every partition, read to its end, with all windows closed.
+
+        Then no worker is needed: a record that still comes is late. Cost: reads the state topic.
+        """
+        plan, names, clock = self._plan, self._names, self._clock
+        inputs = names.inputs
+        with closing(self._broker.topics()) as topics, closing(self._broker.reader()) as reader:
+            ends = topics.log_ends(inputs)
+            states = newest_states(
+                plan, names, inputs, lambda where: read_whole(reader, topics, where, clock)
+            )
+        return len(states) == len(inputs) and all(
+            state.closed_through >= plan.windows - 1 and state.next_offset >= ends[partition]
+            for partition, state in states.items()
+        )
+
 
 # Maximum wait for the clients to close after the last checkpoint.
 _CLOSE_SECONDS = 5.0

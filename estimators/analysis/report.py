@@ -85,11 +85,7 @@ class PairAssociation:
 
 
 def associate(model: Model, domain: Domain, pair: Attributes, n: int) -> PairAssociation:
-    """Return the association of an ascending pair from n reports.
-
-    Raises:
-        InvalidInput: the plan does not collect what the pair needs.
-    """
+    """Return the association of an ascending pair from n reports."""
     published = model.marginal(pair)
     shape = domain.shape(pair)
     table = np.maximum(published.table, 0.0).reshape(shape)

@@ -47,9 +47,6 @@ class TreeDistribution:
         """Return the table over ascending positions: shape of their labels, of sum 1.
 
         Cost: linear in the attributes, and in the cells of the table.
-
-        Raises:
-            InvalidInput: more than 2^22 cells.
         """
         labels = {branch.attribute: branch.shares.shape[1] for branch in self.branches}
         if prod(labels[i] for i in attributes) > MAX_CELLS:

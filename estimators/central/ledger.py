@@ -74,11 +74,7 @@ class Ledger:
         return float(2 * self.spent.delta / Fraction(self.delta))
 
     def bind(self, topic: str) -> Ledger:
-        """Return the ledger, permanently bound to one releases topic.
-
-        Raises:
-            FatalError: it is bound to another one.
-        """
+        """Return the ledger, permanently bound to one releases topic."""
         if self.topic and self.topic != topic:
             raise FatalError(
                 f"the budget account is for the releases topic with id {self.topic}, and this one "
@@ -91,9 +87,6 @@ class Ledger:
         """Return the ledger with the cost of a release.
 
         The caller must store it before the release is computed.
-
-        Raises:
-            BudgetSpent: the release has an entry already, or the budget is too small for it.
         """
         for entry in self.entries:
             if entry.release == release:
@@ -149,11 +142,7 @@ class Ledger:
 
 
 def read_ledger(raw: bytes) -> Ledger:
-    """Read what :meth:`Ledger.to_bytes` wrote.
-
-    Raises:
-        FatalError: the document is damaged or of an unknown version; nothing may be released then.
-    """
+    """Read what :meth:`Ledger.to_bytes` wrote."""
     try:
         document = orjson.loads(raw)
         version = document["version"]

@@ -142,11 +142,7 @@ def _body(plan: CentralPlan, users: Sequence[str], columns: Sequence[Sequence[ob
 
 
 def decode_raw(plan: CentralPlan, key: bytes | None, value: bytes | None) -> RawBatch:
-    """Return the batch in a record of the raw topic; entries that are unusable are "" in it.
-
-    Raises:
-        Rejection: the frame is unusable; nothing else is raised, whatever the bytes.
-    """
+    """Return the batch in a record of the raw topic; entries that are unusable are "" in it."""
     if value is not None and len(value) > MAX_BATCH_BYTES:
         _reject(Reason.OVERSIZED, f"a batch has at most {MAX_BATCH_BYTES} bytes")
     body = _parsed(value or b"")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from calmstream.estimators.mechanisms.grr import GRR
 from calmstream.estimators.mechanisms.olh import OLH
-from calmstream.estimators.mechanisms.oue import OUE
 from calmstream.estimators.mechanisms.response import HadamardResponse
 from calmstream.estimators.mechanisms.subset import SubsetSelection
-from calmstream.estimators.mechanisms.sue import SUE
 from calmstream.estimators.mechanisms.support import OTHER, SupportOracle, table_error
+from calmstream.estimators.mechanisms.unary import OUE, SUE
 from calmstream.estimators.randomness import exp_weight
 
 # In order of cost, because the first of equally good mechanisms is chosen.

@@ -19,10 +19,10 @@ _OURS = {
     "hadamard-response": "mechanisms.response:HadamardResponse",
     "hadamard-sketch": "papers.cormode.sketch:HadamardSketch",
     "olh": "mechanisms.olh:OLH",
-    "oue": "mechanisms.oue:OUE",
+    "oue": "mechanisms.unary:OUE",
     "product-grr": "papers.castell.product_grr:ProductGRR",
     "subset-selection": "mechanisms.subset:SubsetSelection",
-    "sue": "mechanisms.sue:SUE",
+    "sue": "mechanisms.unary:SUE",
 }
 """Module and class of each mechanism of this package. They are no entry points, because an
 application on a device may be frozen without its packages' metadata."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.draws import coins, coins_bytes
 from calmstream.estimators.mechanisms.base import (
     Channel,
     Column,
@@ -16,11 +18,13 @@ from calmstream.estimators.mechanisms.base import (
     Covariance,
     Floats,
     Reports,
+    ReportWork,
     require_enumerable,
 )
-from calmstream.estimators.mechanisms.bits import count_bits
+from calmstream.estimators.mechanisms.bits import count_bits, random_rows, row_bytes
 from calmstream.estimators.mechanisms.covariance import independent_noise
-from calmstream.estimators.mechanisms.support import SupportOracle
+from calmstream.estimators.mechanisms.support import OTHER, SupportOracle
+from calmstream.estimators.randomness import Randomness, exp_weight
 
 
 @dataclass(frozen=True)
@@ -91,3 +95,73 @@ def draw_supports(
     others = generator.binomial(histogram.sum(axis=-1, keepdims=True) - histogram, float(q))
     drawn: Counts = (own + others).astype(np.int64)
     return drawn
+
+
+@dataclass(frozen=True)
+class SUE(UnaryOracle):
+    """The input is one bit per cell, 1 at the own cell only; every bit is kept or flipped.
+
+    Keeping a bit has the weight floor(e^(epsilon/2) · 2^32), flipping it 2^32. Two inputs differ in
+    two bits, so each bit may spend half of epsilon.
+
+    Report: column ``b``, L packed bits. Counters: the number of ones of each cell.
+    Cost: L / 8 bytes to send, about L / 4 + 2 random bytes; O(L / 64) word operations to tally.
+    """
+
+    name: ClassVar[str] = "sue"
+
+    @cached_property
+    def half_weight(self) -> int:
+        """Weight of keeping a bit, floor(exp(epsilon / 2) · 2^32); flipping it has 2^32."""
+        return exp_weight(self.epsilon, 2)
+
+    @property
+    def p(self) -> Fraction:
+        return Fraction(self.half_weight, self.half_weight + OTHER)
+
+    @property
+    def q(self) -> Fraction:
+        return Fraction(OTHER, self.half_weight + OTHER)
+
+    @property
+    def report_work(self) -> ReportWork:
+        return ReportWork.of(self.columns, coins_bytes(row_bytes(self.cells)) + coins_bytes(1))
+
+    def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
+        n = len(values)
+        rows = random_rows(n, self.cells, self.q, randomness)
+        ones = np.unpackbits(coins(row_bytes(n), self.p, randomness), count=n)
+        replace_own(rows, np.asarray(values), np.where(ones, np.uint8(0xFF), np.uint8(0)))
+        return {"b": rows}
+
+
+@dataclass(frozen=True)
+class OUE(UnaryOracle):
+    """A report has one bit per cell; the own cell is the one that the device holds.
+
+    The bit of the own cell is 1 with probability 1/2. Any other bit is 1 with probability
+    2^32 / (2^32 + weight), where weight = floor(e^epsilon · 2^32).
+
+    Report: column ``b``, L packed bits. Counters: the number of ones of each cell.
+    Cost: L / 8 bytes to send, about L / 4 + 1 random bytes; O(L / 64) word operations to tally.
+    """
+
+    name: ClassVar[str] = "oue"
+
+    @property
+    def p(self) -> Fraction:
+        return Fraction(1, 2)
+
+    @property
+    def q(self) -> Fraction:
+        return Fraction(OTHER, self.weight + OTHER)
+
+    @property
+    def report_work(self) -> ReportWork:
+        return ReportWork.of(self.columns, coins_bytes(row_bytes(self.cells)) + 1)
+
+    def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
+        rows = random_rows(len(values), self.cells, self.q, randomness)
+        fair = np.frombuffer(randomness.bytes(len(values)), np.uint8)
+        replace_own(rows, np.asarray(values), fair)
+        return {"b": rows}

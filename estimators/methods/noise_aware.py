@@ -15,8 +15,12 @@ import numpy as np
 from calmstream.common.errors import PlanError
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.methods.shared.options import only_parameters
-from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views
+from calmstream.estimators.methods.packing import (
+    Assigned,
+    only_parameters,
+    pack,
+    require_views,
+)
 from calmstream.estimators.noise_aware import signs as sign_views
 from calmstream.estimators.noise_aware.design import (
     ViewShares,

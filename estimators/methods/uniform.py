@@ -11,7 +11,7 @@ from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.registry import spec
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.methods.shared.options import only_parameters
+from calmstream.estimators.methods.packing import only_parameters
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally

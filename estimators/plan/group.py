@@ -70,11 +70,7 @@ class Group:
         return sum(self.shares)
 
     def build(self, epsilon: str) -> Mechanism:
-        """Return the mechanism under this epsilon; repeated calls return the same object.
-
-        Raises:
-            PlanError: there is no such mechanism.
-        """
+        """Return the mechanism under this epsilon; repeated calls return the same object."""
         mechanism = self._built.get(epsilon)
         if mechanism is None:
             mechanism = self._built[epsilon] = build(self.mechanism, epsilon)

@@ -23,9 +23,6 @@ def exact_numbers(value: Any, where: str) -> Any:
 
     Fractions become decimal strings, because JSON libraries write them differently (1e16 or
     10000000000000000). Integers must be in the range that every reader represents exactly.
-
-    Raises:
-        PlanError: an integer is above 2^53 - 1 in absolute value, or a number is not finite.
     """
     if isinstance(value, list | tuple):
         integers = len(value) > _FEW and set(map(type, value)) == {int}

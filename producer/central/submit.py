@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from calmstream.broker.partitioner import partition_of
+from calmstream.broker.names import partition_of
 from calmstream.common.errors import InvalidInput, RecoverableError
 from calmstream.estimators.central.wire import BATCH_ID_BYTES, MAX_BATCH_RECORDS, encode_batches
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from calmstream.common.identity import plan_name
 from calmstream.common.metric_definition import Collectors, MetricGroup
+from calmstream.common.text import plan_name
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.totals import Failure, GatewayTotals
 

@@ -11,8 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from calmstream.broker.names import TopicNames
-from calmstream.broker.partitioner import partition_of
+from calmstream.broker.names import TopicNames, partition_of
 from calmstream.broker.transport import Delivery, Sink
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError

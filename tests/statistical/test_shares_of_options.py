@@ -10,8 +10,7 @@ import pytest
 
 from calmstream.estimators import methods
 from calmstream.estimators.plan.request import Request
-from calmstream.evaluation.population import collect
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import collect, local_plan
 from calmstream.tables.records import read_table
 
 RUNS = 200

@@ -8,8 +8,8 @@ from dataclasses import replace
 from enum import Enum
 
 from calmstream.broker.in_process import InProcessBroker
+from calmstream.broker.in_process.broker import InProcessTopics
 from calmstream.broker.in_process.cluster import Cluster, Settle
-from calmstream.broker.in_process.topics import InProcessTopics
 from calmstream.broker.record_batches import decode_batches
 from calmstream.broker.transport import Headers, Partition
 from calmstream.common.errors import CalmstreamError, RecoverableError

@@ -36,10 +36,6 @@ class NodeChoice:
     A node *hangs* from the moment when a request or a handshake timed out until the handshake of a
     new connection succeeds. A node that hangs, or that has not answered a request for more than a
     second, is chosen only if there is no other node.
-
-    Args:
-        manager: the connection manager of one client. It calls the methods of this class on the
-            client's own thread.
     """
 
     def __init__(self, manager: Any, now: Callable[[], float] = time.monotonic) -> None:

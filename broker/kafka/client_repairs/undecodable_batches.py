@@ -50,9 +50,6 @@ class FetchedRecords:
     It has the attributes and methods of the client's class that it replaces. It ignores the
     client's other options.
 
-    Args:
-        records: the client's own object for the response; only its bytes are used.
-
     Attributes:
         topic_partition: topic and partition.
         next_fetch_offset: offset after the last record taken.

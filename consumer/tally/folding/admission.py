@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from calmstream.broker.transport import Chunk, Record
 from calmstream.common.errors import FatalError, Reason, Rejection
-from calmstream.consumer.tally.folding.accepted_batches import AcceptedBatches
-from calmstream.consumer.tally.folding.batch_ids import Ids, hashes
+from calmstream.consumer.tally.folding.batch_ids import AcceptedBatches, Ids, hashes
 from calmstream.consumer.tally.folding.windows import (
     NEVER,
     check_period,

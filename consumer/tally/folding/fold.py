@@ -114,9 +114,6 @@ class PartitionFold:
     rejected.
 
     Cost of a batch: decoding and the mechanism's ``tally``; when a window closes also O(counters).
-
-    Raises:
-        FatalError: ``admission`` and ``state`` contradict each other: the log was changed.
     """
 
     def __init__(

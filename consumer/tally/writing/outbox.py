@@ -61,9 +61,6 @@ class WriteOutbox:
     A write that is repeated can stand in the log behind a write that was accepted after it. No
     reader depends on this order: writes to the state topic that are pending at the same time have
     different keys, and the order of dead letters has no meaning.
-
-    Args:
-        guard: called before every send; raises an error if this worker must not write any more.
     """
 
     def __init__(self, context: TallyContext, sink: Sink, guard: Callable[[], None]) -> None:

@@ -26,9 +26,6 @@ class Ticker:
 
     A partition may be without an acknowledged tick as long as it may stand still, because the cause
     is often the same.
-
-    Args:
-        guard: called before every send; raises an error if this worker must not write any more.
     """
 
     def __init__(self, context: TallyContext, sink: Sink, guard: Callable[[], None]) -> None:

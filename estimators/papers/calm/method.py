@@ -14,8 +14,12 @@ from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.methods.shared.options import number_parameter, only_parameters
-from calmstream.estimators.methods.shared.packing import Assigned, pack
+from calmstream.estimators.methods.packing import (
+    Assigned,
+    number_parameter,
+    only_parameters,
+    pack,
+)
 from calmstream.estimators.papers.calm.overlapping import OverlappingTables, observe
 from calmstream.estimators.papers.calm.size import Size, algorithm_1
 from calmstream.estimators.plan import Group, Plan

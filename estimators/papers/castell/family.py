@@ -9,7 +9,7 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.methods.base import Design
-from calmstream.estimators.methods.shared.options import only_parameters
+from calmstream.estimators.methods.packing import only_parameters
 from calmstream.estimators.papers.castell.design import (
     KeptTables,
     choose_tables,
@@ -66,11 +66,7 @@ def single(request: Request) -> tuple[Attributes, ...]:
 
 
 def only_mechanism(plan: Plan, kind: type[M]) -> M:
-    """Return the mechanism of a plan whose method is defined for one kind of mechanism only.
-
-    Raises:
-        PlanError: the plan has several groups, or its mechanism is of another kind.
-    """
+    """Return the mechanism of a plan whose method is defined for one kind of mechanism only."""
     mechanism = plan.mechanisms[0]
     if not isinstance(mechanism, kind) or len(plan.groups) != 1:
         raise PlanError(f"method {plan.method} needs exactly one group, with mechanism {kind.name}")

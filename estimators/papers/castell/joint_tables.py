@@ -111,9 +111,6 @@ class JointTables:
         Args:
             counts: shape (width,).
             attributes: ascending positions.
-
-        Raises:
-            KeyError: no table contains all of the attributes.
         """
         table = self.holder(attributes)
         if table is None:

@@ -17,8 +17,13 @@ from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.adaptive import best_oracle
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.methods.shared.options import only_parameters
-from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic
+from calmstream.estimators.methods.packing import (
+    Assigned,
+    only_parameters,
+    pack,
+    require_views,
+    statistic,
+)
 from calmstream.estimators.numerics.subsets import elementary
 from calmstream.estimators.papers.cormode.coefficient_model import CoefficientMethod
 from calmstream.estimators.papers.cormode.coefficients import harmonics

@@ -21,8 +21,7 @@ from calmstream.estimators.mechanisms.base import Counts, Mechanism
 from calmstream.estimators.mechanisms.registry import spec, standard
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.methods.shared.options import only_parameters
-from calmstream.estimators.methods.shared.packing import statistic
+from calmstream.estimators.methods.packing import only_parameters, statistic
 from calmstream.estimators.papers.cormode.linear import Estimate, Floats, LinearModel, dense, likely
 from calmstream.estimators.papers.cormode.oracles import unary
 from calmstream.estimators.papers.cormode.sketch import HadamardSketch

@@ -17,8 +17,13 @@ from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.methods.shared.options import only_parameters
-from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic
+from calmstream.estimators.methods.packing import (
+    Assigned,
+    only_parameters,
+    pack,
+    require_views,
+    statistic,
+)
 from calmstream.estimators.numerics.subsets import elementary
 from calmstream.estimators.papers.cormode.coefficient_model import CoefficientMethod
 from calmstream.estimators.plan.request import Request
@@ -42,11 +47,7 @@ def parities(domain: Domain, attributes: Sequence[int], k: int) -> list[View]:
 
 
 def design_restricted(method: str, request: Request, reason: str) -> Design:
-    """Return the design of InpHT, which ``characters`` uses for some domains too.
-
-    Raises:
-        PlanError: there are too many coefficients; the message states their number.
-    """
+    """Return the design of InpHT, which ``characters`` uses for some domains too."""
     domain, k = request.domain, request.k
     count = sum(elementary([(1 << b) - 1 for b in bits(domain)], k)[1:])
     require_views(method, count, f"coefficients that touch at most {k} attributes")
@@ -162,11 +163,7 @@ class MargHT(CoefficientMethod):
         return _design(request, views, shares, reason)
 
     def owners(self, domain: Domain, k: int, views: Sequence[View]) -> Sequence[Attributes]:
-        """Return the marginal of each view; the order of the views states it.
-
-        Raises:
-            PlanError: the views are not those of this method's design.
-        """
+        """Return the marginal of each view; the order of the views states it."""
         marginals = combinations(range(len(domain)), k)
         pairs = [(m, view) for m in marginals for view in parities(domain, m, k)]
         if [view for _, view in pairs] != list(views):

@@ -12,8 +12,7 @@ from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import CLIPPED_STDERRS, Floats, Marginal, flagged, uniform
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.methods.shared.options import only_parameters
-from calmstream.estimators.methods.shared.packing import statistic
+from calmstream.estimators.methods.packing import only_parameters, statistic
 from calmstream.estimators.numerics.block_inverse import channels, noise
 from calmstream.estimators.numerics.likelihood import (
     LikelihoodFit,

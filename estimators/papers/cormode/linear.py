@@ -58,11 +58,7 @@ class LinearModel(ABC):
 
     @abstractmethod
     def estimate(self, attributes: Attributes) -> Estimate:
-        """Return the raw table over ascending positions of attributes.
-
-        Raises:
-            InvalidInput: the plan does not collect what this marginal needs.
-        """
+        """Return the raw table over ascending positions of attributes."""
 
     @abstractmethod
     def covariance(self, attributes: Attributes) -> Floats:
@@ -70,18 +66,12 @@ class LinearModel(ABC):
 
         It contains the noise of the mechanism and the sampling of devices into views. If every
         device reports on everything (`everyone`), it contains the noise only.
-
-        Raises:
-            InvalidInput: as `estimate`, or the table has more than 2^12 cells.
         """
 
     def marginal(self, attributes: Attributes) -> Marginal:
         """Return the distribution nearest to the raw table.
 
         Its flags are ``covered``, and ``clipped`` and ``noise`` if they apply.
-
-        Raises:
-            InvalidInput: as `estimate`, or the table has more than 2^22 cells.
         """
         cells = self._check(attributes, MAX_QUERY_CELLS)
         raw = self.estimate(attributes)
@@ -93,11 +83,7 @@ class LinearModel(ABC):
         return flagged(attributes, table, stderr, raw.reports, ("covered",), clipped=clipped)
 
     def unclipped(self, attributes: Attributes) -> Floats:
-        """Return the raw table: shape (cells,), unbiased, may be negative.
-
-        Raises:
-            InvalidInput: as `marginal`.
-        """
+        """Return the raw table: shape (cells,), unbiased, may be negative."""
         self._check(attributes, MAX_QUERY_CELLS)
         return self.estimate(attributes).table
 
@@ -110,11 +96,7 @@ class LinearModel(ABC):
 
 
 def require_at_most(k: int, attributes: Attributes, domain: Domain, method: str) -> None:
-    """Check that a marginal has at most k attributes, the number that the plan is designed for.
-
-    Raises:
-        InvalidInput: it has more; the message names them and the method.
-    """
+    """Check that a marginal has at most k attributes, the number that the plan is designed for."""
     if len(attributes) > k:
         names = ", ".join(domain.names[i] for i in attributes)
         raise InvalidInput(

@@ -24,8 +24,13 @@ from calmstream.estimators.mechanisms.base import Counts, Covariance, Mechanism
 from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.methods.shared.options import only_parameters
-from calmstream.estimators.methods.shared.packing import Assigned, pack, require_views, statistic
+from calmstream.estimators.methods.packing import (
+    Assigned,
+    only_parameters,
+    pack,
+    require_views,
+    statistic,
+)
 from calmstream.estimators.numerics import consistency
 from calmstream.estimators.numerics.consistency import Indices
 from calmstream.estimators.numerics.subsets import elementary

@@ -205,9 +205,6 @@ class BloomRR(Mechanism):
         Args:
             counts: shape (width,).
             attributes: ascending positions.
-
-        Raises:
-            KeyError: no table contains the attributes.
         """
         table = self.layout.holder(attributes)
         if table is None:

@@ -21,7 +21,7 @@ from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.mechanisms.registry import spec
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.methods.shared.options import number_parameter, only_parameters
+from calmstream.estimators.methods.packing import number_parameter, only_parameters
 from calmstream.estimators.papers.castell.design import choose_tables, record_view
 from calmstream.estimators.papers.castell.family import only_mechanism
 from calmstream.estimators.papers.lopub.bloom_rr import BITS, HASHES, BloomRR

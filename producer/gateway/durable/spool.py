@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+
+import orjson
 
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, FatalError, Reason, RecoverableError
@@ -21,7 +24,6 @@ from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.randomness import Randomness
 from calmstream.producer.gateway.durable.entries import SealedBatch, SpoolEntry
 from calmstream.producer.gateway.durable.files import Files
-from calmstream.producer.gateway.durable.mark import ClockMark
 from calmstream.producer.gateway.durable.period_log import PeriodLog
 from calmstream.producer.gateway.durable.plan_spool import (
     Batching,
@@ -255,3 +257,49 @@ class Spool:
         with contextlib.suppress(OSError):
             self._files.remove(self._directory / _RESERVE)
         return had
+
+
+NAME = "clock.json"
+
+
+class ClockMark:
+    """The latest time that the gateway has seen; durable where :meth:`keep` returned.
+
+    :meth:`present` is safe from any thread.
+    """
+
+    def __init__(self, files: Files, directory: Path, clock: Clock) -> None:
+        self._files = files
+        self._path = directory / NAME
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._stored = self._latest = self._read()
+
+    def present(self) -> int:
+        """Return milliseconds since the epoch: the clock's, or the mark where that is later."""
+        with self._lock:
+            self._latest = max(self._latest, self._clock.now_ms())
+            return self._latest
+
+    def behind(self) -> float:
+        """Return by how many seconds the clock is behind the mark, at least 0."""
+        return max(self._latest - self._clock.now_ms(), 0) / 1000
+
+    def keep(self) -> None:
+        """Make the present time durable."""
+        present = self.present()
+        if present > self._stored:
+            self._files.write(self._path, orjson.dumps({"v": 1, "milliseconds": present}))
+            self._stored = present
+
+    def _read(self) -> int:
+        raw = self._files.read(self._path)
+        if raw is None:
+            return 0
+        try:
+            found = orjson.loads(raw)["milliseconds"]
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            found = None
+        if type(found) is not int:
+            raise FatalError(f"{self._path} is not the clock of a spool; restore it")
+        return found

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry
 
 from calmstream.common.errors import Reason
-from calmstream.common.identity import plan_name
 from calmstream.common.metric_definition import MetricGroup, register_all
+from calmstream.common.text import plan_name
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
 from calmstream.producer.gateway.durable.spool import Spool

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from calmstream.broker.in_process.topics import InProcessTopics
+from calmstream.broker.in_process.broker import InProcessTopics
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount

@@ -10,8 +10,8 @@ import pytest
 
 from calmstream.broker.kafka import connect
 from calmstream.broker.permissions import permissions
+from calmstream.broker.topic_facts import ensure_topics
 from calmstream.consumer.subscribe.subscribe import plan_names
-from calmstream.topics import ensure_topics
 from tests.brokers.provide import or_skip
 from tests.brokers.secured import MECHANISM, SecuredKafka
 from tests.support.service.processes import Process, run, until

@@ -13,8 +13,8 @@ from kafka import KafkaAdminClient
 from kafka.admin import NewPartitions
 
 from calmstream.broker.kafka import connect
+from calmstream.broker.topic_facts import ensure_topics
 from calmstream.consumer.subscribe.subscribe import plan_names
-from calmstream.topics import ensure_topics
 from tests.support.gateway.running import line
 from tests.support.gateway.spool_world import counting_plan
 from tests.support.ports import free_port

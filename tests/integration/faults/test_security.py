@@ -15,10 +15,10 @@ from calmstream.broker.kafka import connect
 from calmstream.broker.kafka.broker import KafkaBroker
 from calmstream.broker.names import TopicNames
 from calmstream.broker.permissions import permissions
+from calmstream.broker.topic_facts import ensure_topics
 from calmstream.broker.transport import Partition, TopicSpec
 from calmstream.common.errors import CalmstreamError, FatalError
 from calmstream.consumer.subscribe.subscribe import plan_names
-from calmstream.topics import ensure_topics
 from tests.brokers.provide import or_skip
 from tests.brokers.secured import SecuredKafka
 from tests.support.plans import pair_plan

@@ -18,6 +18,7 @@ import orjson
 
 import calmstream
 from calmstream.broker.kafka import connect
+from calmstream.broker.topic_facts import ensure_topics
 from calmstream.broker.transport import Partition
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.subscribe.subscribe import plan_names
@@ -29,7 +30,6 @@ from calmstream.estimators.wire.state import (
     encode_state,
     partition_key,
 )
-from calmstream.topics import ensure_topics
 from tests.support.service.processes import Process, run, until
 from tests.support.service.several_plans import GRACE, WINDOW, Sender, compare, small_plan
 

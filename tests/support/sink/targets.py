@@ -13,8 +13,7 @@ import orjson
 import pyarrow.parquet as pq
 
 from calmstream.broker.names import TopicNames
-from calmstream.consumer.sink.addresses import target_of
-from calmstream.consumer.sink.target import Target
+from calmstream.consumer.sink.target import Target, target_of
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.plan import Plan
 from tests.support.sink.postgres import PASSWORD, PostgresServer

@@ -10,8 +10,8 @@ import pytest
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.permissions import ROLES, permissions
+from calmstream.broker.topic_facts import ensure_topics
 from calmstream.estimators.plan import Plan
-from calmstream.topics import ensure_topics
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.tally import names_of, small_plan
 from tests.support.tally_bench import Stage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from calmstream.broker.partitioner import partition_of
+from calmstream.broker.names import partition_of
 
 
 def test_every_partition_is_used_about_equally() -> None:

@@ -20,7 +20,7 @@ from kafka.record import MemoryRecords, MemoryRecordsBuilder
 from calmstream.broker.record_batches import CorruptBatch, decode_batches
 from calmstream.broker.record_batches.codecs import MAX_BYTES
 from calmstream.broker.record_batches.decode import MAX_RECORDS
-from calmstream.broker.record_headers import MAX_HEADERS
+from calmstream.broker.records import MAX_HEADERS
 from calmstream.broker.transport import Partition, Record
 from tests.support.batch_reading import slow_reading
 from tests.support.batches import (

@@ -11,6 +11,7 @@ import pytest
 from calmstream.broker.names import CentralNames, TopicNames
 from calmstream.broker.topic_facts import (
     central_faults,
+    ensure_topics,
     faults,
     refuse,
     required_retention_ms,
@@ -19,7 +20,6 @@ from calmstream.broker.topic_facts import (
 from calmstream.broker.transport import TopicInfo, TopicSpec
 from calmstream.common.errors import FatalError
 from calmstream.estimators.plan import Plan
-from calmstream.topics import ensure_topics
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.tally import names_of, small_plan
 

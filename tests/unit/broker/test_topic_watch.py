@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import pytest
 
-from calmstream.broker.in_process.topics import InProcessTopics
+from calmstream.broker.in_process.broker import InProcessTopics
 from calmstream.common.errors import BrokerUnreachable, FatalError, RecoverableError
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.tally.worker import TallyWorker

@@ -45,4 +45,4 @@ def test_a_worker_loads_no_package_that_only_other_roles_need() -> None:
     modules = loaded("from calmstream.cli import parser; parser('consume')")
     assert "calmstream.commands.consume" in modules
     others = {"starlette", "cryptography", "scipy", "pyarrow"}
-    assert not modules & (others | {"numpy.testing", "calmstream.version"})
+    assert not modules & (others | {"numpy.testing", "calmstream.common.version"})

@@ -22,7 +22,7 @@ from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
 from calmstream.consumer.runtime.health import health_app
 from calmstream.consumer.serve.settings import ServeSettings
-from calmstream.consumer.sink.addresses import target_of
+from calmstream.consumer.sink.target import target_of
 from calmstream.estimators.central.plan import read_central_plan
 from calmstream.estimators.plan.document import read_plan
 from calmstream.producer.gateway.http.settings import GatewaySettings

@@ -17,7 +17,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from calmstream import topics
+from calmstream.broker import topic_facts as topics
 from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import RETENTION_MARGIN_MS
 from calmstream.cli import parse

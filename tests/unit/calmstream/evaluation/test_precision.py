@@ -16,10 +16,9 @@ from calmstream.estimators.domain import Attribute, Codes, Domain
 from calmstream.estimators.marginal import Z95
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.plan.request import Request
-from calmstream.evaluation.population import collect, draw
+from calmstream.evaluation.population import collect, draw, local_plan
 from calmstream.evaluation.precision import Precision, needed
 from calmstream.evaluation.promises import Goal, read_goal
-from calmstream.evaluation.rounds import local_plan
 
 DOMAIN = Domain(
     (

@@ -11,7 +11,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods as registry
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
-from calmstream.evaluation import rounds
+from calmstream.evaluation import population as rounds
 from calmstream.evaluation.evaluate import Result, evaluate
 from calmstream.evaluation.population import collect
 from calmstream.tables.records import RecordTable

@@ -14,15 +14,14 @@ import pyarrow.parquet as pq
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.sink.arrow_rows import STATISTICS
+from calmstream.consumer.sink.columns import statistic_rows
 from calmstream.consumer.sink.stored import StoredSet
 from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.consumer.subscribe.statistic_rows import statistic_rows
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages.export import write_rows, write_snapshots
-from calmstream.pages.statistics import statistics_lines
-from calmstream.pages.watch import render
+from calmstream.pages.watch import render, statistics_lines
 from calmstream.terminal import Console
 from tests.support.publisher import count_of, published_plan
 

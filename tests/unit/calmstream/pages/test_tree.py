@@ -11,7 +11,8 @@ from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind
-from calmstream.pages import analyse, tree
+from calmstream.pages import analyse
+from calmstream.pages.analyse import joint, render_tree
 from calmstream.terminal import Console
 from tests.support.publisher import count_of, published_plan
 
@@ -40,7 +41,7 @@ def snapshot(*pairs: tuple[str, str]) -> Snapshot:
 
 
 def test_the_product_of_the_shares_has_the_tables_of_the_edges() -> None:
-    by_name = {one["attribute"]: one for one in tree.joint(snapshot(*TABLES))}
+    by_name = {one["attribute"]: one for one in joint(snapshot(*TABLES))}
     assert {name: one["given"] for name, one in by_name.items()} == {"a": None, "b": "a", "c": "a"}
     first = np.array(by_name["a"]["table"][0])
     np.testing.assert_allclose(first, [0.5, 0.5])
@@ -54,7 +55,7 @@ def test_the_product_of_the_shares_has_the_tables_of_the_edges() -> None:
 def test_people_see_percent() -> None:
     console = Console(width=120, no_color=True)
     with console.capture() as capture:
-        console.print(tree.render(snapshot(*TABLES)))
+        console.print(render_tree(snapshot(*TABLES)))
     lines = [" ".join(line.split()) for line in capture.get().splitlines()]
     assert "b (%), given a l m n" in lines
     assert "x 80.0 20.0 0.0" in lines

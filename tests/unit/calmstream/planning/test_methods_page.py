@@ -13,8 +13,7 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.methods.base import Model, Piloted, ReadsReports
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
-from calmstream.evaluation.population import collect
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import collect, local_plan
 from calmstream.planning.methods_page import CENTRAL_NOTE, note_of
 
 DOMAIN = Domain(tuple(Attribute(f"a{i}", tuple("xyz"[:r])) for i, r in enumerate((2, 3, 2))))

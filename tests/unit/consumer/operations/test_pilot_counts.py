@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calmstream.consumer.operations.pilot_counts import PilotCounts, counted
+from calmstream.planning.pilot import PilotCounts, counted
 from tests.support.publisher import Bench, count_of, published_plan, work
 
 

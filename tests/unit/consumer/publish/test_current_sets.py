@@ -76,7 +76,7 @@ def test_counts_of_published_windows_do_not_wait_for_the_end_of_the_topics(bench
     later = bench.publication()
     while not later.follower.caught_up:
         later.step(0)
-    assert later.follower.untracked.windows() == []
+    assert later.follower.untracked.whole() == []
     work(later)
     assert later.finished
 

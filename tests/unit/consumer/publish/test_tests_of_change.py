@@ -10,8 +10,8 @@ import pytest
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import ForeignRecord
 from calmstream.consumer.metrics.registry import plan_label
-from calmstream.consumer.publish import build, changes, untested
-from calmstream.consumer.publish.untested import UntestedCounts
+from calmstream.consumer.publish import build, changes
+from calmstream.consumer.publish.unfinished import UnfinishedWindows
 from calmstream.consumer.read import history
 from calmstream.consumer.read.kept import KeptCounts
 from calmstream.estimators.analysis.poisoning import Examination
@@ -25,7 +25,6 @@ from calmstream.estimators.wire.changes import (
     encode_changes,
     is_changes_key,
 )
-from calmstream.estimators.wire.counts import CountsHeader
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.estimators.wire.state import closed_key
 from tests.support.publisher import Bench, dying, published_plan, steps, work
@@ -162,17 +161,16 @@ def test_a_record_that_another_program_replaces_is_not_written_for_ever() -> Non
     assert session.finished
 
 
-def test_counts_of_few_windows_are_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_of_few_windows_are_kept_in_memory() -> None:
     one = bench()
     session = one.publication()
     work(session)
     assert list(session.follower.untested._records) == [2], "the next window is compared with it"
-    monkeypatch.setattr(untested, "MOST", 2)
-    kept = UntestedCounts(one.plan, on=True)
+    kept = UnfinishedWindows(one.plan, on=True, most=2)
     for window in range(5):
         for group in range(2):
-            kept.read(CountsHeader(window, group, (0, 0), total=True, suspicious=False), b"")
-    assert (list(kept._records), kept.next()) == ([3, 4], 4)
+            kept.read(window, group, b"")
+    assert (list(kept._records), kept.waiting()) == ([3, 4], [4])
 
 
 def test_a_failed_test_does_not_stop_a_final(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.summary import Summary, document, split, summary
 from calmstream.estimators.domain import Domain
-from calmstream.pages import summary as page
+from calmstream.pages import answer as page
 from calmstream.terminal import Console
 from tests.support.publisher import Bench, published_plan, work
 
@@ -86,7 +86,7 @@ def test_the_rank_correlation_of_two_binary_numbers_is_phi(bench: Bench) -> None
 def test_a_summary_is_shown_to_people_and_programs(bench: Bench) -> None:
     found = summarised(bench, "ms", "region", given=["region"], statistics=["mean", "share:10+"])
     console = Console(file=io.StringIO(), width=80)
-    page.show(console, bench.plan, found)
+    page.show_summary(console, bench.plan, found)
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()
     assert "ms (ms)" in shown

@@ -10,7 +10,7 @@ import pytest
 # In a process of its own, since the setting is for good; on a thread, as a worker's buffers are.
 PROGRAM = """
 import resource, sys, threading
-from calmstream.consumer.runtime.memory import keep_freed_memory
+from calmstream.consumer.runtime.service import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -9,7 +9,7 @@ import pytest
 from calmstream.common import files
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.common.files import exclusive
-from calmstream.consumer.sink.addresses import target_of
+from calmstream.consumer.sink.target import target_of
 from tests.support.ports import free_port
 from tests.support.sink.postgres import PostgresServer
 from tests.support.sink.targets import postgres_place

@@ -16,7 +16,6 @@ from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.runtime.worker import Alone
-from calmstream.consumer.sink import once as once_module
 from calmstream.consumer.sink import worker as module
 from calmstream.consumer.sink.metrics import (
     FAILURES,
@@ -26,12 +25,11 @@ from calmstream.consumer.sink.metrics import (
     WAITING,
     SinkMetrics,
 )
-from calmstream.consumer.sink.once import store_once
 from calmstream.consumer.sink.parquet_files import ParquetTarget
 from calmstream.consumer.sink.postgres_schema import LOCK
 from calmstream.consumer.sink.stored import StoredSet
 from calmstream.consumer.sink.target import Stored, Target
-from calmstream.consumer.sink.worker import SinkWorker, WithTarget
+from calmstream.consumer.sink.worker import SinkWorker, WithTarget, store_once
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind, encode
 from tests.support.faulty_broker import FaultyBroker
@@ -159,7 +157,7 @@ def test_once_stores_many_sets_in_parts(
 ) -> None:
     topic = Topic()
     sets = [topic.write(window, Kind.FINAL, (4, 4)) for window in range(5)]
-    monkeypatch.setattr(once_module, limit, most)
+    monkeypatch.setattr(module, limit, most)
     assert once(topic, target) == (5, Stored(5, 30))
     assert target.calls == 3
     assert stored(where, *sets)()

@@ -9,7 +9,7 @@ import pytest
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.consumer.subscribe.delivery_order import DeliveryOrder
+from calmstream.consumer.subscribe.subscribe import DeliveryOrder
 from calmstream.estimators.wire.snapshot import Kind
 from tests.support.publisher import count_of, published_plan
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from calmstream.estimators.analysis.rank_correlation import rank_correlation
+from calmstream.estimators.analysis.summary_rows import rank_correlation
 
 TABLE = np.array([[0.2, 0.1, 0.05], [0.05, 0.2, 0.05], [0.05, 0.05, 0.1], [0.0, 0.05, 0.1]])
 

@@ -18,8 +18,7 @@ from calmstream.estimators.papers.calm.unmodelled import (
     variance,
 )
 from calmstream.estimators.plan.request import Request
-from calmstream.evaluation.population import collect
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import collect, local_plan
 from tests.support.noise_aware import chain
 
 MARGINS = [np.array([0.7, 0.3]), np.array([0.2, 0.5, 0.3]), np.array([0.9, 0.1])]

@@ -8,8 +8,7 @@ import pytest
 from calmstream.common.errors import Reason
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.kept_size import kept_window_bytes
-from calmstream.estimators.plan.state_size import HEADROOM
+from calmstream.estimators.plan.state_size import HEADROOM, kept_window_bytes
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.counts import GroupCounts, counts_key, encode_counts
 from calmstream.estimators.wire.state import (

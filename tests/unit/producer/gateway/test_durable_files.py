@@ -14,10 +14,9 @@ from calmstream.estimators.view import View
 from calmstream.producer.gateway.durable.entries import SpoolEntry
 from calmstream.producer.gateway.durable.files import Files
 from calmstream.producer.gateway.durable.frames import HEAD_BYTES, FrameFile
-from calmstream.producer.gateway.durable.ids import IdSet
-from calmstream.producer.gateway.durable.mark import ClockMark
+from calmstream.producer.gateway.durable.period_log import IdSet
 from calmstream.producer.gateway.durable.plan_spool import Batching, SpoolOutcome
-from calmstream.producer.gateway.durable.spool import Spool
+from calmstream.producer.gateway.durable.spool import ClockMark, Spool
 from tests.support.clock import ManualClock
 from tests.support.gateway.spool_world import LABELS, counting_plan
 from tests.support.tally import START
@@ -140,7 +139,7 @@ def test_the_set_of_ids_is_a_set() -> None:
 
 
 def test_an_id_across_two_others_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("calmstream.producer.gateway.durable.ids._BUCKETS", 1)
+    monkeypatch.setattr("calmstream.producer.gateway.durable.period_log._BUCKETS", 1)
     ids = IdSet()
     ids.add(bytes(range(16)))
     ids.add(bytes(range(16, 32)))

@@ -6,8 +6,10 @@ group, and a report states its view.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.mechanisms.registry import build, spec
 from calmstream.estimators.plan import Group
+from calmstream.estimators.plan.numbers import as_number
 from calmstream.estimators.view import View
 
 MAX_VIEWS = 1 << 16
@@ -72,3 +75,23 @@ def statistic(groups: Sequence[Group], epsilon: str) -> str:
     counters = sum(len(g.views) * build(g.mechanism, epsilon).width for g in groups)
     shared = "a group" if len(groups) == 1 else f"{len(groups):,} groups"
     return f"statistic: {counters:,} counters and {views:,} totals per window, in {shared}"
+
+
+def only_parameters(method: str, parameters: Mapping[str, Any], *known: str) -> None:
+    """Check that all parameters are ``known`` to the method."""
+    unknown = sorted(set(parameters) - set(known))
+    if unknown:
+        has = f"has {', '.join(known)}" if known else "has none"
+        raise PlanError(f"method {method} {has}, not the parameter {unknown[0]!r}")
+
+
+def number_parameter(
+    parameters: Mapping[str, Any], name: str, default: float, low: float, high: float
+) -> float:
+    """Read a number from low to high, or the string that a plan writes for it."""
+    value = as_number(parameters.get(name, default))
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise PlanError(f"parameter {name} must be a number, got {value!r}")
+    if not low <= value <= high:
+        raise PlanError(f"parameter {name} must lie between {low:g} and {high:g}, got {value!r}")
+    return float(value)

@@ -1,1 +1,0 @@
-"""Parts that several methods use: views over groups (`packing`), reading of parameters."""
