@@ -15,8 +15,7 @@ from benchmarks.populations import population
 from calmstream.consumer.read.causes import causes
 from calmstream.estimators.methods.noise_aware import NoiseAware
 from calmstream.estimators.plan.request import Request
-from calmstream.evaluation.population import collect
-from calmstream.evaluation.rounds import local_plan
+from calmstream.evaluation.population import collect, local_plan
 from calmstream.pages.causes import about
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "pictures" / "causes.svg"

@@ -84,7 +84,8 @@ def supported(layout: Layout, targets: Targets, draws: Draws) -> tuple[Cause, ..
         evidence = _evidence(targets, found, own, turned)
         if evidence > most:
             out.append((evidence, _cause(layout, found, own, turned)))
-    return tuple(cause for _, cause in sorted(out, key=lambda one: -one[0]))
+    ranked = sorted(out, key=lambda one: -one[0])
+    return tuple(cause for _, cause in ranked if cause.shifts)
 
 
 def _evidence(targets: Targets, found: _Patterns, own: _Members, turned: Flags) -> float:
