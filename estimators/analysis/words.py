@@ -207,7 +207,7 @@ def decode(estimates: BucketShares, places: Buckets) -> Words:
 
 class _Decoder:
     def __init__(self, estimates: BucketShares, places: Buckets) -> None:
-        self.values, self.places, self.bound = estimates.values, places, estimates.share
+        self.values, self.places = estimates.values, places
         self.noise, self.level = estimates.noise, estimates.noise.mean(axis=1)
         self.hashes, self.buckets = self.values.shape
         self.each = np.arange(self.hashes)
@@ -277,8 +277,6 @@ class _Decoder:
             right = (self.values[self.each, own] / self.variance).sum(axis=1)
             inverse = np.linalg.inv(normal)
             found = inverse @ right
-            if (over := found.sum() - self.bound) > 0.0:  # all words together have the population
-                found -= inverse.sum(axis=1) * over / inverse.sum()
             if (found > 0.0).all():
                 self.errors = np.sqrt(np.diag(inverse))
                 break

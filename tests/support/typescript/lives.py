@@ -52,11 +52,16 @@ def moments(found: Life, given: list[Json]) -> tuple[int, str]:
 
 
 def twice(found: Life, given: list[Json]) -> str:
-    """Return where a day was counted twice by a clock that is set back by whole days."""
-    noted = set[tuple[str, int]]()
+    """Return where a day was counted twice by a clock that is set back by whole days.
+
+    A clock that is behind from the first event on and then set right is as one on which a day
+    passes: there each day of the clock counts once.
+    """
+    noted, clock = set[tuple[str, int]](), ""
     for number, (step, answer) in enumerate(zip(found.steps, given, strict=True)):
         if step["kind"] == "note":
-            noted.add((step["name"], step["real"] // (1000 * DAY)))
+            clock = clock or ("real" if step["now"] == step["real"] else "now")
+            noted.add((step["name"], step[clock] // (1000 * DAY)))
         for attribute in found.plan.domain.attributes:
             source = attribute.recorded
             if "record" in answer and source and source.take == "days":
