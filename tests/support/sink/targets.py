@@ -147,7 +147,6 @@ def expected_sets(plan: Plan, names: TopicNames, snapshots: list[Snapshot]) -> l
             s.revision,
             s.manifest.reports,
             sum(s.manifest.rejected.values()),
-            s.manifest.reports > 0 and not s.marginals,
             plan.method,
             plan.epsilon,
         )
