@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
-class Shift:
+class LabelShift:
     """A label that a cause raises or lowers.
 
     Attributes:
@@ -36,7 +36,7 @@ class Cause:
     share: float
     stderr: float
     agreement: float
-    shifts: tuple[Shift, ...]
+    shifts: tuple[LabelShift, ...]
 
 
 @runtime_checkable

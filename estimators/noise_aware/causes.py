@@ -12,7 +12,7 @@ from math import sqrt
 
 import numpy as np
 
-from calmstream.estimators.cause import Cause, Shift
+from calmstream.estimators.cause import Cause, LabelShift
 from calmstream.estimators.noise_aware.density import states_of
 from calmstream.estimators.noise_aware.layout import Flags, Indices, Layout
 from calmstream.estimators.noise_aware.sampler import Draws
@@ -120,7 +120,7 @@ def _cause(layout: Layout, found: _Patterns, own: _Members, turned: Flags) -> Ca
     shown &= (layout.cardinalities[place] > 2) | (mean > 0.0)  # of two labels that which is raised
     order = np.argsort(-np.abs(mean))
     shifts = tuple(
-        Shift(
+        LabelShift(
             int(place[x]),
             int(code[x]),
             float(without[:, x].mean()),

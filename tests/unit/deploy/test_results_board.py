@@ -37,7 +37,9 @@ def snapshot(window: int, kind: Kind, reports: int) -> Snapshot:
     return Snapshot(built.manifest, {record.attributes: record for record in built.marginals})
 
 
-FINALS = [snapshot(window, Kind.FINAL, reports) for window, reports in enumerate((4000, 0, 5000, 0))]
+FINALS = [
+    snapshot(window, Kind.FINAL, reports) for window, reports in enumerate((4000, 0, 5000, 0))
+]
 TOTAL = snapshot(2, Kind.TOTAL, 9000)
 
 
@@ -138,7 +140,12 @@ def test_series_over_windows(grafana: Grafana) -> None:
 def test_reports_flags_and_windows_without_tables(grafana: Grafana) -> None:
     choose_all(grafana)
     reports = grafana.show("Reports of a window")
-    assert [(r["accepted"], r["rejected"]) for r in reports] == [(4000, 2), (0, 2), (5000, 2), (0, 2)]
+    assert [(r["accepted"], r["rejected"]) for r in reports] == [
+        (4000, 2),
+        (0, 2),
+        (5000, 2),
+        (0, 2),
+    ]
     flags = grafana.show("Tables by flag")
     covered = [(r["time"].timestamp(), r["tables"]) for r in flags if r["metric"] == "covered"]
     assert covered == [(START + 10, 2), (START + 30, 2)]

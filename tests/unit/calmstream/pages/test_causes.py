@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calmstream.consumer.read.causes import causes
-from calmstream.estimators.cause import Cause, Shift
+from calmstream.estimators.cause import Cause, LabelShift
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.pages.causes import NONE, render
 from calmstream.terminal import Console
@@ -15,7 +15,14 @@ class Explaining:
     def marginal(self, _: object) -> None: ...
 
     def causes(self) -> tuple[Cause, ...]:
-        return (Cause(0.4, 0.02, 0.95, (Shift(0, 1, 0.1, 0.9, 0.02), Shift(1, 0, 0.7, 0.2, 0.05))),)
+        return (
+            Cause(
+                0.4,
+                0.02,
+                0.95,
+                (LabelShift(0, 1, 0.1, 0.9, 0.02), LabelShift(1, 0, 0.7, 0.2, 0.05)),
+            ),
+        )
 
 
 def shown(model: object) -> str:
