@@ -1,15 +1,13 @@
-"""Check static and spare members that join and leave a real consumer group."""
+"""Check workers on real Kafka: spare and expelled members, and a topic that is deleted."""
 
 from __future__ import annotations
-
-import time
 
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import MemberToRemove
 
 from tests.support.service.recount import recount_grr, stored_counts
-from tests.support.service.running import SESSION_SECONDS, Stage, until
+from tests.support.service.running import Stage, until
 
 pytestmark = pytest.mark.kafka
 
@@ -69,21 +67,15 @@ def expel(bootstrap: str, group: str) -> None:
     admin.close()
 
 
-@pytest.mark.slow
-def test_a_static_member_that_restarts_causes_no_rebalance(kafka_bootstrap: str) -> None:
-    stage = Stage(kafka_bootstrap, partitions=4)
-    first = stage.worker(member="one")
-    second = stage.worker(member="two")
-    until("shared", lambda: owned(first, second) == [2, 2], 90)
-    stage.send(40)
-    until("counted", lambda: stage.accepted() == 40, 60)
-    changes = second.metric("rebalances_total")
-    began = time.monotonic()  # the session counts from the last heartbeat
-    first.end()
-    back = stage.worker(member="one")
-    until("it has its own again", lambda: owned(back, second) == [2, 2], 60)
-    stage.send(40)
-    until("counted on", lambda: stage.accepted() == 80, 60)
-    if time.monotonic() - began < SESSION_SECONDS:  # else the machine was too slow for the test
-        assert second.metric("rebalances_total") == changes
+def test_a_deleted_input_topic_stops_the_worker(kafka_bootstrap: str) -> None:
+    stage = Stage(kafka_bootstrap)
+    worker = stage.worker()
+    stage.send(20)
+    until("counted", lambda: stage.accepted() == 20, 60)
+    stage.topics.delete([stage.names.reports(0)])
+    message = worker.failure(60.0)
+    assert message.startswith("FatalError")
+    assert f"{stage.names.reports(0)} was deleted while it was in use" in message
+    again = stage.worker().failure(60.0)
+    assert "does not exist; create it: calmstream topics" in again
     stage.close()

@@ -1,8 +1,4 @@
-"""Plans that are written to harm a device: worst cases, up to 8 MiB each.
-
-``python -m tests.support.attacks.hostile_plans`` reads each in its own process and prints time and
-memory.
-"""
+"""Plans that are written to harm a device: worst cases, up to 8 MiB each."""
 
 from __future__ import annotations
 
@@ -256,18 +252,3 @@ def read_apart(raw: bytes) -> dict[str, Any]:
         process.kill()
         process.join()
     return outcome
-
-
-def main() -> None:
-    for name, make in CASES.items():
-        raw = make()
-        outcome = read_apart(raw)
-        print(  # noqa: T201 - the table that was asked for
-            f"{name:38s} {len(raw) / 2**20:5.2f} MiB {outcome['seconds']:5.2f} s "
-            f"{outcome['rss'] / 2**20:4.0f} MB  "
-            + outcome.get("refused", f"reported in {outcome.get('report_seconds', 0):.2f} s")[:70]
-        )
-
-
-if __name__ == "__main__":
-    main()
