@@ -322,7 +322,9 @@ class Service:
         names = self._where.names(plan)
         topics = broker.topics()
         try:
-            if retired(names, topics.describe([spec.name for spec in names.specs(0)], ())):
+            # Not the counts: a worker may not describe them.
+            looked = [*names.all_reports, names.state, names.dead_letters, names.snapshots]
+            if retired(names, topics.describe(looked, ())):
                 raise PlanRetired(f"plan {plan_label(plan)} was retired; remove its file")
         finally:
             topics.close()
