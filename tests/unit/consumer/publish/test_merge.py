@@ -39,6 +39,31 @@ def test_a_window_waits_for_a_closed_record_that_must_exist() -> None:
     assert merger.waiting() == []
 
 
+def test_settled_windows_are_forgotten_but_their_closed_records_stay_known() -> None:
+    plan = published_plan(groups=1, partitions=1)
+    log = SlotLog(plan).report(0, 0).close(0).report(1, 1)
+    merger = StateMerger(plan)
+    merger.read(*log.closed(0))
+    merger.read(*log.state())
+    merger.settle(0)
+    merger.read(*log.closed(0))  # a worker that was restored writes it again
+    assert merger.final(0) is None
+    assert merger.early(0) is None
+    assert merger.closed_windows() == []
+    assert merger.open_windows() == [1]
+    assert list(merger.closed_records()) == [(0, 0, 0, 1)]
+    merger.read(log.closed(0)[0], None)
+    assert list(merger.closed_records()) == []
+
+
+def test_closed_records_are_offered_for_deletion_only_once_settled() -> None:
+    plan = published_plan(groups=1, partitions=1)
+    log = SlotLog(plan).close(0)
+    merger = StateMerger(plan)
+    merger.read(*log.closed(0))
+    assert list(merger.closed_records()) == []
+
+
 def test_two_different_closing_offsets_of_one_window_stop_the_publisher() -> None:
     plan = published_plan(groups=1, partitions=1)
     merger = StateMerger(plan)
