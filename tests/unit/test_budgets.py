@@ -2,8 +2,8 @@
 """The size of the house: a table by package, and limits that only ever go down.
 
 `FINAL` is what each package may have in the end. `TODAY` is what it may have now: whoever makes a
-package smaller lowers its line here. Only a new feature raises one: `calmstream` reads any table,
-plans in points, and shows a device its own reports since its line was 8,850.
+package smaller lowers its line here. Only a new feature raises one: the last were hashed attributes,
+numerical composition, hidden causes shown, and situations made to happen.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ FINAL = {
     "settings": 40,
 }
 TODAY = {
-    "common": 1_740,
-    "estimators": 21_300,
-    "broker": 5_760,
-    "producer": 7_000,
-    "consumer": 14_150,
-    "calmstream": 11_350,
-    "tests": 61_700,
-    "benchmarks": 9_650,
+    "common": 1_710,
+    "estimators": 22_300,
+    "broker": 5_700,
+    "producer": 7_170,
+    "consumer": 14_020,
+    "calmstream": 11_530,
+    "tests": 53_850,
+    "benchmarks": 10_120,
     "words outside benchmarks": 45_000,
     "words inside benchmarks": 22_000,
-    "options of plan": 37,
-    "options": 297,
+    "options of plan": 36,
+    "options": 308,
     "settings": 40,
     "names that stand twice": 0,
 }
