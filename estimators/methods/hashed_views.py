@@ -16,8 +16,7 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.adaptive import best_oracle
 from calmstream.estimators.methods.base import Design, Method
-from calmstream.estimators.methods.packing import Assigned, pack
-from calmstream.estimators.noise_aware.design import integer_shares
+from calmstream.estimators.methods.packing import Assigned, integer_shares, pack
 from calmstream.estimators.plan import Group
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.view import View

@@ -17,6 +17,7 @@ from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.packing import (
     Assigned,
+    integer_shares,
     only_parameters,
     pack,
     require_views,
@@ -26,7 +27,6 @@ from calmstream.estimators.noise_aware.design import (
     ViewShares,
     allocate,
     describe,
-    integer_shares,
     learn_scales,
     oracle,
     read_scales,

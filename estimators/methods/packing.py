@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.marginal import Floats
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.mechanisms.registry import build, spec
 from calmstream.estimators.plan import Group
@@ -95,3 +96,9 @@ def number_parameter(
     if not low <= value <= high:
         raise PlanError(f"parameter {name} must lie between {low:g} and {high:g}, got {value!r}")
     return float(value)
+
+
+def integer_shares(shares: Floats) -> tuple[int, ...]:
+    """Return positive integers in these proportions, to about six digits."""
+    scaled = np.maximum(np.rint(shares / shares.max() * (1 << 20)), 1)
+    return tuple(int(s) for s in scaled)

@@ -248,12 +248,6 @@ class _Problem:
         return tuple(views), np.concatenate(found)
 
 
-def integer_shares(shares: Floats) -> tuple[int, ...]:
-    """Return positive integers in these proportions, to about six digits."""
-    scaled = np.maximum(np.rint(shares / shares.max() * (1 << 20)), 1)
-    return tuple(int(s) for s in scaled)
-
-
 def describe(allocation: ViewShares) -> str:
     """Describe the shares in a sentence."""
     by_size: dict[int, float] = {}
