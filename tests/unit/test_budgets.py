@@ -2,8 +2,8 @@
 """The size of the house: a table by package, and limits that only ever go down.
 
 `FINAL` is what each package may have in the end. `TODAY` is what it may have now: whoever makes a
-package smaller lowers its line here. Only a new feature raises one: the last were hashed attributes,
-numerical composition, hidden causes shown, and situations made to happen.
+package smaller lowers its line here. Only a new feature raises one: the last were hashed
+attributes, numerical composition, hidden causes shown, and situations made to happen.
 """
 
 from __future__ import annotations
