@@ -67,8 +67,8 @@ def test_all_plans_are_stored_in_one_target_and_a_missing_topic_concerns_one(
         until("both of them", lambda: metric(SETS, ONE) == 4, 30)
         until("three is in quarantine", lambda: metric(QUARANTINED, THREE) == 1, 30)
         remedy = "does not exist; create it: calmstream topics"
-        plans = role.health.plans
-        until("the health says why", lambda: remedy in plans[plan_label(THREE)].detail, 30)
+        of_three = plan_label(THREE)
+        until("the health says why", lambda: remedy in role.health.plans[of_three].detail, 30)
         assert metric("calmstream_sink_faults_total", ONE) == 0
         assert where.results() == sorted(rows)
         topics.create(WHERE.names(THREE).specs(DAY_MS))
