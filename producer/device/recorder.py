@@ -149,14 +149,21 @@ class Recorder:
         ``clock``: the clock was behind a day that was counted; ``room``: no room was left.
         """
         with self._lock:
-            book = self._merged(self._store.read_events())[self._plan.lineage]
-            return dict(book["dropped"])
+            return dict(self._merged(self._stored())[self._plan.lineage]["dropped"])
 
     def _record(self, window: int) -> dict[str, object]:
         with self._lock:
             self._write(self._clock())
-            book = self._merged(self._store.read_events())[self._plan.lineage]
+            book = self._merged(self._stored())[self._plan.lineage]
             return record_of(book, self._plan, window)
+
+    def _stored(self) -> Document:
+        """Return what is stored; nothing if it cannot be read: the device reports nevertheless."""
+        try:
+            return self._store.read_events()
+        except Exception as error:  # noqa: BLE001
+            self.trouble = str(error)
+            return {}
 
     def _write(self, now: int) -> None:
         """Write what waits, if there is anything; what cannot be written waits on."""

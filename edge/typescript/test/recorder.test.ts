@@ -81,6 +81,7 @@ test("what cannot be read is an error and stays as it is", async () => {
   device.now += 1000 * DAY;
   await device.recorder.note("open");
   assert.match(device.recorder.trouble, /damaged/);
+  assert.ok(await device.recorder.report(), "the device reports all the same");
   assert.equal(readFileSync(`${path}.events`, "utf8"), text);
   await withdraw(device.store);
   assert.deepEqual(await device.store.readEvents(), {});

@@ -144,7 +144,12 @@ export class Recorder {
   /** What is kept, with what waits because it could not be written. */
   private async book(): Promise<Book> {
     await this.writing;
-    return this.merged(await this.store.readEvents(), this.waiting)[this.reporter.plan.lineage]!;
+    // What cannot be read counts as nothing: the device reports all the same.
+    const stored = await this.store.readEvents().catch((error: unknown): Documents => {
+      this.trouble = String(error);
+      return {};
+    });
+    return this.merged(stored, this.waiting)[this.reporter.plan.lineage]!;
   }
 
   /** Write what waits, after what is being written; what cannot be written waits on. */

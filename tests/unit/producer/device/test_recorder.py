@@ -307,6 +307,8 @@ def test_a_file_that_cannot_be_read_is_an_error_and_stays(
         device.again()
     device.note(1)
     assert "cannot be read" in device.recorder.trouble
+    assert device.record(2) == [1]  # what waits; the device reports all the same
+    assert device.recorder.report() is not None
     assert path.read_bytes() == raw
     withdraw(device.store)
     assert device.store.read_events() == {}
