@@ -7,6 +7,8 @@ python -m benchmarks.service.situations --only worker   # those with this word; 
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -70,6 +72,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="situations with this text; nothing is written")
     only = parser.parse_args().only
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no process is left behind
     lines = [f"| {' | '.join(HEADS)} |", "|" + "---|" * len(HEADS)]
     slowest, failed = 0.0, []
     with fleet() as one:
