@@ -22,7 +22,7 @@ from calmstream.estimators.noise_aware.tables import INFLATION
 ALIKE = 0.8
 """Least cosine of two patterns that count as one cause."""
 
-AGREED = 0.5
+AGREED = 2 / 3
 """Least share of the draws that have a cause: others are one way among many to divide a pattern."""
 
 BEYOND = 2.0
