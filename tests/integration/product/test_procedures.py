@@ -230,8 +230,7 @@ def test_dead_letters_are_read_and_counted_after_all(place: Place) -> None:
 def test_a_gateway_goes_on_with_an_empty_spool(place: Place) -> None:
     place.added()
     place.report(20)
-    waiting = "calmstream_gateway_reports_waiting"
-    until("all is sent", lambda: place.gateway.metric(waiting) == 0, SECONDS)
+    place.exact()
     place.gateway.kill()
     shutil.rmtree(place.folder / "spool")
     began = time.monotonic()

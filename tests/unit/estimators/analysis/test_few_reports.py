@@ -81,7 +81,7 @@ def test_a_handful_of_reports_makes_no_claim(
         for record in records:
             assert {"noise", "uniform"} & set(record.flags), record
             widest = 1.96 * max(record.stderr)
-            assert widest > 0.4
+            assert widest > 0.35  # if all tables of four cells are equally likely: 0.38
             assert record.noise_floor > 0.05
 
 
