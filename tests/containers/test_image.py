@@ -6,6 +6,7 @@ Without CALMSTREAM_TEST_IMAGE, which names the image, every test is skipped.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -106,6 +107,13 @@ class Place:
         return sum(one["reports"] for one in found["partitions"])
 
 
+def sent_by(out: str) -> int:
+    """Return how many reports `produce` sent; a time of its progress may stand right before."""
+    found = re.search(r"(?:\d:\d\d:\d\d)?([\d,]+) reports of ", out)
+    assert found, out
+    return int(found[1].replace(",", ""))
+
+
 @pytest.fixture
 def place() -> Iterator[Place]:
     """A plan of two windows whose topics exist."""
@@ -146,7 +154,7 @@ def test_a_kill_between_and_a_drain_at_the_end_count_every_report_once(place: Pl
         docker("start", service)
         until(lambda: not state(producer)["Running"], "the producer is done", 240)
         assert state(producer)["ExitCode"] == 0, docker("logs", producer)
-        sent = int(docker("logs", producer).split(" reports of ")[0].split()[-1].replace(",", ""))
+        sent = sent_by(docker("logs", producer))
         until(lambda: place.counted() >= sent, "all reports are counted", 120)
         docker("stop", "--time", GRACE, service)
         ended = state(service)
@@ -161,7 +169,7 @@ def test_sigterm_writes_what_was_counted(place: Place) -> None:
     with started(*lazy, *place.service()) as service:
         until(lambda: healthy(service), "healthy after the start")
         out = place.run("produce", "--records", DATA, "--windows", "1")
-        sent = int(out.split(" reports of ")[0].split()[-1].replace(",", ""))
+        sent = sent_by(out)
         docker("stop", "--time", GRACE, service)
         assert state(service)["ExitCode"] == 0, docker("logs", service)
         assert 0 < place.counted() <= sent
