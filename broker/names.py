@@ -15,6 +15,8 @@ from calmstream.broker.transport import Partition, TopicSpec
 from calmstream.common.errors import InvalidInput
 from calmstream.common.text import plan_name as name_of
 
+CountingRole = Literal["tally", "publisher"]
+
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?")
 _DAY_MS = 86_400_000
 _MINUTE_MS = 60_000
@@ -54,7 +56,7 @@ class TopicNames:
     output_namespace: str = ""
 
     def __post_init__(self) -> None:
-        _check_namespaces(self.namespace, self.output_namespace or self.namespace)
+        _check_namespaces(self.namespace, self.results_namespace)
 
     @property
     def prefix(self) -> str:
@@ -62,9 +64,22 @@ class TopicNames:
         return _prefix(self.namespace, self.plan_name, self.digest)
 
     @property
+    def results_namespace(self) -> str:
+        """The namespace of all other topics."""
+        return self.output_namespace or self.namespace
+
+    @property
     def output_prefix(self) -> str:
         """The common beginning of all other topic names of the plan."""
-        return _prefix(self.output_namespace or self.namespace, self.plan_name, self.digest)
+        return _prefix(self.results_namespace, self.plan_name, self.digest)
+
+    def group(self, role: CountingRole) -> str:
+        """Return the consumer group of processes that serve this plan alone."""
+        return f"{self.output_prefix}.{role}"
+
+    def groups_of(self, role: CountingRole) -> tuple[str, str]:
+        """Return that group, and the one of processes that serve many plans."""
+        return self.group(role), shared_group(self.results_namespace, role)
 
     def reports(self, group: int) -> str:
         return f"{self.prefix}.reports.g{group:04d}"
@@ -182,7 +197,7 @@ class CentralNames:
         return [TopicSpec(self.raw, self.partitions, raw), TopicSpec(self.releases, 1, releases)]
 
 
-def shared_group(namespace: str, role: Literal["tally", "publisher"]) -> str:
+def shared_group(namespace: str, role: CountingRole) -> str:
     """Return the consumer group of all processes that serve many plans in a role.
 
     No plan has it as the beginning of its names: in those, a hyphen and a digest follow the name.

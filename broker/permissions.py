@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from calmstream.broker.names import TopicNames, shared_group
+from calmstream.broker.names import CountingRole, TopicNames
 from calmstream.common.errors import InvalidInput
 
 
@@ -54,10 +54,9 @@ def _topic(name: str, *operations: str) -> list[Permission]:
     return [Permission("topic", name, operation) for operation in operations]
 
 
-def _consumer_group(names: TopicNames, which: Literal["tally", "publisher"]) -> list[Permission]:
+def _consumer_group(names: TopicNames, which: CountingRole) -> list[Permission]:
     """Return permissions on the plan's own group, and on that of processes with many plans."""
-    shared = shared_group(names.output_namespace or names.namespace, which)
-    return [Permission("group", g, "READ") for g in (f"{names.output_prefix}.{which}", shared)]
+    return [Permission("group", group, "READ") for group in names.groups_of(which)]
 
 
 def _edge(names: TopicNames) -> list[Permission]:

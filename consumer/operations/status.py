@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from calmstream.broker.names import TopicNames, shared_group
+from calmstream.broker.names import TopicNames
 from calmstream.broker.shared.broker import SharedBroker
 from calmstream.broker.topic_facts import retired
 from calmstream.broker.transport import Partition, Topics
@@ -70,13 +70,8 @@ def unserved(names: TopicNames, topics: Topics) -> str:
 
     A process that has died is missing when its session has ended.
     """
-    output = names.output_namespace or names.namespace
-    groups = {
-        role: [f"{names.output_prefix}.{role}", shared_group(output, role)]
-        for role in ("tally", "publisher")
-    }
     try:
-        owned = topics.owned([group for both in groups.values() for group in both])
+        owned = topics.owned([*names.groups_of("tally"), *names.groups_of("publisher")])
     except FatalError as error:
         return f"whether anybody works cannot be known: {error} (calmstream acl --role operator)"
     unread = [partition for partition in names.inputs if partition not in owned]

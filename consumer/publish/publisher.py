@@ -63,7 +63,7 @@ class Publisher:
         self._broker = broker
         self._estimates = estimates
         self._lead = Partition(names.state, 0)
-        self._member = broker.group_reader(f"{names.output_prefix}.publisher")
+        self._member = broker.group_reader(names.group("publisher"))
         self._prepared = False
         self._topics: Topics | None = None
         self._session: PublishingSession | None = None

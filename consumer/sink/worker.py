@@ -65,7 +65,7 @@ class SinkWorker:
         self._plan = plan
         self._broker = broker
         self._names = names
-        self._namespace = names.output_namespace or names.namespace
+        self._namespace = names.results_namespace
         self._target = target
         self._clock = clock
         self._metrics = metrics
@@ -219,7 +219,7 @@ def store_once(plan: Plan, broker: Broker, names: TopicNames, target: Target) ->
     target.check_plan(plan)
     waiting: list[StoredSet] = []
     read = sets = rows = cells = 0
-    namespace = names.output_namespace or names.namespace
+    namespace = names.results_namespace
     published = subscribe(
         plan,
         broker,

@@ -109,9 +109,7 @@ def open_clients(context: TallyContext, broker: Broker) -> Clients:
         # Without this call, the first send to a topic would wait for the topic's metadata in the
         # worker's loop, perhaps while a broker does not answer.
         context.retry("the broker", lambda: sink.prepare(used))
-        member = broker.group_reader(
-            f"{names.output_prefix}.tally", member=context.config.member or None
-        )
+        member = broker.group_reader(names.group("tally"), member=context.config.member or None)
         membership = Membership(member, context)
         undo.pop_all()
     return Clients(topics, reader, sink, membership, found)
