@@ -6,8 +6,9 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, astuple
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from rich.progress import Progress
@@ -25,9 +26,12 @@ from calmstream.evaluation.synthetic import evaluate_synthetic
 from calmstream.evaluation.words import evaluate_words
 from calmstream.planning.methods_page import note_of
 from calmstream.tables.dictionaries import load_domain
-from calmstream.tables.reading import add_options, load, reading
-from calmstream.tables.records import RecordTable, read_records, read_table
+from calmstream.tables.reading import add_options, reading
+from calmstream.tables.records import RecordTable, read_table, read_table_in
+from calmstream.tables.table import FileColumn
 from calmstream.terminal import Console, grid
+
+T = TypeVar("T")
 
 UNCORRECTED = (
     "published without the correction that other methods make: cells can be negative, the sum of "
@@ -155,6 +159,11 @@ def run(args: argparse.Namespace) -> int:
         Console(stderr=True).print(line, soft_wrap=True)
     finished = list[Result]()
     console = Console(stderr=True)
+    if table.domain.hashed:
+        if args.stream or args.synthetic:
+            what = "stream" if args.stream else "synthetic"
+            raise InvalidInput(f"--{what}: not with hashed attributes")
+        _columns(table, "hashed attributes")
     if args.stream:
         return _stream(args, table, console)
     if args.synthetic:
@@ -203,7 +212,7 @@ def _evaluated(
 
 def _words(args: argparse.Namespace, table: RecordTable) -> None:
     """Measure the shares of words, which depend on no method, and print them."""
-    columns = {column.name: column for column in load(args.data, reading(args)).columns}
+    columns = {column.name: column for column in _columns(table, "hashed attributes")}
     method = methods.get(args.method[0])
     plans = [
         local_plan(method, Request(table.domain, epsilon, users, args.k))
@@ -212,8 +221,7 @@ def _words(args: argparse.Namespace, table: RecordTable) -> None:
     ]
     found = [one for plan in plans for one in evaluate_words(plan, table.codes, columns, args.seed)]
     if args.json:
-        for one in found:
-            sys.stdout.buffer.write(orjson.dumps(one) + b"\n")
+        _write_all(found)
         return
     shown = grid("words of", right=("devices", "epsilon", "seen", "false", "± points", "coverage"))
     for one in found:
@@ -234,33 +242,12 @@ def _show(console: Console, finished: list[Result], *, raw: bool) -> None:
 
 def _stream(args: argparse.Namespace, table: RecordTable, console: Console) -> int:
     """Measure windows one after another, and print one line for each method and epsilon."""
-    if table.domain.hashed:
-        raise InvalidInput("--stream: not with hashed attributes")
-    column, times = times_of(load(args.data, reading(args)).columns, args.time)
-    if len(times) != len(table.codes):
-        raise InvalidInput("--stream: not with --missing drop, which leaves records out")
+    column, times = times_of(_columns(table, "--stream"), args.time)
     console.print(f"times: {column}", soft_wrap=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("collecting windows", total=None)
-        found = [
-            result
-            for users in args.users
-            for result in evaluate_stream(
-                table,
-                times,
-                window=args.window,
-                methods=args.method,
-                epsilons=args.epsilon,
-                k=args.k,
-                users=users,
-                targets=args.targets,
-                seed=args.seed,
-                progress=lambda: progress.advance(task),
-            )
-        ]
+    measure = partial(evaluate_stream, table, times, window=args.window)
+    found = _measured(args, console, "collecting windows", measure)
     if args.json:
-        for result in found:
-            sys.stdout.buffer.write(orjson.dumps(result) + b"\n")
+        _write_all(found)
         return 0
     out = Console()
     first = found[0]
@@ -285,26 +272,10 @@ def _stream(args: argparse.Namespace, table: RecordTable, console: Console) -> i
 
 def _synthetic(args: argparse.Namespace, table: RecordTable, console: Console) -> int:
     """Measure made-up records, and print one line for each method, epsilon and source."""
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("collecting and drawing", total=None)
-        found = [
-            result
-            for users in args.users
-            for result in evaluate_synthetic(
-                table,
-                methods=args.method,
-                epsilons=args.epsilon,
-                k=args.k,
-                users=users,
-                targets=args.targets,
-                repeats=args.repeats,
-                seed=args.seed,
-                progress=lambda: progress.advance(task),
-            )
-        ]
+    measure = partial(evaluate_synthetic, table, repeats=args.repeats)
+    found = _measured(args, console, "collecting and drawing", measure)
     if args.json:
-        for result in found:
-            sys.stdout.buffer.write(orjson.dumps(result, option=orjson.OPT_NON_STR_KEYS) + b"\n")
+        _write_all(found)
         return 0
     orders = tuple(found[0].errors)
     shown = grid("method", "from", right=("epsilon", "users", *(f"SSE of {o}" for o in orders)))
@@ -321,6 +292,34 @@ def _synthetic(args: argparse.Namespace, table: RecordTable, console: Console) -
     return 0
 
 
+def _measured(
+    args: argparse.Namespace, console: Console, doing: str, measure: Callable[..., Iterable[T]]
+) -> list[T]:
+    """Return what is measured with each number of users and the options of all measurements."""
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(doing, total=None)
+        return [
+            result
+            for users in args.users
+            for result in measure(
+                methods=args.method,
+                epsilons=args.epsilon,
+                k=args.k,
+                users=users,
+                targets=args.targets,
+                seed=args.seed,
+                progress=lambda: progress.advance(task),
+            )
+        ]
+
+
+def _columns(table: RecordTable, what: str) -> tuple[FileColumn, ...]:
+    """Return the columns of the file, whose rows are the records."""
+    if any(len(column.places) != len(table.codes) for column in table.file):
+        raise InvalidInput(f"{what}: not with --missing drop, which leaves records out")
+    return table.file
+
+
 def _table(args: argparse.Namespace) -> RecordTable:
     """Read the table; a data dictionary says what its attributes are."""
     how = reading(args)
@@ -329,7 +328,12 @@ def _table(args: argparse.Namespace) -> RecordTable:
     if args.columns or args.attributes:
         raise InvalidInput("--domain: the data dictionary names the columns; leave others out")
     domain = load_domain(args.domain).keyed(LINEAGE)
-    return RecordTable(domain, read_records(args.data, domain, SeededRandomness(args.seed), how))
+    return read_table_in(args.data, domain, SeededRandomness(args.seed), how)
+
+
+def _write_all(found: Iterable[object]) -> None:
+    for one in found:
+        sys.stdout.buffer.write(orjson.dumps(one, option=orjson.OPT_NON_STR_KEYS) + b"\n")
 
 
 def _write(results: Iterable[Result]) -> None:

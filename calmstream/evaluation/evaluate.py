@@ -122,7 +122,7 @@ def evaluate(
         raise InvalidInput("targets and repeats must be at least 1, the seed not negative")
     if not 0.0 <= pilot < 1.0:
         raise InvalidInput(f"the share of a pilot must be above 0 and below 1, got {pilot:g}")
-    _check_hashed(table, methods, pilot, tallies)
+    _check_hashed(table, methods, k, pilot, tallies)
     for name in methods:
         if tallies == "law" and isinstance(registry.get(name), ReadsReports):
             raise InvalidInput(f"method {name} reads reports one by one: --tallies devices")
@@ -269,7 +269,9 @@ class _Campaign:
         )
 
 
-def _check_hashed(table: RecordTable, methods: Sequence[str], pilot: float, tallies: str) -> None:
+def _check_hashed(
+    table: RecordTable, methods: Sequence[str], k: int, pilot: float, tallies: str
+) -> None:
     """Check that devices can report words, if there are any, beside what is measured."""
     if not table.domain.hashed:
         return
@@ -278,6 +280,10 @@ def _check_hashed(table: RecordTable, methods: Sequence[str], pilot: float, tall
             raise InvalidInput(f"method {name} is not evaluated together with hashed attributes")
     if pilot or tallies == "law":
         raise InvalidInput("hashed attributes: no --pilot, and --tallies devices")
+    if k > table.domain.ordinary:
+        raise InvalidInput(
+            f"hashed attributes: k is at most {table.domain.ordinary}, the number of others"
+        )
 
 
 def _pilot_share(method: Method, stated: float) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from calmstream.estimators.analysis.words import bucket_shares, decode, kind_of
 from calmstream.estimators.domain import Codes
 from calmstream.estimators.hashed import text_bytes
+from calmstream.estimators.marginal import Z95
 from calmstream.estimators.plan import Plan
 from calmstream.evaluation.population import collect
 from calmstream.tables.table import FileColumn
@@ -48,7 +49,7 @@ def evaluate_words(
     """Draw devices, collect their reports, and compare the shares of words with the true ones.
 
     Args:
-        plan: a plan of `rounds.local_plan`.
+        plan: a plan of `population.local_plan`.
         codes: of the table's records.
         columns: of the table, by name.
         seed: of all random draws.
@@ -73,6 +74,6 @@ def evaluate_words(
             words=len(known),
             seen=int(found.seen[: len(known)].sum()),
             false=int(found.seen[len(known) :].sum()),
-            points=100 * 1.96 * float(np.sqrt(np.square(errors).mean())),
-            coverage=float((errors <= 1.96 * found.stderr).mean()),
+            points=100 * Z95 * float(np.sqrt(np.square(errors).mean())),
+            coverage=float((errors <= Z95 * found.stderr).mean()),
         )

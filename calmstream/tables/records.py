@@ -36,12 +36,14 @@ class RecordTable:
         codes: shape (n, d), uint16, the codes of the records; n is at least 1.
         columns: what was understood of each column; empty where nothing was learnt.
         said: what was understood of the file.
+        file: its columns, also of records that are left out; empty where there is no file.
     """
 
     domain: Domain
     codes: Codes
     columns: tuple[Understood, ...] = ()
     said: tuple[str, ...] = ()
+    file: tuple[FileColumn, ...] = ()
 
     @property
     def entries(self) -> list[dict[str, Any]]:
@@ -61,7 +63,7 @@ def read_table(
     declared: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> RecordTable:
     """Read a table, and learn what is not declared of its domain."""
-    table = load(path, how)
+    table = whole = load(path, how)
     if table.records == 1:
         raise InvalidInput(f"{path}: the file has one record; a table has many")
     try:
@@ -73,7 +75,8 @@ def read_table(
         found = _first(found, how.attributes)
         domain = _domain(found)
         codes = encode(table, domain, how.missing)
-        return RecordTable(domain, codes, found, (*table.said, *_counts(domain, codes)))
+        said = (*table.said, *_counts(domain, codes))
+        return RecordTable(domain, codes, found, said, whole.columns)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
 
@@ -129,12 +132,20 @@ def read_records(
     how: ReadingOptions = ReadingOptions(),  # noqa: B008 - frozen
 ) -> Codes:
     """Return the records of a file in a given domain, such as a plan's: shape (n, d), uint16."""
-    table = load(path, how)
+    return read_table_in(path, domain, randomness, how).codes
+
+
+def read_table_in(
+    path: str | Path, domain: Domain, randomness: Randomness | None, how: ReadingOptions
+) -> RecordTable:
+    """Read a table in a given domain."""
+    table = whole = load(path, how)
     try:
         if how.missing.how == "drop":
             used = {attribute.field for attribute in domain.attributes}
             table = _without_missing(table, used, how.missing)
-        return encode(table, domain, how.missing, randomness)
+        codes = encode(table, domain, how.missing, randomness)
+        return RecordTable(domain, codes, file=whole.columns)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
 

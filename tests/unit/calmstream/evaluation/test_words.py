@@ -41,7 +41,10 @@ def test_tables_and_words_are_measured(
     assert words["coverage"] >= 0.5
 
 
-@pytest.mark.parametrize("more", [["--tallies", "law"], ["--stream"]])
+@pytest.mark.parametrize(
+    "more",
+    [["--tallies", "law"], ["--stream"], ["--synthetic"], ["--missing", "drop"], ["--k", "2"]],
+)
 def test_what_words_do_not_go_with_is_said(
     asked: list[str], more: list[str], capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
