@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +36,3 @@ class Cause:
     stderr: float
     agreement: float
     shifts: tuple[LabelShift, ...]
-
-
-@runtime_checkable
-class Explained(Protocol):
-    """A model that knows hidden causes."""
-
-    def causes(self) -> tuple[Cause, ...]:
-        """Return the causes that the data supports, those with the most evidence first.
-
-        Noise alone shows any with a probability of at most 1 in 1,000.
-        """

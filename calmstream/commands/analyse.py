@@ -19,7 +19,7 @@ from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import Windows
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import subscribe
-from calmstream.estimators.methods.noise_aware import NoiseAware
+from calmstream.estimators.methods.base import HiddenCauses
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages import analyse
@@ -90,14 +90,15 @@ def _causes(
     kind = Kind(args.kind)
     if kind is Kind.EARLY:
         raise InvalidInput("--causes: counts are kept of final windows; use another --kind")
-    if plan.method != NoiseAware.name:
-        raise InvalidInput(f"--causes: method {plan.method} knows no causes; noise-aware does")
     first = 0 if kind is Kind.TOTAL else window
     windows = Windows(first, window, total=kind is Kind.TOTAL, current=kind is Kind.CURRENT)
     with History(
         plan, broker, namespace=args.namespace, output_namespace=args.output_namespace
     ) as history:
-        return causes(plan.domain, history.model(windows)[0])
+        model, _ = history.model(windows)
+    if not isinstance(model, HiddenCauses):
+        raise InvalidInput(f"--causes: method {plan.method} knows no causes; noise-aware does")
+    return causes(plan.domain, model)
 
 
 def _newest(snapshots: Iterable[Snapshot], window: int | None) -> Snapshot | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from calmstream.estimators.cause import Cause, Explained
+from calmstream.estimators.cause import Cause
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.methods.base import Model
+from calmstream.estimators.methods.base import HiddenCauses, Model
 
 
 def causes(domain: Domain, model: Model) -> list[dict[str, Any]]:
@@ -14,9 +14,8 @@ def causes(domain: Domain, model: Model) -> list[dict[str, Any]]:
 
     A method without a model of causes has none.
     """
-    return (
-        [_document(domain, one) for one in model.causes()] if isinstance(model, Explained) else []
-    )
+    known = model.causes() if isinstance(model, HiddenCauses) else ()
+    return [_document(domain, one) for one in known]
 
 
 def _document(domain: Domain, cause: Cause) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.cause import Cause
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Marginal
 from calmstream.estimators.mechanisms.base import Reports
@@ -112,6 +113,12 @@ class HiddenCauses(Model, Protocol):
 
     def mixture(self) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
         """Return weights of the states (states,), and per attribute shares (states, labels)."""
+
+    def causes(self) -> tuple[Cause, ...]:
+        """Return the causes that the data supports, those with the most evidence first.
+
+        Noise alone shows any with a probability of at most 1 in 1,000.
+        """
 
 
 class Method(Protocol):

@@ -89,7 +89,7 @@ class NoiseAwareModel:
         return Marginal(attributes, table / table.sum(), stderr, reports, tuple(flags))
 
     def causes(self) -> tuple[Cause, ...]:
-        """Return the causes that the data supports: see `Explained`."""
+        """Return the causes that the data supports: see `HiddenCauses`."""
         return supported(self._layout, *self._fitted) if self._fitted else ()
 
     def grouped(self, attributes: Attributes, members: Sequence[Floats]) -> tuple[Floats, Floats]:

@@ -134,17 +134,22 @@ def _shown(snapshot: Snapshot) -> str:
     return capture.get()
 
 
-def test_the_command_reads_the_newest_snapshot(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    plan = plan_of("inp-ht", mixed_domain(2, 3, 2), analysis=True)
+def analyse_call(plan: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Collect under a plan; return the command that analyses it, which may run repeatedly."""
     stage, _ = collected(plan, population(plan.domain))
     path = tmp_path / "plan.json"
     path.write_bytes(plan.to_bytes())
     monkeypatch.setattr("calmstream.commands.analyse.kafka", lambda _: stage.broker)
     monkeypatch.setattr(stage.broker, "close", lambda: None)
+    return ["analyse", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test"]
+
+
+def test_the_command_reads_the_newest_snapshot(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    plan = plan_of("inp-ht", mixed_domain(2, 3, 2), analysis=True)
+    call = analyse_call(plan, monkeypatch, tmp_path)
     capsys.readouterr()
-    call = ["analyse", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test"]
     assert main([*call, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["kind"] == "total"
@@ -164,12 +169,7 @@ def test_causes_come_from_the_counts_of_the_same_windows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     plan = plan_of("noise-aware", mixed_domain(2, 3, 2))
-    stage, _ = collected(plan, population(plan.domain))
-    path = tmp_path / "plan.json"
-    path.write_bytes(plan.to_bytes())
-    monkeypatch.setattr("calmstream.commands.analyse.kafka", lambda _: stage.broker)
-    monkeypatch.setattr(stage.broker, "close", lambda: None)
-    call = ["analyse", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test", "--causes"]
+    call = [*analyse_call(plan, monkeypatch, tmp_path), "--causes"]
     assert main(call) == 0
     assert "Hidden causes" in capsys.readouterr().out
     assert main([*call, "--kind", "final", "--json"]) == 0
@@ -181,10 +181,5 @@ def test_methods_without_causes_say_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     plan = plan_of("inp-ht", mixed_domain(2, 3, 2))
-    stage, _ = collected(plan, population(plan.domain))
-    path = tmp_path / "plan.json"
-    path.write_bytes(plan.to_bytes())
-    monkeypatch.setattr("calmstream.commands.analyse.kafka", lambda _: stage.broker)
-    call = ["analyse", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test", "--causes"]
-    assert main(call) == 2
+    assert main([*analyse_call(plan, monkeypatch, tmp_path), "--causes"]) == 2
     assert "method inp-ht knows no causes; noise-aware does" in capsys.readouterr().err

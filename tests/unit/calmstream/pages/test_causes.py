@@ -14,6 +14,8 @@ DOMAIN = Domain((Attribute("married", ("no", "yes")), Attribute("age", ("17-30",
 class Explaining:
     def marginal(self, _: object) -> None: ...
 
+    def mixture(self) -> None: ...
+
     def causes(self) -> tuple[Cause, ...]:
         return (
             Cause(
