@@ -1,12 +1,11 @@
-"""Subsets of d attributes: counts and samples of all sizes, and the listed sets of small sizes."""
+"""Subsets of d attributes: the sums of all sizes, and the listed sets of small sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations, islice
-from math import comb
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +26,6 @@ def elementary(values: Iterable[int], largest: int) -> list[int]:
         for size in range(largest, 0, -1):
             sums[size] += sums[size - 1] * value
     return sums
-
-
-def even_sample(d: int, size: int, limit: int) -> Iterator[tuple[int, ...]]:
-    """Return at most ``limit`` subsets of d positions, evenly spaced in lexicographic order."""
-    step = -(-comb(d, size) // limit)
-    return islice(combinations(range(d), size), 0, None, step)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -36,10 +36,6 @@ class RecordOutcome:
     period: int | None = None
     rejects: int = 0
 
-    @property
-    def tick(self) -> bool:
-        return not self.reports and self.rejection is None
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkOutcome:
