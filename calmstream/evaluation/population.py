@@ -203,5 +203,4 @@ def two_rounds(
     request = Request(pilot.domain, pilot.epsilon, len(others), pilot.k, parameters)
     plan = local_plan(method, request)
     tallies = collect(plan, others, second, exact=exact)
-    fit = method.fit_total if isinstance(method, Follows) else method.fit
-    return partial(fit, plan, tallies)
+    return partial(methods.fit, plan, tallies, total=True)

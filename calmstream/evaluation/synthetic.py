@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -73,8 +73,12 @@ def evaluate_synthetic(
                 codes = draw(table.codes, users, np.random.default_rng((seed, 1, repeat)))
                 noise = np.random.SeedSequence((seed, 2, repeat))
                 model = method.fit(plan, collect(plan, codes, noise, exact=True))
+                truths = {
+                    order: {target: _shares(domain, codes, target) for target in own}
+                    for order, own in asked.items()
+                }
                 for source, tables in _tables(model, table, users, seed).items():
-                    errors = {o: _error(tables, domain, own, codes) for o, own in asked.items()}
+                    errors = {order: _error(tables, truth) for order, truth in truths.items()}
                     found.setdefault(source, []).append(errors)
                 progress()
             for source, rows in found.items():
@@ -100,15 +104,12 @@ def _shares(domain: Domain, codes: Codes, target: Attributes) -> Floats:
 
 
 def _error(
-    tables: Callable[[Attributes], Floats],
-    domain: Domain,
-    targets: Sequence[Attributes],
-    codes: Codes,
+    tables: Callable[[Attributes], Floats], truth: Mapping[Attributes, Floats]
 ) -> float | None:
     errors = []
-    for target in targets:
+    for target, shares in truth.items():
         try:
-            errors.append(sse(tables(target), _shares(domain, codes, target)))
+            errors.append(sse(tables(target), shares))
         except InvalidInput:
             return None
     return float(np.mean(errors))

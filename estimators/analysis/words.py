@@ -24,10 +24,12 @@ from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.analysis.distribution import tail
+from calmstream.estimators.domain import Attributes
 from calmstream.estimators.hashed import Hashed, text_bytes
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
+from calmstream.estimators.view import View
 
 Floats = NDArray[np.float64]
 Buckets = NDArray[np.int64]
@@ -120,13 +122,17 @@ def kind_of(plan: Plan, name: str) -> Hashed:
 
 def reports(plan: Plan, tallies: Sequence[Tally], name: str, given: int | None = None) -> int:
     """Return the number of reports about a hashed attribute; with ``given``, about both."""
-    hashes = plan.domain.hashed[name]
     return sum(
         int(n)
         for group, tally in zip(plan.groups, tallies, strict=True)
         for view, n in zip(group.views, tally.n, strict=True)
-        if view.attributes[-1] in hashes and given in (None, *view.attributes)
+        if _about(view, plan.domain.hashed[name], given)
     )
+
+
+def _about(view: View, hashes: Attributes, given: int | None = None) -> bool:
+    """Return whether a view is about one of these hashes, which stand last, and a given one."""
+    return view.attributes[-1] in hashes and given in (None, *view.attributes)
 
 
 def bucket_shares(
@@ -143,7 +149,7 @@ def bucket_shares(
     noise, known, shares = np.zeros(sums.shape), np.zeros(sums.shape[:2]), np.zeros(labels)
     for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
         for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
-            if not n or view.attributes[-1] not in hashes or given not in (None, *view.attributes):
+            if not n or not _about(view, hashes, given):
                 continue
             table = mechanism.estimate(counts, n).reshape(-1, kind.buckets)
             j = view.attributes[-1] - hashes[0]
@@ -171,7 +177,7 @@ def smallest_share(plan: Plan, name: str) -> float:
     for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
         for view, share in zip(group.views, group.shares, strict=True):
             n = plan.users * share // plan.total_share
-            if n and view.attributes[-1] in hashes:
+            if n and _about(view, hashes):
                 even = np.full((mechanism.cells // kind.buckets, kind.buckets), 1.0)
                 known += 1.0 / float(_noise(mechanism, n, even, summed=True).mean())
     return min(SIGMAS / float(np.sqrt(known * (1.0 - 1.0 / kind.buckets))), 1.0) if known else 1.0

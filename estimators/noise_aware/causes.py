@@ -73,11 +73,12 @@ def supported(layout: Layout, targets: Targets, draws: Draws) -> tuple[Cause, ..
     out = []
     for _ in range(causes):
         near = np.where(free, alike, 0.0)
-        agreed = (near.max(axis=2) >= ALIKE).sum(axis=1) * free.ravel()
-        best = int(np.argmax(agreed + 1e-3 * near.max(axis=2).mean(axis=1) * free.ravel()))
+        nearest = near.max(axis=2)  # of each draw
+        agreed = (nearest >= ALIKE).sum(axis=1) * free.ravel()
+        best = int(np.argmax(agreed + 1e-3 * nearest.mean(axis=1) * free.ravel()))
         if agreed[best] < AGREED * count:
             break
-        rows = np.flatnonzero(near[best].max(axis=1) >= ALIKE)
+        rows = np.flatnonzero(nearest[best] >= ALIKE)
         own = rows, near[best, rows].argmax(axis=1)
         free[own] = False
         turned = found.direction[own] @ flat[best] < 0.0
