@@ -320,7 +320,7 @@ def _restart(mechanism: Mechanism) -> float:
 
 
 def _pooled(plan: Plan, views: Sequence[View]) -> Floats:
-    """Return how many views tell of an attribute, as a mean over those of a view: (views,)."""
+    """Return how many views are about an attribute, as a mean over those of a view: (views,)."""
     known = Counter(a for group in plan.groups for view in group.views for a in view.attributes)
     return np.array([np.mean([known[a] for a in view.attributes]) for view in views])
 
