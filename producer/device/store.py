@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import re
 import threading
@@ -10,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
+
+import orjson
 
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.common.files import (
@@ -88,7 +89,7 @@ class MemoryStore:
 
     def __init__(self, state: DeviceState | None = None) -> None:
         self._state = state or DeviceState(new_secret())
-        self._events: Document = {}
+        self._events = b"{}"
         self._lock = threading.Lock()
 
     def read(self) -> DeviceState:
@@ -100,16 +101,17 @@ class MemoryStore:
             return self._state
 
     def read_events(self) -> Document:
-        return copy.deepcopy(self._events)
+        found: Document = orjson.loads(self._events)
+        return found
 
     def update_events(self, change: Callable[[Document], Document]) -> Document:
         with self._lock:
-            self._events = change(self.read_events())
+            self._events = orjson.dumps(change(self.read_events()))
             return self.read_events()
 
     def erase_events(self) -> None:
         with self._lock:
-            self._events = {}
+            self._events = b"{}"
 
 
 class FileStore:
