@@ -3,6 +3,8 @@
 - ``svm``: Adult's income from its other seven attributes, a linear SVM on one column per label, as
   many records as devices. Trained on records that are true, or drawn from the tables of a method at
   each epsilon (`calmstream synthesize`); the share of held-out true records that it gets wrong.
+  Beside them a tree of true tables, and for CALM the joint table of largest entropy that has all
+  its pairs.
 - ``likelihood``: mean log likelihood of held-out records, in nats, by the tree, the model and
   independent attributes. Each distribution is mixed with .1 % of the even one, so that no record is
   impossible.
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from itertools import combinations
 
 import numpy as np
 
@@ -21,17 +24,18 @@ from benchmarks.populations import first, population
 from calmstream.estimators import methods
 from calmstream.estimators.analysis.synthetic import Codes, Mixture, mixture_of, tree_of
 from calmstream.estimators.analysis.tree import Branch, TreeDistribution
-from calmstream.estimators.domain import Domain
-from calmstream.estimators.marginal import Floats
+from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.marginal import Floats, Marginal
 from calmstream.estimators.methods.base import Model
+from calmstream.estimators.numerics.raking import rake
 from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect, local_plan
 
 DEVICES = 1 << 18
 EPSILONS = ("0.2", "0.5", "1", "2", "4")
 SETS = (("adult", 8), ("census3", 8), ("kosarak", 16), ("taxi", 8))
-SOURCES = ("true", "model", "tree", "calm", "uniform")
-REPEATS, EVEN, HELD = 5, 1e-3, 2000
+SOURCES = ("true", "true tree", "model", "tree", "calm", "calm tree", "uniform")
+REPEATS, EVEN, HELD, ROUNDS = 5, 1e-3, 2000, 15
 
 
 def split(codes: Codes, repeat: int) -> tuple[Codes, Codes]:
@@ -49,15 +53,40 @@ def fitted(method: str, domain: Domain, codes: Codes, epsilon: str, repeat: int)
     return methods.get(method).fit(plan, collect(plan, codes, seed, exact=True))
 
 
+class TrueTables:
+    """The true tables, as a model."""
+
+    def __init__(self, domain: Domain, codes: Codes) -> None:
+        self._domain, self._codes = domain, codes
+
+    def marginal(self, attributes: Attributes) -> Marginal:
+        table = self._domain.histogram(self._codes, attributes) / len(self._codes)
+        return Marginal(attributes, table, np.zeros_like(table), len(self._codes), ())
+
+
+def joint(model: Model, domain: Domain, random: np.random.Generator) -> Codes:
+    """Draw records from the table of largest entropy that has all pairs of a model."""
+    shape = domain.cardinalities
+    pairs = [
+        (pair, model.marginal(pair).table.reshape(1, *domain.shape(pair)))
+        for pair in combinations(range(len(shape)), 2)
+    ]
+    table = rake(np.full((1, *shape), 1.0 / domain.size()), pairs, ROUNDS)[0]
+    drawn = random.choice(table.size, DEVICES, p=table.ravel())
+    return np.stack(np.unravel_index(drawn, shape), axis=1).astype(np.uint16)
+
+
 def made(domain: Domain, codes: Codes, epsilon: str, repeat: int) -> Iterator[tuple[str, Codes]]:
     """Yield training records by their source."""
     random = np.random.default_rng((83, repeat))
     yield "true", codes
+    yield "true tree", tree_of(TrueTables(domain, codes), domain).sample(DEVICES, random)
     model = fitted("noise-aware", domain, codes, epsilon, repeat)
     yield "model", mixture_of(model, domain).sample(DEVICES, random)
     yield "tree", tree_of(model, domain).sample(DEVICES, random)
     calm = fitted("calm", domain, codes, epsilon, repeat)
-    yield "calm", tree_of(calm, domain).sample(DEVICES, random)
+    yield "calm", joint(calm, domain, random)
+    yield "calm tree", tree_of(calm, domain).sample(DEVICES, random)
     labels = domain.cardinalities
     yield "uniform", random.integers(0, labels, (DEVICES, len(labels))).astype(np.uint16)
 
