@@ -13,7 +13,7 @@ OF_KIND = f"{OF_PLAN} AND kind = ${{kind:sqlstring}}"
 OF_TABLE = f"{OF_KIND} AND attributes = ${{attributes:sqlstring}}::text[]"
 IN_TIME = "$__timeFilter(window_end)"
 NEWEST = f"window_number = (SELECT max(window_number) FROM calmstream.sets WHERE {OF_KIND})"
-KINDS = ("final", "total", "early")
+KINDS = ("current", "final", "total", "early")
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,14 @@ PANELS = (
         "Cell $cell with its 95 % interval",
         "timeseries",
         "time_series",
-        "SELECT window_end AS time, value, greatest(value - 1.96 * stderr, 0) AS low, "
-        "least(value + 1.96 * stderr, 1) AS high FROM calmstream.results "
-        f"WHERE {OF_TABLE} AND results.cell = ${{cell:sqlstring}}::integer AND {IN_TIME} "
-        "ORDER BY 1",
-        "One panel for each chosen cell. An interval holds for one window; neighbouring windows "
-        "differ by noise.",
+        "SELECT window_end AS time, max(value) FILTER (WHERE kind = ${kind:sqlstring}) AS value, "
+        "greatest(max(value - 1.96 * stderr) FILTER (WHERE kind = ${kind:sqlstring}), 0) AS low, "
+        "least(max(value + 1.96 * stderr) FILTER (WHERE kind = ${kind:sqlstring}), 1) AS high, "
+        "max(value) FILTER (WHERE kind = 'final') AS final FROM calmstream.results "
+        f"WHERE {OF_PLAN} AND attributes = ${{attributes:sqlstring}}::text[] "
+        f"AND results.cell = ${{cell:sqlstring}}::integer AND {IN_TIME} GROUP BY 1 ORDER BY 1",
+        "The line is the chosen kind, with its interval; the points are the finals. An interval of "
+        "a final holds for one window; neighbouring windows differ by noise.",
         (0, 10, 24, 9),
         band=True,
     ),
@@ -205,6 +207,7 @@ def _overrides(panel: SqlPanel) -> list[dict[str, Any]]:
     return [
         _override("low", **edge),
         _override("high", **edge, **{"custom.fillBelowTo": "low", "custom.fillOpacity": 25}),
+        _override("final", **{"custom.drawStyle": "points", "custom.pointSize": 4}),
     ]
 
 

@@ -33,8 +33,8 @@ MOMENTS = ("", "target is open", "target is open", '"event": "stored"')
 class WrittenTopic:
     """A snapshots topic on a real broker, and a thread that writes sets to it.
 
-    Each window gets early sets, of which some are of a revision that was superseded, then a final
-    and a total. Some sets are written twice, as two publishers do.
+    Each window gets early sets, of which some are of a revision that was superseded, then a final,
+    a total and a current set. Some sets are written twice, as two publishers do.
     """
 
     def __init__(self, bootstrap: str, directory: Path) -> None:
@@ -80,7 +80,7 @@ class WrittenTopic:
             if self.stop.is_set():
                 break
             early = [(Kind.EARLY, n) for n in dice.sample(range(5), 3)]
-            for kind, n in [*early, (Kind.FINAL, 9), (Kind.TOTAL, 9)]:
+            for kind, n in [*early, (Kind.FINAL, 9), (Kind.TOTAL, 9), (Kind.CURRENT, 9)]:
                 counts = count_of([(window + n) % 4] * (n + 1))
                 built = build_set(self.plan, MergedWindow(window, kind, (n, n), (counts,)))
                 written = [*built.tables(), built.closing()]
@@ -107,10 +107,10 @@ def test_once_stores_the_topic_and_says_how_much(
     topic.write(3, 0.0)
     assert main([*topic.words(where.address), "--once"]) == 0
     fresh = topic.snapshots()
-    assert len(fresh) == 6
+    assert len(fresh) == 9
     assert where.results() == expected_results(topic.plan, topic.names, fresh)
     (line,) = [x for x in capfd.readouterr().err.splitlines() if x.startswith("Parquet")]
-    assert " 6 sets stored with 36 rows; " in line
+    assert " 9 sets stored with 54 rows; " in line
 
 
 @pytest.mark.slow

@@ -41,6 +41,7 @@ FINALS = [
     snapshot(window, Kind.FINAL, reports) for window, reports in enumerate((4000, 0, 5000, 0))
 ]
 TOTAL = snapshot(2, Kind.TOTAL, 9000)
+CURRENT = snapshot(2, Kind.CURRENT, 7000)
 
 
 class Grafana:
@@ -50,7 +51,7 @@ class Grafana:
         where = postgres_place(postgres_server, postgres_server.database())
         target = where.target()
         target.open()
-        sets = [*FINALS, TOTAL]
+        sets = [*FINALS, TOTAL, CURRENT]
         target.store([stored_set("calmstream", one) for one in sets])
         replayed = FINALS[0]
         target.store([stored_set("again", replayed)])
@@ -121,9 +122,14 @@ def test_tables_and_cells(grafana: Grafana) -> None:
     assert all(0 <= row["low"] <= row["value"] <= row["high"] <= 1 for row in newest)
     cells = grafana.choose("cell", 1)
     assert [int(row["__value"]) for row in cells] == sorted(range(4), key=lambda i: -table.table[i])
-    (row,) = grafana.show("Cell $cell with its 95 % interval")
-    assert row["value"] == table.table[int(grafana.chosen["cell"])]
-    assert row["time"].timestamp() == START + 30
+    cell = int(grafana.chosen["cell"])
+    for kind, one in (("total", TOTAL), ("current", CURRENT)):
+        grafana.chosen["kind"] = kind
+        *_, row = grafana.show("Cell $cell with its 95 % interval")
+        assert row["value"] == one.record(ODD.name, "a1").table[cell]
+        assert row["final"] == FINALS[2].record(ODD.name, "a1").table[cell]
+        assert row["low"] <= row["value"] <= row["high"]
+        assert row["time"].timestamp() == START + 30
 
 
 def test_series_over_windows(grafana: Grafana) -> None:
