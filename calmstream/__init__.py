@@ -1,14 +1,15 @@
 """The public interface.
 
-On a device: ``Reporter`` or ``Recorder`` with a ``FileStore`` and a ``Policy``; ``history``,
-``withdraw``. At a gateway: ``Report.decode``. Elsewhere: ``read_plan``. For users of the
-statistics: ``subscribe``, ``History``, ``changes``. Everything else belongs to the command line.
+On a device: ``Reporter`` or ``Recorder`` with a ``FileStore`` and a ``Policy``; ``Outbox``,
+``history``, ``withdraw``. At a gateway: ``Report.decode``. Elsewhere: ``read_plan``. For users of
+the statistics: ``subscribe``, ``History``, ``changes``. All else belongs to the command line.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from calmstream.common.errors import CalmstreamError
     from calmstream.consumer.read.answer import Answer
     from calmstream.consumer.read.changes import changes
     from calmstream.consumer.read.history import History
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from calmstream.estimators.plan.document import read_plan
     from calmstream.producer.device.control import history, rejoin, set_policy, withdraw
     from calmstream.producer.device.history import Sent
-    from calmstream.producer.device.outbox import Outbox
+    from calmstream.producer.device.outbox import Delivered, Outbox
     from calmstream.producer.device.policy import Allotment, Policy, Status
     from calmstream.producer.device.read_plan import read_device_plan
     from calmstream.producer.device.recorder import Recorder
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Allotment",
     "Answer",
+    "CalmstreamError",
+    "Delivered",
     "DeviceStore",
     "FileStore",
     "History",
@@ -57,6 +60,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "common.errors": ("CalmstreamError",),
     "consumer.read.answer": ("Answer",),
     "consumer.read.changes": ("changes",),
     "consumer.read.history": ("History",),
@@ -66,7 +70,7 @@ _MODULES = {
     "estimators.plan.document": ("read_plan",),
     "producer.device.control": ("history", "rejoin", "set_policy", "withdraw"),
     "producer.device.history": ("Sent",),
-    "producer.device.outbox": ("Outbox",),
+    "producer.device.outbox": ("Delivered", "Outbox"),
     "producer.device.policy": ("Allotment", "Policy", "Status"),
     "producer.device.read_plan": ("read_device_plan",),
     "producer.device.recorder": ("Recorder",),

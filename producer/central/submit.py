@@ -64,12 +64,8 @@ def submit(
 
 
 def _send(sink: Sink, names: CentralNames, body: bytes) -> None:
-    """Send one batch.
-
-    A second copy does no harm, because only one record of each user counts in a window.
-    """
-    # The key is the random id of the batch. All attempts have the same id. It spreads the batches
-    # over the partitions and reveals nothing about the records.
+    """Send one batch. A second copy does no harm: only one record of a user counts in a window."""
+    # The random id of the batch, the same for all attempts, spreads batches over the partitions.
     key = os.urandom(BATCH_ID_BYTES)
     for attempt in range(ATTEMPTS):
         try:

@@ -1,9 +1,5 @@
 """Assigns a group, a view and a slot to a device, by a keyed hash of the device's secret.
 
-A *view* is the set of attributes that the device reports about; a *group* is a part of all devices,
-with one or several views; the *slot* says in which windows the device reports if the plan asks for
-reports repeatedly. A *lineage* is a series of plans that share the memory of devices.
-
 A device draws a secret of 128 bits once, keeps it, and never sends it. HMAC-SHA256 with that secret
 as its key, over a purpose and the plan's lineage, gives a word of 64 bits. Nobody else can predict
 the word, and it never changes: the device has the same group in all windows and in all plans of one
@@ -42,11 +38,6 @@ SLOT = b"slot"
 def new_secret() -> bytes:
     """Return a new secret: 16 bytes from the operating system."""
     return os.urandom(SECRET_BYTES)
-
-
-def keyed_word(secret: bytes, lineage: str, purpose: bytes) -> int:
-    """Return the device's word for a purpose, ``GROUP`` or ``SLOT``: an integer in [0, 2^64)."""
-    return parts((secret,), lineage, purpose, 1 << WORD_BITS)[0]
 
 
 def parts(secrets: Iterable[bytes], lineage: str, purpose: bytes, total: int) -> list[int]:

@@ -43,11 +43,12 @@ def set_policy(store: DeviceStore, policy: Policy) -> None:
 
 
 def withdraw(store: DeviceStore) -> None:
-    """Stop all reports until :func:`rejoin`, and erase what recorders keep; durable on return.
+    """Stop all reports of all plans until `rejoin`; durable on return.
 
-    The ledger stays as it is.
+    Reports that wait are dropped, and what recorders keep is erased. Ledger and history stay. A
+    store that is deleted is a new device, which has not withdrawn.
     """
-    store.update(lambda state: replace(state, withdrawn=True))
+    store.update(lambda state: replace(state, withdrawn=True, waiting=()))
     store.erase_events()
 
 

@@ -1,13 +1,17 @@
-"""The history of the reports that left a device. It is for the person and stays on the device."""
+"""The reports that a device keeps: a history for the person, and those that wait for a gateway."""
 
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
+
+if TYPE_CHECKING:
+    from calmstream.estimators.plan import Plan
 
 # All limits of this module keep the history, and so the device's file, small.
 MAX_SENT = 200
@@ -25,6 +29,9 @@ MAX_TEXT = 500
 
 MAX_ATTRIBUTES = 64
 """Maximum number of attribute names that one entry lists."""
+
+MAX_WAITING, MAX_CHARACTERS = 64, 4 << 20
+"""Maximum number and length of the reports that wait; the oldest are given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +108,30 @@ def appended(history: tuple[Sent, ...], sent: Sent) -> tuple[Sent, ...]:
         excess -= sizes[first]
         first += 1
     return tuple(kept[first:])
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingReport:
+    """A report as it leaves, JSON, with the plan's digest.
+
+    ``id`` is chosen once and sent with every attempt: 32 hexadecimal digits. After ``until``,
+    milliseconds since the epoch, it is too late to send it.
+    """
+
+    id: str
+    digest: str
+    report: str
+    until: int
+
+
+def with_another(
+    waiting: tuple[WaitingReport, ...], plan: Plan, period: int, encoded: bytes
+) -> tuple[WaitingReport, ...]:
+    """Return what waits with one more report, of a window, without the oldest if it is too much."""
+    # Half of the grace is the gateway's, for its own way to the log.
+    until = plan.window_end(period) + 500 * plan.grace
+    new = WaitingReport(secrets.token_hex(16), plan.digest, encoded.decode(), until)
+    kept = [*waiting, new][-MAX_WAITING:]
+    while len(kept) > 1 and sum(len(each.report) for each in kept) > MAX_CHARACTERS:
+        del kept[0]
+    return tuple(kept)

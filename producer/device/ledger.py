@@ -3,18 +3,11 @@
 The decision depends on the time, on the device's secret (through its slot) and on its ledger, never
 on a record. So the absence of a report reveals nothing about the record.
 
-A *lineage* is a series of plans that share the memory of devices. The plan's own guarantee limits
-the reports under the plan itself. In addition, a plan's ``lineage_epsilon`` is an upper bound on
-the loss under all plans of the lineage: ever, or within any w windows if both plans have the
-guarantee w-event. Reports under *another* plan count in full, with one exception: both plans are
-w-event, and the last report under the other plan is older than the longer of the two horizons. The
-*horizon* of a plan is the time that its w windows last. Before that, all earlier reports under the
-other plan count. This can count too much, never too little: at worst a device does not report for
-some time.
-
-No plan can raise that bound afterwards. The ledger keeps the ``lineage_epsilon`` of every plan
-under which the device has reported. The smallest of them applies to every later plan of the
-lineage, whatever that plan states.
+A *lineage* is a series of plans that share the memory of devices. When a device reports, the loss
+of this report and the loss under the *other* plans of the lineage are at most ``lineage_epsilon``:
+the smallest one of all plans that it answered and of the present one. The loss under another plan
+counts for ever, unless both plans are w-event: then until its last report is older than the longer
+*horizon*, the time that a plan's w windows last. The plan's own guarantee limits its own reports.
 
 Signed and unsigned plans have separate ledgers, so that an unsigned plan that names the lineage of
 a signed one cannot use up its epsilon. If a plan has a field ``continues``, the loss under the
@@ -31,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calmstream.producer.device.history import Sent
+from calmstream.producer.device.history import Sent, WaitingReport
 from calmstream.producer.device.policy import EXACT, Policy, Status, total
 from calmstream.producer.device.totals import DeviceTotals
 
@@ -85,6 +78,7 @@ class DeviceState:
         lineages: what was spent under unsigned plans, by lineage.
         signed: what was spent under signed plans, by lineage.
         policy: the application's policy; None until a reporter first uses the store.
+        waiting: reports that no gateway has taken yet.
         generation: number of times that the state was written; an older copy has a smaller number.
     """
 
@@ -96,6 +90,7 @@ class DeviceState:
     withdrawn: bool = False
     history: tuple[Sent, ...] = ()
     generation: int = 0
+    waiting: tuple[WaitingReport, ...] = ()
 
     def under(self, lineage: str, *, signed: bool = False) -> Entries:
         """Return what was spent under one lineage; empty for a new lineage."""

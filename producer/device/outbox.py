@@ -1,28 +1,22 @@
-"""The outbox: reports wait in a file until a gateway has taken them, over many short runs."""
+"""The outbox: hands the reports that wait in a device's store to a gateway."""
 
 from __future__ import annotations
 
 import http.client
 import json
-import secrets
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from calmstream.common.clock import wall_clock
-from calmstream.common.errors import FatalError, InvalidInput
-from calmstream.common.files import exclusive, read_if_there, real_path, write_durably
-from calmstream.producer.device.state_json import STORE_VERSION, sealed, unsealed
-
-if TYPE_CHECKING:
-    from calmstream.estimators.plan import Plan
-    from calmstream.producer.device.report import Report
-
-MAX_WAITING = 64
-"""Maximum number of reports that wait; the oldest are given up."""
+from calmstream.common.errors import InvalidInput, RecoverableError
+from calmstream.producer.device.history import WaitingReport
+from calmstream.producer.device.ledger import DeviceState
+from calmstream.producer.device.store import DeviceStore
+from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 
 MAX_ANSWER_BYTES = 1 << 20
 ACCEPTED = 202
@@ -34,10 +28,14 @@ _NOT_NOW = frozenset((401, 403, 404))
 
 @dataclass
 class Delivered:
-    """What a delivery did: reports taken, lost because it was too late, and still waiting.
+    """What one call of `Outbox.deliver` did.
 
-    ``refused`` has the gateway's reason for each report that it will never take. ``trouble`` says
-    why reports wait; empty where none does.
+    Attributes:
+        taken: number of reports that the gateway has.
+        lost: number of reports that were dropped because their time was over.
+        waiting: number of reports that still wait.
+        refused: the gateway's reason for each report that it will never take; these are dropped.
+        trouble: why reports wait; empty where none does.
     """
 
     taken: int = 0
@@ -48,22 +46,24 @@ class Delivered:
 
 
 class Outbox:
-    """Keeps the reports of a device until a gateway has taken them.
+    """Hands the reports of a device to a gateway, over many short runs.
 
-    Each report has a random id, chosen once, by which the gateway recognises a repeat. Call
-    :meth:`deliver` at the start of a program and after :meth:`put`. A crash between ``report`` and
-    ``put`` loses the report, and never makes a second one. Processes can share the file.
+    A report that is made with ``keep=True`` waits in the store, with a random id by which the
+    gateway recognises a repeat; at most 64 wait, and the oldest are given up. Call `deliver` at the
+    start of a program, after each report, and some times a day in a program that runs for long.
+    `withdraw` drops what waits. Processes can share the store.
 
     Args:
-        path: the file, not that of the device's store.
+        store: the device's store.
         gateway: address of a gateway, such as ``https://reports.example.org``.
         app_key: the application key, where the gateway asks for one.
         seconds: the longest wait for one answer.
+        clock: returns milliseconds since the epoch.
     """
 
     def __init__(
         self,
-        path: str | Path,
+        store: DeviceStore,
         gateway: str,
         *,
         app_key: str = "",
@@ -72,37 +72,47 @@ class Outbox:
     ) -> None:
         if not gateway.startswith(("https://", "http://")):
             raise InvalidInput(f"gateway: expected an address with https, got {gateway:.100}")
-        self._path = real_path(path)
-        self._gateway = gateway.rstrip("/")
+        self._store, self._plans = store, f"{gateway.rstrip('/')}/v1/plans"
         self._headers = {"Content-Type": "application/x-ndjson", "User-Agent": "calmstream"}
         if app_key:
             self._headers["Authorization"] = f"Bearer {app_key}"
         self._seconds, self._clock = seconds, clock
         self._opener = urllib.request.build_opener(_NoRedirects)
 
-    def put(self, plan: Plan, report: Report) -> None:
-        """Let a report wait; it is durable on return."""
-        line = {
-            "id": secrets.token_hex(16),
-            "plan": plan.digest,
-            "report": report.encode(plan).decode(),
-            # Half of the grace is the gateway's, for its own way to the log.
-            "until": plan.window_end(report.period) + 500 * plan.grace,
-        }
-        self._change(lambda waiting: [*waiting, line][-MAX_WAITING:])
+    def plans(self) -> list[bytes]:
+        """Return the plans that the gateway offers, each as `Reporter` takes it.
+
+        Keep them for a start without a network, and ask once a day: a plan can be signed again.
+
+        Raises:
+            RecoverableError: no gateway answers.
+        """
+        try:
+            listed = json.loads(self._get("", MAX_ANSWER_BYTES))["plans"]
+            digests = [urllib.parse.quote(each["digest"], safe="") for each in listed]
+            return [self._get(f"/{digest}", MAX_ENVELOPE_BYTES) for digest in digests]
+        except (OSError, ValueError, LookupError, TypeError, http.client.HTTPException) as error:
+            raise RecoverableError(f"the gateway offers no plans: {error}") from None
 
     def deliver(self) -> Delivered:
-        """Send what waits, once, and forget what is settled; raises only for the file."""
+        """Send what waits, each report once, and forget what is settled.
+
+        It stops at the first answer that asks to wait, and waits for nothing itself. What the
+        gateway answers is no error; errors are those of the store.
+        """
         found, settled = Delivered(), set[str]()
-        for line in self._read():
-            if self._clock() >= line["until"]:
-                found.lost += 1
-                settled.add(line["id"])
+        for each in self._store.read().waiting:
+            # Another process may have delivered it, or the person may have withdrawn.
+            if each not in self._store.read().waiting:
                 continue
-            status, result = self._post(line)
+            if self._clock() >= each.until:
+                found.lost += 1
+                settled.add(each.id)
+                continue
+            status, result = self._post(each)
             if status == ACCEPTED and result in {"", "accepted", "duplicate"}:
                 found.taken += 1
-                settled.add(line["id"])
+                settled.add(each.id)
             elif (status < 400 and status != ACCEPTED) or status in _LATER or status >= 500:
                 found.trouble = result or f"the gateway answers {status}"
                 break
@@ -110,15 +120,32 @@ class Outbox:
                 found.trouble = f"the gateway answers {status} {result}".rstrip()
             else:
                 found.refused.append(f"{status} {result}".rstrip())
-                settled.add(line["id"])
-        left = self._change(lambda waiting: [each for each in waiting if each["id"] not in settled])
-        found.waiting = len(left)
+                settled.add(each.id)
+        found.waiting = self._forget(settled)
         return found
 
-    def _post(self, line: dict[str, Any]) -> tuple[int, str]:
-        """Return the answer's status, and what it says of the report; 0 and why without one."""
-        body = f'{{"id":"{line["id"]}","report":{line["report"]}}}\n'.encode()
-        url = f"{self._gateway}/v1/plans/{line['plan']}/reports"
+    def _forget(self, settled: set[str]) -> int:
+        """Remove reports from what waits; return how many are left."""
+
+        def change(state: DeviceState) -> DeviceState:
+            left = tuple(each for each in state.waiting if each.id not in settled)
+            return state if left == state.waiting else replace(state, waiting=left)
+
+        return len(self._store.update(change).waiting)
+
+    def _get(self, path: str, most: int) -> bytes:
+        url = self._plans + path
+        request = urllib.request.Request(url, None, self._headers)  # noqa: S310 - checked above
+        with self._opener.open(request, timeout=self._seconds) as answer:
+            raw = bytes(answer.read(most + 1))
+        if answer.status != 200 or len(raw) > most:
+            raise ValueError(f"status {answer.status}, {len(raw):,} bytes")
+        return raw
+
+    def _post(self, waiting: WaitingReport) -> tuple[int, str]:
+        """Return the answer's status, and what it says of the report; 503 and why without one."""
+        body = f'{{"id":"{waiting.id}","report":{waiting.report}}}\n'.encode()
+        url = f"{self._plans}/{waiting.digest}/reports"
         request = urllib.request.Request(url, body, self._headers)  # noqa: S310 - checked above
         try:
             try:
@@ -129,25 +156,6 @@ class Outbox:
                 return answer.status, _result(answer.read(MAX_ANSWER_BYTES))
         except (OSError, ValueError, http.client.HTTPException) as error:  # also what is no HTTP
             return 503, f"the gateway does not answer: {error}"
-
-    def _read(self) -> list[dict[str, Any]]:
-        raw = read_if_there(self._path)
-        if raw is None:
-            return []
-        try:
-            return list(unsealed(raw)["waiting"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise FatalError(
-                f"{self._path} cannot be read ({error}); without it the reports in it are lost"
-            ) from None
-
-    def _change(self, change: Callable[[list[Any]], list[Any]]) -> list[dict[str, Any]]:
-        with exclusive(self._path, wait=True):
-            before = self._read()
-            after = change(before)
-            if after != before:
-                write_durably(self._path, sealed({"version": STORE_VERSION, "waiting": after}))
-            return after
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

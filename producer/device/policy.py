@@ -20,11 +20,8 @@ from calmstream.producer.signed.text import KEY
 MAX_ROOTS = 64
 """Maximum number of trusted root keys; far more than an application needs."""
 
-MAX_SPAN_DAYS = 36_500
-"""Maximum length of the span over which losses are summed: about a hundred years."""
-
-DAY = 86_400
-"""Seconds in a day."""
+DAY, MAX_SPAN_DAYS = 86_400, 36_500
+"""Seconds in a day, and the longest span over which losses are summed, about a hundred years."""
 
 EXACT = Context(prec=100, traps=[Inexact])
 """Decimal arithmetic for amounts of epsilon: a result that is not exact is an error."""
@@ -164,11 +161,10 @@ class Policy:
         if total([amount(a.span_epsilon) for a in allotments]) > amount(self.span_epsilon):
             raise ValueError("the allotments' span_epsilon sum to more than span_epsilon")
         given = [a.ever_epsilon for a in allotments if a.ever_epsilon is not None]
-        if self.ever_epsilon is None:
-            _each_amount(given)
-        elif len(given) != len(self.allotments):
+        ever = total([amount(text) for text in given])
+        if self.ever_epsilon is not None and len(given) != len(self.allotments):
             raise ValueError("every allotment needs an ever_epsilon, as the policy has one")
-        elif total([amount(text) for text in given]) > amount(self.ever_epsilon):
+        if self.ever_epsilon is not None and ever > amount(self.ever_epsilon):
             raise ValueError("the allotments' ever_epsilon sum to more than ever_epsilon")
 
     @property
@@ -189,9 +185,8 @@ class Policy:
             ever = None if own.ever_epsilon is None else Decimal(own.ever_epsilon)
             return PolicyLimits(frozenset((root,)), frozenset(), Decimal(own.span_epsilon), ever)
         taken = self.allotments.values()
-        span = EXACT.subtract(
-            Decimal(self.span_epsilon), total([Decimal(a.span_epsilon) for a in taken])
-        )
+        spans = total([Decimal(a.span_epsilon) for a in taken])
+        span = EXACT.subtract(Decimal(self.span_epsilon), spans)
         ever = None
         if self.ever_epsilon is not None:
             given = [Decimal(a.ever_epsilon) for a in taken if a.ever_epsilon is not None]
@@ -216,9 +211,3 @@ class Policy:
         given = dict(document)
         allotments = {root: Allotment(**a) for root, a in given.pop("allotments").items()}
         return cls(**given, allotments=allotments)
-
-
-def _each_amount(texts: Collection[str]) -> None:
-    """Check that each text is an amount."""
-    for text in texts:
-        amount(text)

@@ -25,9 +25,8 @@ MAX_DEVICE_PLAN_BYTES = 8 << 20
 """Maximum size of a plan document; far above the size of plans that ``calmstream plan`` writes."""
 
 MAX_TOKENS = 1 << 20
-"""Maximum number of commas, colons and opening brackets outside strings. The time and the memory of
-parsing are proportional to it. The largest plan has 65,536 views of three attributes; it has
-850,000 of them."""
+"""Maximum number of commas, colons and opening brackets outside strings, which time and memory of
+parsing follow. The largest plan, 65,536 views of three attributes, has 850,000 of them."""
 
 MAX_CONTAINERS = 400_000
 """Maximum number of lists and objects, which cost more than numbers. A view has three of them, a
@@ -171,9 +170,7 @@ def _limit(g: int, what: str, amount: int, maximum: int) -> None:
 
 
 def _short(text: str) -> str:
-    if len(text) <= MESSAGE_CHARACTERS:
-        return text
-    return f"{text[: MESSAGE_CHARACTERS - 1]}…"
+    return text if len(text) <= MESSAGE_CHARACTERS else f"{text[: MESSAGE_CHARACTERS - 1]}…"
 
 
 def _signed_plan(raw: bytes) -> Plan:
@@ -184,8 +181,7 @@ def _signed_plan(raw: bytes) -> Plan:
         raise PlanRefused(Refusal.UNREADABLE_PLAN, str(error)) from None
     if not plan.lineage_name:
         raise PlanRefused(Refusal.UNREADABLE_PLAN, "a signed plan states lineage_name")
-    # The digest comes from the canonical form, so equal digests prove that the bytes are canonical.
-    # The plan keeps the digest for its reports; a second serialisation is not needed.
+    # The digest is that of the canonical form: equal digests prove that the bytes are canonical.
     if plan.digest != hashlib.sha256(raw).hexdigest():
         raise PlanRefused(Refusal.UNREADABLE_PLAN, "the plan is not in its canonical form")
     return plan

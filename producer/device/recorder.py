@@ -126,9 +126,9 @@ class Recorder:
         """Return what a report would be about now: values by field; it never leaves the device."""
         return self._record(self._plan.window_at(self._clock()))
 
-    def report(self) -> Report | None:
+    def report(self, *, keep: bool = False) -> Report | None:
         """Return the device's report, or None if it must not report now; see `Reporter.report`."""
-        return self.reporter.report_for(self._record)
+        return self.reporter.report_for(self._record, keep=keep)
 
     def flush(self) -> None:
         """Write what was noted; for programs that end soon."""

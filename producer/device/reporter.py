@@ -19,6 +19,7 @@ from calmstream.producer.device.history import (
     attribute_names,
     shortened,
     value_fields,
+    with_another,
 )
 from calmstream.producer.device.ledger import DeviceState, status
 from calmstream.producer.device.policy import Policy, Status
@@ -86,6 +87,16 @@ class Reporter:
         """The plan to report under."""
         return self._plan
 
+    @property
+    def owner(self) -> str:
+        """Who answers for the plan, by the certificate or by an unsigned plan's own words."""
+        return self._accepted.owner
+
+    def asked(self) -> tuple[str, ...]:
+        """Return the names of the attributes that this device is asked about, and no others."""
+        where = place(self._plan, self._store.read().secret)
+        return self._attributes(where.group, where.view)
+
     def status(self, now: int | None = None) -> Status:
         """Return whether :meth:`report` would report, or why not; the same for every record.
 
@@ -123,31 +134,34 @@ class Reporter:
         """
         return self._check_record(self._plan, record)
 
-    def report(self, record: Mapping[str, object]) -> Report | None:
+    def report(self, record: Mapping[str, object], *, keep: bool = False) -> Report | None:
         """Return the device's report, or None if it must not report now.
 
-        This decision is made before the record is read, and depends on the time, the secret and the
-        ledger only. Every record gives a report. A label that is unknown, missing or unreadable
-        counts as the attribute's ``other`` label, or as a uniformly random label if there is no
-        ``other``. An integer, also one of numpy, counts as the label with the same digits. Only the
-        attributes of the device's own view are read.
+        Call it at every start and some times in each window: a call that returns None reads the
+        store and writes nothing. The decision depends on the time, the secret and the ledger only,
+        so that every record gives a report. A label that is unknown, missing or unreadable counts
+        as the attribute's ``other`` label, or as a uniformly random label if there is no ``other``;
+        an integer counts as the label with the same digits. Only the attributes that `asked` names
+        are read.
 
-        The ledger is written last, when nothing else can fail. After a failure before that, the
-        ledger is unchanged and the device can report at the next call. When this method returns a
-        report, the ledger already contains it durably. The caller may resend the report unchanged.
-        A report that gets lost is not made again, because that would be a second report.
+        When this method returns a report, the ledger contains it durably: send it, again if need be
+        and unchanged, and never make it anew. After an error the ledger is unchanged, and the
+        device can report at the next call.
 
         Args:
             record: the true value of each attribute, by attribute name.
+            keep: whether the report waits in the store, from where an `Outbox` delivers it.
 
         Raises:
             CalmstreamError: the store cannot be read or written; nothing was reported. No content
                 of the record causes an error.
         """
-        return self.report_for(lambda _: record)
+        return self.report_for(lambda _: record, keep=keep)
 
-    def report_for(self, record: Callable[[int], Mapping[str, object]]) -> Report | None:
-        """Do as :meth:`report`, with a record that is made for the window that it is given.
+    def report_for(
+        self, record: Callable[[int], Mapping[str, object]], *, keep: bool = False
+    ) -> Report | None:
+        """Do as `report`, with a record that is made for the window that it is given.
 
         ``record`` is called only when the device may report.
         """
@@ -158,9 +172,9 @@ class Reporter:
         where = place(self._plan, state.secret)
         window = self._plan.window_at(now)
         report = self._perturbed(self._plan, where, record(window), window, self._randomness)
-        return report if self._claim(report, state.secret, now) else None
+        return report if self._claim(report, state.secret, now, keep=keep) else None
 
-    def _claim(self, report: Report, secret: bytes, now: int) -> bool:
+    def _claim(self, report: Report, secret: bytes, now: int, *, keep: bool) -> bool:
         """Write a report to the ledger and the history, durably; return whether that is allowed.
 
         Another thread or process may have used up the permission since.
@@ -170,31 +184,37 @@ class Reporter:
         def claim(state: DeviceState) -> DeviceState:
             nonlocal claimed
             claimed = state.secret == secret and self._status(state, now) is Status.READY
-            return self._spend(state, report, now) if claimed else state
+            return self._spend(state, report, now, keep=keep) if claimed else state
 
         self._store.update(claim)
         return claimed
 
-    def _spend(self, state: DeviceState, report: Report, now: int) -> DeviceState:
+    def _spend(self, state: DeviceState, report: Report, now: int, *, keep: bool) -> DeviceState:
         plan, root, seconds = self._plan, self._accepted.root, now // 1000
         after = state.spend(plan, report.period, root=root, now=seconds)
         left = self._remaining(after, now)
-        names = plan.domain.names
-        view = plan.groups[report.group].views[report.view]
+        encoded = report.encode(plan)
         sent = Sent(
             plan=plan.name,
             digest=plan.digest,
             purpose=shortened(plan.purpose),
             owner=shortened(self._accepted.owner),
             root=root,
-            attributes=attribute_names(names[j] for j in view.attributes),
+            attributes=attribute_names(self._attributes(report.group, report.view)),
             epsilon=plan.epsilon,
             when=seconds,
             remains=f"{left.span:f}",
             remains_ever=None if left.ever is None else f"{left.ever:f}",
-            **value_fields(report.encode(plan)),
+            **value_fields(encoded),
         )
-        return replace(after, history=appended(after.history, sent))
+        waiting = after.waiting
+        if keep:
+            waiting = with_another(waiting, plan, report.period, encoded)
+        return replace(after, history=appended(after.history, sent), waiting=waiting)
+
+    def _attributes(self, group: int, view: int) -> tuple[str, ...]:
+        names = self._plan.domain.names
+        return tuple(names[j] for j in self._plan.groups[group].views[view].attributes)
 
     def _status(self, state: DeviceState, now: int) -> Status:
         if state.withdrawn:

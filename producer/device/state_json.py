@@ -12,7 +12,7 @@ import orjson
 
 from calmstream.common.errors import InvalidInput
 from calmstream.producer.device.assignment import SECRET_BYTES
-from calmstream.producer.device.history import Sent
+from calmstream.producer.device.history import Sent, WaitingReport
 from calmstream.producer.device.ledger import DeviceState, Entries, Spent
 from calmstream.producer.device.policy import Policy
 from calmstream.producer.device.totals import DeviceTotals, Recent
@@ -34,6 +34,7 @@ def to_bytes(state: DeviceState) -> bytes:
         "policy": None if state.policy is None else state.policy.to_json(),
         "withdrawn": state.withdrawn,
         "history": [asdict(sent) for sent in state.history],
+        "waiting": [asdict(report) for report in state.waiting],
         "generation": state.generation,
     }
     return sealed(document)
@@ -76,6 +77,7 @@ def _state(document: Mapping[str, Any]) -> DeviceState:
         _of(bool, document["withdrawn"]),
         tuple(_sent(sent) for sent in document["history"]),
         _of(int, document["generation"]),
+        tuple(WaitingReport(**report) for report in document["waiting"]),
     )
 
 

@@ -40,8 +40,7 @@ class DeviceStore(Protocol):
     """Keeps one device's state. Safe for use from several threads and processes.
 
     An empty store means a new device. It gets a secret, which is stored before it is used. A store
-    whose content cannot be read is an error and never means a new device, because with a new secret
-    the device would report again.
+    whose content cannot be read is an error, never a new device, which would report again.
     """
 
     def read(self) -> DeviceState:
@@ -115,7 +114,7 @@ class MemoryStore:
 
 
 class FileStore:
-    """Keeps the state in one small JSON file, which only its owner can read.
+    """Keeps the state in one JSON file, which only its owner can read; mostly 10 to 300 kB.
 
     Each change replaces the whole file and is flushed to disk. A missing file means a new device.
     The lock file ``<file>.lock`` contains the number of the last state that was written. So a state
@@ -123,10 +122,8 @@ class FileStore:
     unchanged. If both files are deleted or replaced, the device reports again. Nothing on the
     device can prevent that, so keep both files out of backups and system images.
 
-    The file is fixed here: a later change of the working directory, of a symbolic link or of the
-    root directory leads to no other ledger. A store that has met one device accepts no other.
-
-    What recorders keep is in ``<file>.events``, with a lock of its own.
+    A later change of the working directory or of a symbolic link leads to no other ledger. What
+    recorders keep is in ``<file>.events``, with a lock of its own.
 
     Args:
         path: the file, or a symbolic link to it; the lock file is created beside the file itself.

@@ -1,12 +1,10 @@
 """The privacy loss of a device over all lineages: in the latest span of days, and in total.
 
-The *span* is the number of days that the policy states as ``span_days``. The loss of a report
-counts for the span; then it *expires* and counts only in the total. Amounts are exact decimals.
-They are added up by *root*, the key that identifies an operator.
+The loss of a report counts for the policy's ``span_days``; then it *expires* and counts only in the
+total. Amounts are exact decimals, by *root*, the key that identifies an operator.
 
-The present time is the later of the clock and the *mark*, which is the latest time of the clock at
-which a report was made. A report that is made while the clock is behind the mark gets the time of
-the mark. So nobody can make reports expire sooner by setting the clock back.
+The present time is the later of the clock and the *mark*, the latest time of the clock at which a
+report was made. So nobody can make reports expire sooner by setting the clock back.
 """
 
 from __future__ import annotations
@@ -107,8 +105,7 @@ class DeviceTotals:
     def restored(self) -> DeviceTotals:
         """Return totals in which no loss has expired, for a policy whose span becomes longer.
 
-        The times of expired losses are not known any more. These losses get the time of the mark,
-        so that they expire when they should, or later.
+        Expired losses get the time of the mark, so that they expire when they should, or later.
         """
         dropped = []
         for root, text in self.spent_in_all.items():
@@ -121,10 +118,7 @@ class DeviceTotals:
 
 
 def _joined(recent: list[Recent]) -> tuple[Recent, ...]:
-    """Join entries of the same root in pairs, in the older half, if there are too many entries.
-
-    The joined entry has the later of the two times, so that no loss expires too soon.
-    """
+    """Join old entries of the same root in pairs, with the later time, if there are too many."""
     if len(recent) <= MAX_RECENT:
         return tuple(recent)
     half = len(recent) // 2

@@ -93,10 +93,7 @@ class Certificate:
 
     def to_json(self) -> dict[str, str]:
         """Return the certificate as the JSON object that an envelope contains."""
-        return {
-            "statement": to_base64(self.statement),
-            "signature": to_base64(self.signature),
-        }
+        return {"statement": to_base64(self.statement), "signature": to_base64(self.signature)}
 
 
 def certificate_of(document: Any) -> Certificate:
@@ -105,9 +102,7 @@ def certificate_of(document: Any) -> Certificate:
         raise ValueError("certificate: expected the fields statement and signature")
     if not all(type(text) is str for text in document.values()):
         raise ValueError("certificate: expected base64 texts")
-    certificate = Certificate(
-        from_base64(document["statement"]), from_base64(document["signature"])
-    )
-    if len(certificate.signature) != SIGNATURE_BYTES:
+    statement, signature = (from_base64(document[name]) for name in ("statement", "signature"))
+    if len(signature) != SIGNATURE_BYTES:
         raise ValueError(f"certificate.signature: expected {SIGNATURE_BYTES} bytes")
-    return certificate
+    return Certificate(statement, signature)

@@ -39,10 +39,8 @@ MAX_ENVELOPE_BYTES = 12 << 20
 _FIELDS = {"v", "plan", "certificate", "signature"}
 
 _COUNTS = {b"{": 2, b"}": 2, b":": 6, b",": 4, b'"': 22, b"[": 0, b"\\": 0}
-"""The exact number of times that each character occurs in an envelope. There are 2 objects: the
-envelope with four fields and the certificate with two. They have 6 colons, 4 commas, and 11 texts
-in quotes: 6 names and 5 values. The values contain none of these characters, because each is base64
-or a version, and nothing is escaped."""
+"""How often each character occurs in an envelope: two objects, with 6 names and 5 values. No value
+contains one of them, because each is base64 or a version, and nothing is escaped."""
 
 
 @dataclass(frozen=True, slots=True)

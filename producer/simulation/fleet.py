@@ -114,16 +114,9 @@ class Fleet:
         """
         account = self.accounts.get(plan.digest)
         if account is None:
-            blank = np.zeros(len(self), np.int64)
-            account = Account(
-                plan.epsilon,
-                plan.start,
-                plan.window,
-                horizon(plan),
-                plan.lineage_epsilon,
-                blank,
-                blank.copy(),
-            )
+            times = plan.start, plan.window, horizon(plan)
+            last, reports = np.zeros((2, len(self)), np.int64)
+            account = Account(plan.epsilon, *times, plan.lineage_epsilon, last, reports)
             self.accounts[plan.digest] = account
         account.last[devices] = window
         account.reports[devices] += 1
@@ -134,15 +127,13 @@ class Fleet:
         others = [a for digest, a in self.accounts.items() if digest != plan.digest]
         if not others:
             return np.ones(len(self), np.bool_)
-        # ``counts`` returns whether the reports of an account still count, as 0 or 1.
         counted = [a.reports * counts(plan, window, a.ends, a.horizon) for a in others]
         answered = [a.reports > 0 for a in others]
         # A row holds what matters of one device. Many devices have equal rows, so the decision is
         # computed only once for each distinct row, with exact decimals.
         rows, which = np.unique(np.stack(counted + answered, axis=1), axis=0, return_inverse=True)
-        fits = [
-            _fits(plan, others, row[: len(others)], row[len(others) :]) for row in rows.tolist()
-        ]
+        n = len(others)
+        fits = [_fits(plan, others, row[:n], row[n:]) for row in rows.tolist()]
         return np.array(fits, np.bool_)[which.reshape(-1)]
 
     def save(self) -> None:

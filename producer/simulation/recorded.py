@@ -43,10 +43,7 @@ def number(text: str) -> object:
         return text
 
 
-_READ: dict[type, Callable[[str], object]] = {
-    Number: number,
-    Choice: options_of,
-}
+_READ: dict[type, Callable[[str], object]] = {Number: number, Choice: options_of}
 
 
 class RecordedDevices:

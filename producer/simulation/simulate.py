@@ -1,8 +1,6 @@
 """Simulates a population of devices from a table of records.
 
 The code has no loop over devices: one call perturbs all reports of a group, with array operations.
-A *group* is a part of all devices; its reports go to the same topic. A *view* is the set of
-attributes that a device reports about.
 """
 
 from __future__ import annotations
@@ -68,17 +66,13 @@ class Population:
 
         The result depends on secrets and ledgers, never on a record.
         """
-        may = self.fleet.may_report(self.plan, window, self.slot)
-        return np.flatnonzero(may)
+        return np.flatnonzero(self.fleet.may_report(self.plan, window, self.slot))
 
     def finished(self, window: int) -> bool:
         """Return whether no device can report in this window or a later one."""
         if window >= self.plan.windows:
             return True
-        if self.plan.guarantee.kind != "once":
-            return False
-        may = self.fleet.may_report(self.plan, window, self.slot)
-        return not may.any()
+        return self.plan.guarantee.kind == "once" and not len(self.due(window))
 
     def reports(
         self, window: int, devices: Indices, batch_size: int = DEFAULT_SIZE

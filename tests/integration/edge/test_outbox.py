@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from calmstream import MemoryStore, Outbox
-from calmstream.common.errors import FatalError, InvalidInput
+from calmstream import DeviceStore, FileStore, MemoryStore, Outbox, rejoin, withdraw
+from calmstream.common.errors import InvalidInput, RecoverableError
 from calmstream.estimators.plan import Plan
+from calmstream.producer.device.history import MAX_WAITING, with_another
 from calmstream.producer.device.report import Report
 from tests.support.gateway.running import present_plan, running, until
 from tests.support.producer import unsigned_reporter
@@ -22,10 +24,16 @@ from tests.support.producer import unsigned_reporter
 CLOSED = "http://127.0.0.1:1"
 
 
-def reported(plan: Plan) -> Report:
-    report = unsigned_reporter(plan, MemoryStore()).report({"a": "1", "b": "2"})
+def kept(plan: Plan, store: DeviceStore) -> Report:
+    report = unsigned_reporter(plan, store).report({"a": "1", "b": "2"}, keep=True)
     assert report is not None
     return report
+
+
+def plans(number: int) -> list[Plan]:
+    """Return plans of lineages of their own, so that one device answers all."""
+    one = present_plan()
+    return [replace(one, name=f"p{n}", lineage=f"{n:032x}") for n in range(number)]
 
 
 class Answers:
@@ -33,6 +41,7 @@ class Answers:
 
     def __init__(self) -> None:
         self.status, self.body, self.lines = 202, b"{}", list[dict[str, Any]]()
+        self.meanwhile: Callable[[], object] = list
         self.headers: dict[str, str] = {}
         outer = self
 
@@ -41,6 +50,7 @@ class Answers:
                 size = int(self.headers["content-length"])
                 outer.lines.append(json.loads(self.rfile.read(size)) | {"to": self.path})
                 outer.headers = dict(self.headers)
+                outer.meanwhile()
                 self.send_response(outer.status)
                 self.send_header("location", f"{outer.url}/elsewhere")
                 self.end_headers()
@@ -64,21 +74,42 @@ def answers() -> Iterator[Answers]:
     thread.join()
 
 
-def test_reports_wait_for_a_gateway_and_are_counted_once(tmp_path: Path) -> None:
-    plan = present_plan()
-    for number in range(3):  # three short runs without a network
-        outbox = Outbox(tmp_path / "outbox", CLOSED)
-        outbox.put(plan, reported(plan))
-        done = outbox.deliver()
-        assert (done.taken, done.waiting) == (0, number + 1)
+def test_a_report_waits_for_a_gateway_and_is_counted_once(tmp_path: Path) -> None:
+    plan, path = present_plan(), tmp_path / "device"
+    kept(plan, FileStore(path))
+    for _ in range(2):  # short runs without a network
+        done = Outbox(FileStore(path), CLOSED).deliver()
+        assert (done.taken, done.waiting) == (0, 1)
         assert "does not answer" in done.trouble
     with running(tmp_path, plan) as gateway:
-        outbox = Outbox(tmp_path / "outbox", f"http://127.0.0.1:{gateway.gateway.port}/")
-        copy = (tmp_path / "outbox").read_bytes()
-        assert (outbox.deliver().taken, outbox.deliver().taken) == (3, 0)
-        (tmp_path / "outbox").write_bytes(copy)  # it was killed before it could forget them
-        assert (outbox.deliver().taken, outbox.deliver().waiting) == (3, 0)
-        until("they are sent", lambda: len(gateway.values()) == 3)
+        store = FileStore(path)
+        outbox = Outbox(store, f"http://127.0.0.1:{gateway.gateway.port}/")
+        before = store.read().waiting
+        assert (outbox.deliver().taken, outbox.deliver().taken) == (1, 0)
+        # It was killed before it could forget it.
+        store.update(lambda state: replace(state, waiting=before))
+        assert (outbox.deliver().taken, outbox.deliver().waiting) == (1, 0)
+        until("it is sent", lambda: len(gateway.values()) == 1)
+
+
+def test_the_plans_of_a_gateway_are_those_that_a_reporter_takes(tmp_path: Path) -> None:
+    with running(tmp_path) as gateway:
+        store = MemoryStore()
+        (raw,) = Outbox(store, f"http://127.0.0.1:{gateway.gateway.port}").plans()
+    assert unsigned_reporter(raw, store).plan.digest == gateway.plan.digest
+    with pytest.raises(RecoverableError, match="offers no plans"):
+        Outbox(store, CLOSED).plans()
+
+
+def test_what_waits_when_a_person_withdraws_never_leaves(answers: Answers) -> None:
+    store = MemoryStore()
+    for plan in plans(2):
+        kept(plan, store)
+    answers.meanwhile = lambda: withdraw(store)  # while the first is on its way
+    done = Outbox(store, answers.url).deliver()
+    assert (done.taken, done.waiting, len(answers.lines)) == (1, 0, 1)
+    rejoin(store)
+    assert (Outbox(store, answers.url).deliver().taken, len(answers.lines)) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +130,6 @@ def test_reports_wait_for_a_gateway_and_are_counted_once(tmp_path: Path) -> None
     ],
 )
 def test_what_an_answer_means(
-    tmp_path: Path,
     answers: Answers,
     status: int,
     body: bytes,
@@ -107,11 +137,9 @@ def test_what_an_answer_means(
     refused: int,
     waiting: int,
 ) -> None:
-    plan = present_plan()
-    outbox = Outbox(tmp_path / "outbox", answers.url, app_key="alpha")
-    sent = [reported(plan) for _ in range(2)]
-    for report in sent:
-        outbox.put(plan, report)
+    store, (plan, other) = MemoryStore(), plans(2)
+    outbox = Outbox(store, answers.url, app_key="alpha")
+    sent = [kept(plan, store), kept(other, store)]
     answers.status, answers.body = status, body
     done = outbox.deliver()
     assert (done.taken, len(done.refused), done.lost, done.waiting) == (taken, refused, 0, waiting)
@@ -125,26 +153,24 @@ def test_what_an_answer_means(
     assert len(set(ids)) == min(2, len(ids)) or status in (429, 503, 302, 200)
 
 
-def test_what_is_too_late_is_lost_and_what_is_too_much_is_given_up(
-    tmp_path: Path, answers: Answers
-) -> None:
-    plan = present_plan()
-    report = reported(plan)
-    end = plan.window_end(report.period) + 500 * plan.grace
-    outbox = Outbox(tmp_path / "outbox", answers.url, clock=lambda: end)
+def test_what_is_too_late_is_lost_and_what_is_too_much_is_given_up(answers: Answers) -> None:
+    store, plan = MemoryStore(), present_plan()
+    report = kept(plan, store)
+    (waits,) = store.read().waiting
     for _ in range(70):
-        outbox.put(plan, report)
-    done = outbox.deliver()
-    assert (done.lost, done.waiting, answers.lines) == (64, 0, [])
+        given = with_another(store.read().waiting, plan, report.period, report.encode(plan))
+        store.update(lambda state, given=given: replace(state, waiting=given))
+    assert waits not in store.read().waiting
+    end = plan.window_end(report.period) + 500 * plan.grace
+    done = Outbox(store, answers.url, clock=lambda: end).deliver()
+    assert (done.lost, done.waiting, answers.lines) == (MAX_WAITING, 0, [])
 
 
 @pytest.mark.parametrize(
     "answer",
     [b"hello\r\n\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"],
 )
-def test_a_report_waits_where_an_answer_is_no_http_or_ends_early(
-    tmp_path: Path, answer: bytes
-) -> None:
+def test_a_report_waits_where_an_answer_is_no_http_or_ends_early(answer: bytes) -> None:
     plan = present_plan()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -156,17 +182,14 @@ def test_a_report_waits_where_an_answer_is_no_http_or_ends_early(
 
         thread = threading.Thread(target=serve)
         thread.start()
-        outbox = Outbox(tmp_path / "outbox", f"http://127.0.0.1:{server.getsockname()[1]}")
-        outbox.put(plan, reported(plan))
-        done = outbox.deliver()
+        store = MemoryStore()
+        kept(plan, store)
+        done = Outbox(store, f"http://127.0.0.1:{server.getsockname()[1]}").deliver()
         thread.join()
     assert (done.taken, done.waiting) == (0, 1)
     assert "does not answer" in done.trouble
 
 
-def test_what_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "outbox").write_bytes(b"{}")
-    with pytest.raises(FatalError, match="cannot be read"):
-        Outbox(tmp_path / "outbox", CLOSED).deliver()
+def test_a_gateway_has_an_address_of_the_web() -> None:
     with pytest.raises(InvalidInput, match="https"):
-        Outbox(tmp_path / "outbox", "file:///etc")
+        Outbox(MemoryStore(), "file:///etc")

@@ -24,7 +24,7 @@ from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.randomness import SeededRandomness, exp_weight
 from calmstream.estimators.wire.batch import Batch, decode_batch, encode_batch
 from calmstream.estimators.wire.report import decode_report, encode_report
-from calmstream.producer.device.assignment import GROUP, SLOT, keyed_word, place
+from calmstream.producer.device.assignment import GROUP, SLOT, parts, place
 from tests.support.typescript.cases import SPECS, cases, plans
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -78,8 +78,8 @@ def assignment(plan: Plan, secret: str) -> dict[str, Any]:
     where = place(plan, raw)
     return {
         "secret": secret,
-        "group_word": f"{keyed_word(raw, plan.lineage, GROUP):016x}",
-        "slot_word": f"{keyed_word(raw, plan.lineage, SLOT):016x}",
+        "group_word": f"{parts((raw,), plan.lineage, GROUP, 1 << 64)[0]:016x}",
+        "slot_word": f"{parts((raw,), plan.lineage, SLOT, 1 << 64)[0]:016x}",
         "group": where.group,
         "view": where.view,
         "slot": where.slot,

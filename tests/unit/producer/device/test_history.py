@@ -50,6 +50,7 @@ def test_a_history_lists_what_left(tmp_path: Path) -> None:
         epsilon="1.5", when=START + 3, remains="6.5", remains_ever="7.5",
     )  # fmt: skip
     assert history(store) == (sent,)
+    assert (device.owner, device.asked()) == (sent.owner, sent.attributes)
     assert (device.remaining().span, device.remaining().ever) == (6.5, 7.5)
 
 
@@ -94,9 +95,9 @@ def test_what_the_history_forgets_stays_spent() -> None:
 def test_a_state_with_everything_round_trips() -> None:
     store = MemoryStore(DeviceState(bytes(16), policy=POLICY))
     device = Reporter(GOOD.sign(GOOD.plan()), store, clock=lambda: START * 1000)
-    assert device.report({}) is not None
-    withdraw(store)
-    state = replace(store.read(), generation=7)
+    assert device.report({}, keep=True) is not None
+    state = replace(store.read(), generation=7, withdrawn=True)
+    assert len(state.waiting) == 1
     assert from_bytes(to_bytes(state)) == state
 
 

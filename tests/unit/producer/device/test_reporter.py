@@ -91,8 +91,9 @@ class Watched(dict[str, object]):
 )
 def test_only_the_views_attributes_are_read(group: int, view: int, names: set[str]) -> None:
     plan, record = make_plan(), Watched()
-    unsigned_reporter(plan, store_in(plan, group, view), clock=FakeClock().now_ms).report(record)
-    assert record.asked == names
+    reporter = unsigned_reporter(plan, store_in(plan, group, view), clock=FakeClock().now_ms)
+    reporter.report(record)
+    assert record.asked == names == set(reporter.asked())
 
 
 def codes(name: str, label: object, tries: int = 300) -> set[int]:
