@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from rich.table import Table as Grid
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods
+from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.evaluate import Result, evaluate
@@ -27,7 +28,7 @@ from calmstream.evaluation.words import evaluate_words
 from calmstream.planning.methods_page import note_of
 from calmstream.tables.dictionaries import load_domain
 from calmstream.tables.reading import add_options, reading
-from calmstream.tables.records import RecordTable, read_table, read_table_in
+from calmstream.tables.records import RecordTable, read_table
 from calmstream.tables.table import FileColumn
 from calmstream.terminal import Console, grid
 
@@ -324,11 +325,20 @@ def _table(args: argparse.Namespace) -> RecordTable:
     """Read the table; a data dictionary says what its attributes are."""
     how = reading(args)
     if args.domain is None:
-        return read_table(args.data, how)
+        table = read_table(args.data, how)
+        return table if args.attributes is None else _first(table, args.attributes)
     if args.columns or args.attributes:
         raise InvalidInput("--domain: the data dictionary names the columns; leave others out")
     domain = load_domain(args.domain).keyed(LINEAGE)
-    return read_table_in(args.data, domain, SeededRandomness(args.seed), how)
+    return read_table(args.data, how, domain, SeededRandomness(args.seed))
+
+
+def _first(table: RecordTable, attributes: int) -> RecordTable:
+    """Return the table with its first attributes only."""
+    if attributes > len(table.domain):
+        raise InvalidInput(f"--attributes {attributes}: there are {len(table.domain)}")
+    domain = Domain(table.domain.attributes[:attributes])
+    return replace(table, domain=domain, codes=table.codes[:, :attributes], columns=())
 
 
 def _write_all(found: Iterable[object]) -> None:

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     dictionary = read_dictionary(args.data)
     table = None
     if dictionary is None:
-        table = read_table(args.data, reading(args), declared.declared(args))
+        table = read_table(args.data, reading(args), declared=declared.declared(args))
     else:
         refuse_options(args)
     domain = dictionary.domain if dictionary else table.domain if table else Domain(())

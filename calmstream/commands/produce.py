@@ -29,7 +29,7 @@ from calmstream.producer.gateway.metrics import PRODUCER_METRICS, ProducerMetric
 from calmstream.producer.simulation.produce import ProduceSummary, produce
 from calmstream.producer.simulation.recorded import Event, RecordedDevices
 from calmstream.tables.reading import add_options, load, reading
-from calmstream.tables.records import read_records
+from calmstream.tables.records import read_table
 from calmstream.terminal import Console
 
 UNFINISHED = 3
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
     recorded = _recorded(args, plan) if args.events else None
     if recorded is None:
-        codes = read_records(args.records, plan.domain, SystemRandomness(), reading(args))
+        codes = read_table(args.records, reading(args), plan.domain, SystemRandomness()).codes
     else:
         codes = np.zeros((len(recorded), len(plan.domain)), np.uint16)
     stop = _stopped_by_signals()

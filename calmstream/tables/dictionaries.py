@@ -23,6 +23,9 @@ _SUFFIXES = (".json", ".yaml", ".yml", ".txt")
 _LEVELS = 16
 """Most bins of a number of which only the bounds are stated."""
 
+_DEPTH = 4
+"""Most references that are followed, and objects in objects, which may go round in circles."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dictionary:
@@ -85,7 +88,7 @@ def _entries(raw: bytes, *, yaml: bool) -> tuple[str, Any, dict[str, str]] | Non
 
 def _of_json(document: Any) -> tuple[str, Any, dict[str, str]] | None:
     if isinstance(document, dict) and isinstance(document.get("properties"), dict):
-        return ("JSON Schema", *_taken(_schema(document)))
+        return ("JSON Schema", *_taken(_schema(document, document["properties"])))
     if isinstance(document, dict) and "domain" in document:
         return "calmstream", document["domain"], {}
     if isinstance(document, list) and document and isinstance(document[0], dict):
@@ -128,22 +131,17 @@ def _glean(document: Any) -> Iterator[tuple[str, Entry | str]]:
     for category, metrics in document.items():
         if str(category).startswith(("$", "no_lint")) or not isinstance(metrics, dict):
             continue
-        for metric, about in metrics.items():
-            name, kind = (
-                f"{category}.{metric}",
-                about.get("type") if isinstance(about, dict) else "",
-            )
-            labels = about.get("labels") if isinstance(about, dict) else None
+        for metric, found in metrics.items():
+            about = found if isinstance(found, dict) else {}
+            name, kind, labels = f"{category}.{metric}", about.get("type"), about.get("labels")
             if kind == "boolean":
                 yield name, {"labels": ["false", "true"]}
             elif str(kind).startswith("labeled_") and isinstance(labels, list):
                 yield name, {"kind": "choices", "options": list(map(str, labels))}
             elif kind == "quantity":
                 yield name, f"quantity ({about.get('unit', 'no unit')}) without bounds: state edges"
-            elif str(kind).startswith(("labeled_", "string")):
-                yield name, f"{kind} without a list of labels"
             else:
-                yield name, f"{kind or 'no type'} has no labels"
+                yield name, f"{kind or 'no type'} without a list of labels"
 
 
 _BUCKETS = re.compile(r"([^{}:]*):\{([^{}]*)\}")
@@ -154,35 +152,31 @@ def _go(text: str) -> Iterator[tuple[str, Entry | str]]:
     for record in re.split(r"^---\s*$", text, flags=re.MULTILINE):
         fields = dict(re.findall(r"^(\w+):[ \t]*([^#\n]*?)[ \t]*(?:#.*)?$", record, re.MULTILINE))
         counter = fields.get("counter", "")
-        if not counter:
-            continue
         found = _BUCKETS.fullmatch(counter)
-        if fields.get("type") == "stack":
-            yield counter, "a stack has no labels"
-        elif found is None:
-            yield counter, "a counter without buckets"
-        else:
+        if found and fields.get("type") != "stack":
             options = [part.strip() for part in found[2].split(",")]
             more = {"other": "other"} if "other" in options else {}
             yield found[1], {"kind": "choices", "options": list(filter(None, options)), **more}
+        elif counter:
+            yield counter, "a counter without buckets, or a stack"
 
 
-def _schema(root: dict[str, Any]) -> Iterator[tuple[str, Entry | str]]:
+def _schema(
+    root: dict[str, Any], properties: dict[str, Any], before: str = ""
+) -> Iterator[tuple[str, Entry | str]]:
     """Yield the properties of a JSON Schema; those of an object have names such as a.b."""
-    pending = [(name, about, 0) for name, about in root["properties"].items()]
-    while pending:
-        name, about, depth = pending.pop(0)
-        about = _target(root, about)
+    for key, found in properties.items():
+        name, about = f"{before}{key}", _target(root, found)
         inner = about.get("properties")
-        if isinstance(inner, dict) and depth < 4:
-            pending[:0] = [(f"{name}.{key}", one, depth + 1) for key, one in inner.items()]
+        if isinstance(inner, dict) and name.count(".") < _DEPTH:
+            yield from _schema(root, inner, f"{name}.")
         else:
             yield name, _property(root, about)
 
 
 def _target(root: dict[str, Any], about: Any) -> dict[str, Any]:
     """Follow references inside the document."""
-    for _ in range(8):
+    for _ in range(_DEPTH):
         reference = about.get("$ref") if isinstance(about, dict) else None
         if not isinstance(reference, str):
             break
@@ -192,26 +186,21 @@ def _target(root: dict[str, Any], about: Any) -> dict[str, Any]:
     return about if isinstance(about, dict) else {}
 
 
-def _property(  # noqa: PLR0911 - one for each type
-    root: dict[str, Any], about: dict[str, Any]
-) -> Entry | str:
-    kind = about.get("type")
+def _property(root: dict[str, Any], about: dict[str, Any]) -> Entry | str:
+    kind, values = about.get("type"), about.get("enum")
     types = [x for x in (kind if isinstance(kind, list) else [kind]) if x != "null"]
-    values = about.get("enum")
     if values is None and isinstance(about.get("oneOf"), list):
         values = [one.get("const") for one in about["oneOf"] if isinstance(one, dict)]
+    if types == ["boolean"]:
+        values = [False, True]
     if isinstance(values, list):
         labels = [_label(value) for value in values if value is not None]
-        if len(labels) > 1 and None not in labels:
-            return {"labels": labels}
-        return "an enum without two labels"
-    if types == ["boolean"]:
-        return {"labels": ["false", "true"]}
+        known = [label for label in labels if label is not None]
+        return {"labels": known} if 1 < len(known) == len(labels) else "an enum without two labels"
     if types == ["array"]:
-        item = _property(root, _target(root, about.get("items")))
+        item = _property(root, _target(root, about.get("items")) | {"items": None})
         if isinstance(item, dict) and "labels" in item:
             return {"kind": "choices", "options": item["labels"]}
-        return "a list without an enum of its items"
     if types in (["integer"], ["number"]):
         return _bounded(about, whole=types == ["integer"])
     return f"{types[0] if types else 'no type'} without an enum"
@@ -219,7 +208,7 @@ def _property(  # noqa: PLR0911 - one for each type
 
 def _label(value: object) -> str | None:
     if isinstance(value, bool):
-        return "true" if value else "false"
+        return str(value).lower()
     return str(value) if isinstance(value, (str, int)) else None
 
 

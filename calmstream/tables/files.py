@@ -11,63 +11,46 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import date, time
 from io import BytesIO
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
-from calmstream.tables.delimited import MAX_COLUMNS, Grid, read_delimited
+from calmstream.tables.delimited import MAX_COLUMNS, read_delimited
 from calmstream.tables.encoding import decoded, unpacked
-from calmstream.tables.header import clean, different
-from calmstream.tables.table import ColumnBuilder, FileColumn, FileTable, Value
+from calmstream.tables.header import clean, different, with_names
+from calmstream.tables.table import ColumnBuilder, FileColumn, FileTable, Value, of_rows
 
-_OTHERS = (
-    (b"SQLite format 3", "a SQLite database: export its table as CSV"),
-    (b"\xfd7zXZ", "compressed by xz: unpack it, or compress it by gzip or zstd"),
-    (b"%PDF", "a PDF document: save its table as CSV"),
-    (b"<", "a document of markup (HTML, XML): save its table as CSV"),
-)
-"""How files begin that people take for tables, and what to do with them."""
-
-_PROGRAMS = {
-    **dict.fromkeys((".sav", ".zsav", ".por"), "SPSS"),
-    **dict.fromkeys((".dta",), "Stata"),
-    **dict.fromkeys((".sas7bdat", ".xpt"), "SAS"),
-    **dict.fromkeys((".rds", ".rda", ".rdata"), "R"),
-}
 _CELL = re.compile(rb'<c r="([A-Z]{1,3})([0-9]{1,7})"[^>]*[^/]>')
-_EXTENT = re.compile(rb'<dimension ref="[A-Z]{1,3}[0-9]{1,7}:([A-Z]{1,3})([0-9]{1,7})"')
 _MAX_CELLS = 1 << 26
 """Most cells of a workbook's sheet, from its first to its last value: the reader holds them all."""
 
 _JSON = re.compile(r'\s*(\{\s*["}]|\[\s*[{\]])')
-_PART = 1 << 14
 
 
-def read_file(path: str | Path, *, delimiter: str | None, encoding: str | None) -> Grid | FileTable:
-    """Return the cells of a file; a table where the file itself names its columns."""
-    if program := _PROGRAMS.get(Path(path).suffix.lower()):
-        raise InvalidInput(f"this is a file of {program}: save it as CSV, Excel or Parquet")
+def read_file(
+    path: str | Path, *, delimiter: str | None, encoding: str | None, header_rows: int | None
+) -> FileTable:
+    """Return the table in a file."""
     try:
         raw = unpacked(Path(path).read_bytes())
     except OSError as error:
         raise InvalidInput(f"{error.strerror or error}") from None
     if raw.startswith((b"PAR1", b"ARROW1")):
         return _arrow(raw)
-    if raw.startswith(b"PK\x03\x04"):
-        return _archive(raw)
-    if raw.startswith(b"\xd0\xcf\x11\xe0"):
-        return _workbook(raw)
-    if kind := next((kind for start, kind in _OTHERS if raw.lstrip().startswith(start)), None):
-        raise InvalidInput(f"this is {kind}")
+    if raw.startswith(b"PK\x03\x04") and Path(path).suffix == ".npz":
+        return _bits(raw)
+    if raw.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        return with_names(_workbook(raw), header_rows)
+    if raw.lstrip().startswith((b"<", b"%PDF")):
+        raise InvalidInput("this is a document (HTML, XML, PDF): save its table as CSV")
     text, said = decoded(raw, encoding)
     del raw
     if _JSON.match(text):
         return _json(text, said)
-    grid = read_delimited(text, delimiter)
-    return Grid(grid.head, grid.columns, grid.lines, (*said, *grid.said))
+    table = read_delimited(text, delimiter)
+    return with_names(replace(table, said=(*said, *table.said)), header_rows)
 
 
 def _arrow(raw: bytes) -> FileTable:
@@ -75,6 +58,7 @@ def _arrow(raw: bytes) -> FileTable:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    columns = []
     try:
         if raw.startswith(b"PAR1"):
             table = pq.read_table(BytesIO(raw))
@@ -82,96 +66,27 @@ def _arrow(raw: bytes) -> FileTable:
             table = pa.ipc.open_file(BytesIO(raw)).read_all()
         while any(pa.types.is_struct(field.type) for field in table.schema):
             table = table.flatten()
-        named = zip(table.column_names, table.columns, strict=True)
-        columns = tuple(_arrow_column(name, column) for name, column in named)
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            moments = pa.types.is_timestamp(column.type)  # Python holds no nanoseconds
+            cells = column.cast(pa.string()) if moments else column
+            columns.append(_column(name, cells.to_pylist()))
     except (OSError, ValueError, TypeError, KeyError, OverflowError, pa.ArrowException) as error:
         first = str(error).split("\n")[0]
         raise InvalidInput(f"a broken Parquet or Arrow file: {first}; write it again") from None
     return _named(columns, [])
 
 
-def _arrow_column(name: str, column: Any) -> FileColumn:
-    import pyarrow as pa
-
+def _column(name: str, cells: Iterable[Any]) -> FileColumn:
     builder = ColumnBuilder()
-    try:
-        encoded = column.combine_chunks().dictionary_encode()
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
-        values = _texts(encoded.dictionary)
-        places = np.asarray(encoded.indices.fill_null(len(values)), np.int32)
-        return (
-            FileColumn(name, (*values, ""), places).mapped((*values, "")).taken(name, slice(None))
-        )
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, AttributeError):
-        builder.extend(_texts(column))
+    builder.extend(map(text_of, cells))
     return builder.column(name)
 
 
-def _texts(values: Any) -> list[Value]:
-    """Return typed values as cells; times that Python cannot hold are written by Arrow."""
-    import pyarrow as pa
-
-    try:
-        found = values.to_pylist()
-    except (ValueError, OverflowError):
-        if not pa.types.is_temporal(values.type):
-            raise
-        found = values.cast(pa.string()).to_pylist()
-    return [text_of(value) for value in found]
-
-
-def _archive(raw: bytes) -> Grid | FileTable:
-    """Read what is a ZIP file inside: a workbook, or NumPy's bit masks."""
-    try:
-        with zipfile.ZipFile(BytesIO(raw)) as archive:
-            names = archive.namelist()
-    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
-        raise InvalidInput(f"a broken workbook or archive: {error}; save it again") from None
-    if "records.npy" in names:
-        return _bits(raw)
-    if not any(name.startswith(("xl/", "content.xml")) for name in names):
-        raise InvalidInput(f"this is an archive of {len(names)} files: unpack it first")
-    for name in names:
-        if name.startswith("xl/worksheets/") and _area(raw, name) > _MAX_CELLS:
-            raise InvalidInput(
-                f"{name} has a value so far from the others that it spans more than "
-                f"{_MAX_CELLS:,} cells: delete that value, or save the sheet as CSV"
-            )
-    return _workbook(raw)
-
-
-def _area(raw: bytes, name: str) -> int:
-    """Return the number of cells of a sheet up to its last row and column; 0 if it is broken."""
-    rows = columns = 0
-    with (
-        suppress(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError),
-        zipfile.ZipFile(BytesIO(raw)) as archive,
-        archive.open(name) as sheet,
-    ):
-        text = sheet.read(1 << 20)
-        if (stated := _EXTENT.search(text)) and _place(*stated.groups()) <= _MAX_CELLS:
-            return 0
-        while text:  # what is stated may have no value
-            for letters, row in _CELL.findall(text):
-                rows, columns = max(rows, int(row)), max(columns, _place(letters, b"1"))
-            more = sheet.read(1 << 20)
-            text = text[-64:] + more if more else b""
-    return rows * columns
-
-
-def _place(letters: bytes, row: bytes) -> int:
-    """Return the number of cells up to a cell such as AB12."""
-    column = 0
-    for letter in letters:
-        column = 26 * column + letter - 64
-    return column * int(row)
-
-
-def _workbook(raw: bytes) -> Grid:
+def _workbook(raw: bytes) -> FileTable:
     """Read the sheet of a workbook that has most rows."""
     import python_calamine
 
+    _check_extent(raw)
     sheets: dict[str, list[list[Any]]] = {}
     try:
         workbook = python_calamine.load_workbook(BytesIO(raw))
@@ -187,33 +102,60 @@ def _workbook(raw: bytes) -> Grid:
     rows = [(i, row) for i, row in enumerate(texts, 1) if any(map(str.strip, row))]
     said = [f"sheet: {name!r}, the longest of {len(sheets)}"] if len(sheets) > 1 else []
     while len(rows) > 1 and sum(map(bool, rows[0][1])) == 1 and len(rows[0][1]) > 2:
-        _, title = rows.pop(0)
-        said.append(f"left out: the title {''.join(title)!r} above the table")
+        said.append(f"left out: the title {''.join(rows.pop(0)[1])!r} above the table")
     if len(rows) < 2:
         raise InvalidInput("the workbook has no records")
-    builders = [ColumnBuilder() for _ in rows[0][1]]
-    for j, builder in enumerate(builders):
-        builder.extend(row[j] for _, row in rows[1:])
-    columns = tuple(builder.column("") for builder in builders)
-    return Grid(rows[0][1], columns, [i for i, _ in rows], tuple(said))
+    return of_rows(rows, said)
+
+
+def _check_extent(raw: bytes) -> None:
+    """Refuse a workbook in which one value is so far away that the cells before it fill memory."""
+    with (
+        suppress(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, ValueError),
+        zipfile.ZipFile(BytesIO(raw)) as archive,
+    ):
+        for name in archive.namelist():
+            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
+                cells = set(_CELL.findall(archive.read(name)))
+                columns = max((_number(letters) for letters, _ in cells), default=0)
+                if columns * max((int(row) for _, row in cells), default=0) > _MAX_CELLS:
+                    raise InvalidInput(
+                        f"{name} has a value so far from the others that it spans more than "
+                        f"{_MAX_CELLS:,} cells: delete that value, or save the sheet as CSV"
+                    )
+
+
+def _number(letters: bytes) -> int:
+    """Return the number of a column such as AB."""
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - 64
+    return number
 
 
 def _json(text: str, said: list[str]) -> FileTable:
     decode = json.JSONDecoder(
         parse_int=str, parse_constant=lambda _: None, object_hook=_flat
     ).decode
+    line = 1
     try:
         if _is_one_value(text):
-            return _objects(enumerate(_records(decode(text), said), 1), said)
-        lines = enumerate(text.split("\n"), 1)
-        return _objects(((i, _line(decode, i, x)) for i, x in lines if x.strip()), said)
+            found = list(enumerate(_records(decode(text), said), 1))
+        else:
+            found = []
+            for line, part in enumerate(text.split("\n"), 1):
+                if part.strip():
+                    found.append((line, decode(part)))
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno:,}, column {error.colno}"
-        raise InvalidInput(f"{where}: not JSON, {error.msg}; mend it") from None
+        where = f"line {line + error.lineno - 1:,}, column {error.colno}"
+        raise InvalidInput(
+            f"{where}: not JSON, {error.msg}; mend it (JSON lines have one object a line)"
+        ) from None
     except RecursionError:
         raise InvalidInput(
             "JSON that is nested too deeply; a record has fields and lists"
         ) from None
+    return _objects(found, said)
 
 
 def _is_one_value(text: str) -> bool:
@@ -238,40 +180,20 @@ def _records(value: Any, said: list[str]) -> list[Any]:
     )
 
 
-def _line(decode: Any, i: int, line: str) -> Any:
-    try:
-        return decode(line)
-    except json.JSONDecodeError as error:
-        raise InvalidInput(
-            f"line {i:,}, column {error.colno}: not JSON, {error.msg}; JSON lines have one object "
-            "a line"
-        ) from None
-
-
-def _objects(found: Iterable[tuple[int, Any]], said: list[str]) -> FileTable:
+def _objects(found: Sequence[tuple[int, Any]], said: list[str]) -> FileTable:
     """Return the table of objects; a field that an object lacks is empty."""
-    builders: dict[str, ColumnBuilder] = {}
-    lines: list[int] = []
-    rows = iter(found)
-    while part := list(islice(rows, _PART)):
-        for i, row in part:
-            if not isinstance(row, dict):
-                raise InvalidInput(f'line {i:,}: expected an object such as {{"region": "EU"}}')
-        names = dict.fromkeys(name for _, row in part for name in row)
-        if len(builders.keys() | names.keys()) > MAX_COLUMNS:
+    names: dict[str, None] = {}
+    for i, row in found:
+        if not isinstance(row, dict):
+            raise InvalidInput(f'line {i:,}: expected an object such as {{"region": "EU"}}')
+        names |= dict.fromkeys(row)
+        if len(names) > MAX_COLUMNS:
             raise InvalidInput(
                 f"more than {MAX_COLUMNS:,} different fields; a field is a column: let an id be a "
                 "value, not the name of a field"
             )
-        for name in names:
-            if name not in builders:
-                builders[name] = ColumnBuilder()
-                builders[name].extend([""] * len(lines))
-        for name, builder in builders.items():
-            builder.extend(text_of(row.get(name)) for _, row in part)
-        lines.extend(i for i, _ in part)
-    columns = tuple(builder.column(name) for name, builder in builders.items())
-    return _named(columns, said, np.array(lines, np.int64))
+    columns = [_column(name, (row.get(name) for _, row in found)) for name in names]
+    return _named(columns, said, np.array([i for i, _ in found], np.int64))
 
 
 def _flat(record: dict[str, Any]) -> dict[str, Any]:
@@ -291,28 +213,24 @@ def _bits(raw: bytes) -> FileTable:
         with np.load(BytesIO(raw), allow_pickle=False) as archive:
             records = archive["records"]
             names = [str(x) for x in archive["names"].tolist()] if "names" in archive else None
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, KeyError) as error:
         raise InvalidInput(f"not a readable NPZ file: {error}") from None
     if records.ndim != 1 or records.dtype.kind != "u":
-        raise InvalidInput(
-            f"records must be one unsigned integer per user, got shape {records.shape} of "
-            f"{records.dtype}"
-        )
+        raise InvalidInput("records must be one unsigned integer per user")
     bits = 8 * records.dtype.itemsize
     names = [f"a{j}" for j in range(bits)] if names is None else names
     if len(names) > bits or (len(names) < bits and (records >> len(names)).any()):
         raise InvalidInput(f"{len(names)} names do not fit the {bits}-bit masks in use")
-    columns = (
-        FileColumn(name, ("0", "1"), ((records >> j) & 1).astype(np.int32)).taken(name, slice(None))
+    columns = [
+        FileColumn(name, ("0", "1"), ((records >> j) & 1).astype(np.int32)).taken(slice(None))
         for j, name in enumerate(names)
-    )
-    return _named(tuple(columns), [])
+    ]
+    return _named(columns, [])
 
 
-def _named(columns: tuple[FileColumn, ...], said: Sequence[str], lines: Any = None) -> FileTable:
+def _named(columns: Sequence[FileColumn], said: list[str], lines: Any = None) -> FileTable:
     if not columns or not len(columns[0].places):
         raise InvalidInput("the file has no records")
-    said = list(said)
     names = different([clean(c.name) or f"column {j}" for j, c in enumerate(columns, 1)], said)
     named = (replace(c, name=name) for c, name in zip(columns, names, strict=True))
     return FileTable(tuple(named), tuple(said), lines)
@@ -320,15 +238,13 @@ def _named(columns: tuple[FileColumn, ...], said: Sequence[str], lines: Any = No
 
 def text_of(value: Any) -> Value:  # noqa: PLR0911 - one for each type
     """Return a typed value as a cell: whole numbers without a point, dates as ISO 8601."""
-    if value is None:
+    if value is None or value != value:  # noqa: PLR0124 - NaN
         return ""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode() if not value.isascii() else value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        if value != value:  # noqa: PLR0124 - NaN
-            return ""
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     if isinstance(value, (date, time)):
         return value.isoformat()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from os.path import commonprefix
 
 import numpy as np
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
 from calmstream.common.text import unseen
-from calmstream.tables.delimited import Grid
 from calmstream.tables.table import FileColumn, FileTable, MissingRule, Value, listed
 
 _MARKS = frozenset(("1", "x", "yes", "true", "y", "checked", "selected", "✓", "✔"))
@@ -24,70 +23,65 @@ _MAX_ROWS = 3
 _MISSING = MissingRule()
 
 
-def with_names(grid: Grid, stated: int | None) -> FileTable:
-    """Return the table of a grid."""
-    lines = None if grid.lines is None else np.array(grid.lines, np.int64)
+def with_names(table: FileTable, stated: int | None) -> FileTable:
+    """Return a table whose first rows, as many as stated or found, are the names of its columns."""
     if stated == 0:
-        columns = tuple(
-            _with_first(column, cell, f"column {j}")
-            for j, (column, cell) in enumerate(zip(grid.columns, grid.head, strict=True), 1)
-        )
-        return FileTable(columns, grid.said, lines)
-    said = list(grid.said)
-    rows = _headers(grid, stated)
-    kept = np.arange(len(grid.columns[0].places)) >= len(rows) - 1
+        return table
+    head = _equal_to_first(table)
+    if not head.all():
+        rows = _headers(table, head, stated)
+        repeats = int(head[len(rows) :].sum())
+        head[: len(rows)] = True
+    if head.all():
+        raise InvalidInput("the file has a header, but no records")
+    said = list(table.said)
     if len(rows) > 1:
         said.append(f"header: {len(rows)} rows; the second has {listed(filter(None, rows[1]), 3)}")
-    repeats = kept & _repeats(grid)
-    if repeats.any():
-        said.append(f"left out: {int(repeats.sum()):,} lines that repeat the header")
-        kept &= ~repeats
-    if not kept.any():
-        raise InvalidInput("the file has a header, but no records")
+    if repeats:
+        said.append(f"left out: {repeats:,} lines that repeat the header")
     names, groups = _names(rows, said)
-    columns = tuple(c.taken(n, kept) for c, n in zip(grid.columns, names, strict=True))
+    table = table.taken(~head)
+    columns = [replace(c, name=name) for c, name in zip(table.columns, names, strict=True)]
     columns = _joined(columns, groups or list(_alike(columns)), said)
-    return FileTable(columns, tuple(said), None if lines is None else lines[1:][kept])
+    return replace(table, columns=tuple(columns), said=tuple(said))
 
 
-def _with_first(column: FileColumn, cell: str, name: str) -> FileColumn:
-    values: tuple[Value, ...] = (*column.values, cell)
-    places = np.append(np.int32(len(column.values)), column.places)
-    return FileColumn(name, values, places).mapped(values)
+def _equal_to_first(table: FileTable) -> NDArray[np.bool_]:
+    """Return which rows equal the first one: shape (rows,). A row of one cell may do so."""
+    found = np.ones(table.records, bool)
+    for column in table.columns:
+        found &= column.places == column.places[0]
+    found[1:] &= len(table.columns) > 1
+    return found
 
 
-def _headers(grid: Grid, stated: int | None) -> list[list[str]]:
-    rows = [grid.head]
-    records = len(grid.columns[0].places)
-    most = _MAX_ROWS if stated is None else stated
+def _headers(table: FileTable, head: NDArray[np.bool_], stated: int | None) -> list[list[str]]:
+    """Return the header's rows."""
+    rows = [[column.first for column in table.columns]]
     if stated is None:
-        _check_header(grid)
-    while len(rows) < min(most, records):
-        i = len(rows) - 1
-        row = [str(column.values[column.places[i]]) for column in grid.columns]
-        options = i == 0 and _heads_options(grid, row)
-        if stated is None and not (options or _is_header(grid, row)):
+        _check_header(rows[0], table.taken(~head))
+    for i in range(1, min(_MAX_ROWS if stated is None else stated, table.records - 1)):
+        below = table.taken(slice(i, None))
+        options = i == 1 and _heads_options(rows[0], below)
+        if stated is None and not (options or _is_header(below)):
             break
-        rows.append(row)
+        rows.append([column.first for column in below.columns])
     return rows
 
 
-def _check_header(grid: Grid) -> None:
+def _check_header(header: Sequence[str], below: FileTable) -> None:
     """Refuse a first row that looks like a record: its cells occur again below, or are numbers.
 
     A column that says only one thing may be named after it, and others after a year.
     """
     judged, again, number = 0, list[str](), False
-    records = ~_repeats(grid)
-    for column, cell in zip(grid.columns, grid.head, strict=True):
-        said = [value for value in column.values if not _MISSING.holds(value)]
+    for column, cell in zip(below.columns, header, strict=True):
+        said = [str(value) for value in column.values if not _MISSING.holds(value)]
         if not cell.strip() or len(said) < 2:
             continue
         judged += 1
-        numbers = sum(bool(_NUMBER.fullmatch(str(value).strip())) for value in said)
-        above = numbers > 0.9 * len(said) and _NUMBER.fullmatch(cell.strip()) is not None
-        above = above and _YEAR.fullmatch(cell.strip()) is None
-        if above or _occurs(column, cell, records):
+        above = _all_numbers(said, 0.9) and _is_number(cell) and not _YEAR.fullmatch(cell.strip())
+        if above or cell in column.values:
             again.append(cell)
         number |= above
     if judged and (number or 2 * len(again) >= judged):
@@ -98,39 +92,29 @@ def _check_header(grid: Grid) -> None:
         )
 
 
-def _occurs(column: FileColumn, cell: str, rows: NDArray[np.bool_]) -> bool:
-    """Return whether a cell occurs in some rows of a column."""
-    if cell not in column.values:
-        return False
-    return bool((column.places == column.values.index(cell))[rows].any())
+def _is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text.strip()) is not None
 
 
-def _repeats(grid: Grid) -> NDArray[np.bool_]:
-    """Return which rows equal the first one: shape (rows,). A row of one cell may do so."""
-    found = np.ones(len(grid.columns[0].places), bool)
-    for column, cell in zip(grid.columns, grid.head, strict=True):
-        found &= column.places == (column.values.index(cell) if cell in column.values else -1)
-    return found if len(grid.columns) > 1 else np.zeros_like(found)
+def _all_numbers(texts: Sequence[str], share: float = 1.0) -> bool:
+    """Return whether so many of some texts are numbers; of none they are not."""
+    return bool(texts) and sum(map(_is_number, texts)) >= share * len(texts)
 
 
-def _heads_options(grid: Grid, row: list[str]) -> bool:
-    """Return whether a row names options below a question that spans columns without a name.
+def _heads_options(header: Sequence[str], below: FileTable) -> bool:
+    """Return whether the next row names options below a question that spans columns without a name.
 
     Such a column says nothing but its option.
     """
     options = [
-        (column, cell)
-        for column, name, cell in zip(grid.columns, grid.head, row, strict=True)
-        if not name.strip() and cell.strip()
+        column
+        for column, name in zip(below.columns, header, strict=True)
+        if not name.strip() and column.first.strip()
     ]
-    return (
-        bool(options)
-        and not any(_is_mark(cell) for _, cell in options)
-        and all(
-            _says(value, cell) or _MISSING.holds(value)
-            for column, cell in options
-            for value in column.values
-        )
+    return bool(options) and all(
+        not _is_mark(column.first)
+        and all(_says(value, column.first) or _MISSING.holds(value) for value in column.values)
+        for column in options
     )
 
 
@@ -138,25 +122,24 @@ def _is_mark(value: Value) -> bool:
     return str(value).casefold() in _MARKS
 
 
-def _is_header(grid: Grid, row: list[str]) -> bool:
-    """Return whether a row below the header is one too.
+def _is_header(below: FileTable) -> bool:
+    """Return whether the next row below the header is one too.
 
     No cell of it occurs again, in columns whose values do, nor does an empty one; or it has text
     above numbers.
     """
     alone = texts = judged = 0
-    for column, cell in zip(grid.columns, row, strict=True):
-        n = len(column.places)
-        again = column.counts[column.values.index(cell)] > 1
+    for column in below.columns:
+        cell, n = column.first, len(column.places)
+        again = column.counts[column.places[0]] > 1
         if n < 8 or 2 * len(column.values) > n or (again and not cell.strip()):
             continue
         judged += 1
         alone += int(not again)
         others = [str(v) for v in column.values if v != cell and not _MISSING.holds(v)]
-        numbers = sum(bool(_NUMBER.fullmatch(value.strip())) for value in others)
-        text = bool(cell.strip()) and not _NUMBER.fullmatch(cell)
-        texts += int(bool(others) and numbers == len(others) and text)
-    return alone == judged and (judged > 2 or texts > 0 or (judged == 2 and len(set(row)) == 1))
+        texts += int(_all_numbers(others) and bool(cell.strip()) and not _is_number(cell))
+    same = len({column.first for column in below.columns}) == 1
+    return alone == judged and (judged > 2 or texts > 0 or (judged == 2 and same))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +201,7 @@ def clean(cell: str) -> str:
     return text if unseen(text) is None else "".join(c for c in text if c == " " or not unseen(c))
 
 
-def _alike(columns: tuple[FileColumn, ...]) -> Iterator[_Group]:
+def _alike(columns: Sequence[FileColumn]) -> Iterator[_Group]:
     """Yield neighbouring columns with names that begin alike, that say one thing or nothing."""
     said = [[v for v in c.values if not _MISSING.holds(v)] for c in columns]
     single = [len(said[j]) == 1 and len(c.values) > 1 for j, c in enumerate(columns)]
@@ -237,7 +220,7 @@ def _alike(columns: tuple[FileColumn, ...]) -> Iterator[_Group]:
         start = max(end, start + 1)
 
 
-def _prefix(columns: tuple[FileColumn, ...], start: int, end: int) -> str:
+def _prefix(columns: Sequence[FileColumn], start: int, end: int) -> str:
     """Return how the names of columns begin alike; empty if that is hardly anything."""
     names = [columns[j].name for j in range(start, end + 1)]
     cut = re.sub(r"[^\s_\-:.\[(/]*$", "", commonprefix(names))  # noqa: RUF071 - of texts
@@ -245,10 +228,10 @@ def _prefix(columns: tuple[FileColumn, ...], start: int, end: int) -> str:
 
 
 def _joined(
-    columns: tuple[FileColumn, ...], groups: list[_Group], said: list[str]
-) -> tuple[FileColumn, ...]:
+    columns: Sequence[FileColumn], groups: Sequence[_Group], said: list[str]
+) -> list[FileColumn]:
     """Return the columns with one list in place of those that hold it together."""
-    found: dict[int, FileColumn | None] = dict(enumerate(columns))
+    found: dict[int, FileColumn] = dict(enumerate(columns))
     for group in groups:
         pairs = [(columns[j], o) for j, o in zip(group.places, group.options, strict=True)]
         if not all(_MISSING.holds(v) or _says(v, o) for column, o in pairs for v in column.values):
@@ -257,14 +240,15 @@ def _joined(
         rows, places = np.unique(np.stack(chosen, axis=1), axis=0, return_inverse=True)
         options = np.array(group.options, object)
         values = tuple(tuple(options[row].tolist()) for row in rows)
-        for j in group.places:
-            found[j] = None
-        found[group.places[0]] = FileColumn(group.question, values, places.ravel().astype(np.int32))
+        first, *others = group.places
+        found[first] = FileColumn(group.question, values, places.ravel().astype(np.int32))
+        for j in others:
+            del found[j]
         said.append(
             f"choices: {len(pairs)} columns are the options of {group.question!r}, "
             f"{listed(group.options)}"
         )
-    return tuple(column for column in found.values() if column is not None)
+    return list(found.values())
 
 
 def _says(value: Value, option: str) -> bool:

@@ -11,7 +11,6 @@ from calmstream import arguments
 from calmstream.common.errors import InvalidInput
 from calmstream.tables import answers
 from calmstream.tables.files import read_file
-from calmstream.tables.header import with_names
 from calmstream.tables.table import FileTable, MissingRule, listed
 
 
@@ -27,7 +26,6 @@ class ReadingOptions:
         choices: columns with several answers in a cell, and their separators; an empty one says
             that the cells are whole, None that it is to be found.
         columns: the columns to use, in this order.
-        attributes: use only so many columns, from the first.
     """
 
     delimiter: str | None = None
@@ -36,7 +34,6 @@ class ReadingOptions:
     missing: MissingRule = field(default_factory=MissingRule)
     choices: Mapping[str, str | None] = field(default_factory=dict)
     columns: Sequence[str] | None = None
-    attributes: int | None = None
 
 
 def add_options(parser: argparse.ArgumentParser, *, columns: bool = True) -> None:
@@ -84,7 +81,6 @@ def reading(args: argparse.Namespace) -> ReadingOptions:
         args.missing,
         choices,
         getattr(args, "columns", None),
-        getattr(args, "attributes", None),
     )
 
 
@@ -106,8 +102,9 @@ def _missing(text: str) -> MissingRule:
 def load(path: str | Path, how: ReadingOptions) -> FileTable:
     """Return the table in a file; cells with several answers, as stated or found, are lists."""
     try:
-        found = read_file(path, delimiter=how.delimiter, encoding=how.encoding)
-        table = found if isinstance(found, FileTable) else with_names(found, how.header_rows)
+        table = read_file(
+            path, delimiter=how.delimiter, encoding=how.encoding, header_rows=how.header_rows
+        )
         return _with_lists(table, how)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +18,7 @@ from calmstream.estimators.hashed import Hashed
 from calmstream.estimators.kinds import Choice, Number
 from calmstream.estimators.randomness import Randomness
 from calmstream.tables import answers, numbers
+from calmstream.tables.delimited import read_delimited
 from calmstream.tables.encoding import unpacked
 from calmstream.tables.reading import ReadingOptions, load
 from calmstream.tables.table import LABEL, FileColumn, FileTable, MissingRule, listed, shown
@@ -46,10 +47,6 @@ class RecordTable:
     file: tuple[FileColumn, ...] = ()
 
     @property
-    def entries(self) -> list[dict[str, Any]]:
-        return [dict(column.entry) for column in self.columns if column.entry is not None]
-
-    @property
     def warnings(self) -> list[str]:
         """What a person should look at, one line each."""
         out = [f"{c.column.name} ({c.why})" for c in self.columns if c.entry is None]
@@ -60,22 +57,23 @@ class RecordTable:
 def read_table(
     path: str | Path,
     how: ReadingOptions = ReadingOptions(),  # noqa: B008 - frozen
+    domain: Domain | None = None,
+    randomness: Randomness | None = None,
     declared: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> RecordTable:
-    """Read a table, and learn what is not declared of its domain."""
+    """Read a table in a given domain, such as a plan's; or learn what is not declared of it."""
     table = whole = load(path, how)
-    if table.records == 1:
-        raise InvalidInput(f"{path}: the file has one record; a table has many")
     try:
-        found = _understood(table, how, declared)
+        found = () if domain is not None else _understood(table, how, declared)
         if how.missing.how == "drop":
-            used = {c.column.name for c in found if c.entry is not None}
+            fields = [a.field for a in domain.attributes] if domain is not None else []
+            used = {*fields, *(c.column.name for c in found if c.entry is not None)}
             table = _without_missing(table, used, how.missing)
-            found = _understood(table, how, declared)
-        found = _first(found, how.attributes)
-        domain = _domain(found)
-        codes = encode(table, domain, how.missing)
-        said = (*table.said, *_counts(domain, codes))
+            found = () if domain is not None else _understood(table, how, declared)
+        if domain is None:
+            domain = _domain(found)
+        codes = encode(table, domain, how.missing, randomness)
+        said = (*table.said, *(_counts(domain, codes) if found else ()))
         return RecordTable(domain, codes, found, said, whole.columns)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
@@ -91,18 +89,10 @@ def _counts(domain: Domain, codes: Codes) -> list[str]:
     return []
 
 
-def _first(found: tuple[Understood, ...], most: int | None) -> tuple[Understood, ...]:
-    """Return the columns without those that are used after the first ones."""
-    used = [column for column in found if column.entry is not None]
-    if most is None:
-        return found
-    if not 1 <= most <= len(used):
-        raise InvalidInput(f"--attributes {most}: there are {len(used)}")
-    return tuple(used[:most])
-
-
 def _domain(found: tuple[Understood, ...]) -> Domain:
     entries = [column.entry for column in found if column.entry is not None]
+    if len(found[0].column.places) == 1:
+        raise InvalidInput("the file has one record; a table has many")
     if not entries:
         why = "; ".join(f"{column.column.name}: {column.why}" for column in found[:4])
         raise InvalidInput(f"no column can be used ({why}); --columns names those to use")
@@ -125,31 +115,6 @@ def _understood(
     )
 
 
-def read_records(
-    path: str | Path,
-    domain: Domain,
-    randomness: Randomness | None = None,
-    how: ReadingOptions = ReadingOptions(),  # noqa: B008 - frozen
-) -> Codes:
-    """Return the records of a file in a given domain, such as a plan's: shape (n, d), uint16."""
-    return read_table_in(path, domain, randomness, how).codes
-
-
-def read_table_in(
-    path: str | Path, domain: Domain, randomness: Randomness | None, how: ReadingOptions
-) -> RecordTable:
-    """Read a table in a given domain."""
-    table = whole = load(path, how)
-    try:
-        if how.missing.how == "drop":
-            used = {attribute.field for attribute in domain.attributes}
-            table = _without_missing(table, used, how.missing)
-        codes = encode(table, domain, how.missing, randomness)
-        return RecordTable(domain, codes, file=whole.columns)
-    except InvalidInput as error:
-        raise InvalidInput(f"{path}: {error}") from None
-
-
 def _without_missing(table: FileTable, used: set[str], missing: MissingRule) -> FileTable:
     """Return the table without the records that say nothing in a column that is used."""
     kept = np.ones(table.records, bool)
@@ -159,9 +124,8 @@ def _without_missing(table: FileTable, used: set[str], missing: MissingRule) -> 
     if not kept.any():
         raise InvalidInput("--missing drop: every record lacks something; use --missing label")
     left = int(table.records - kept.sum())
-    found = table.rows(kept)
-    said = (*found.said, f"left out: {left:,} records that lack something, by --missing drop")
-    return FileTable(found.columns, said, found.lines)
+    said = f"left out: {left:,} records that lack something, by --missing drop"
+    return replace(table.taken(kept), said=(*table.said, said))
 
 
 def encode(
@@ -306,28 +270,25 @@ def _refuse(
     )
 
 
-def read_texts(path: str | Path, names: Sequence[str] | None = None) -> dict[str, list[str]]:
-    """Read columns of a CSV file without any interpretation, for central plans.
+def read_texts(path: str | Path, names: Sequence[str] = ()) -> dict[str, list[str]]:
+    """Read columns of a CSV file, by default all, without any interpretation, for central plans.
 
-    A cell may have any length and any bytes; those that are not UTF-8 become U+FFFD. So the text
-    of one user cannot prevent that the records of others are read.
+    Bytes that are not UTF-8 become U+FFFD, so that the text of one user cannot prevent that the
+    records of others are read.
     """
-    from calmstream.tables.delimited import read_delimited
-
     try:
         text = unpacked(Path(path).read_bytes()).decode("utf-8-sig", "replace")
-        grid = read_delimited(text, None)
+        table = read_delimited(text, None)
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror or error}") from None
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
-    columns = dict(zip(grid.head, grid.columns, strict=True))
-    if "" in columns or len(columns) < len(grid.head):
+    columns = {column.first: column for column in table.columns}
+    if "" in columns or len(columns) < len(table.columns):
         raise InvalidInput(f"{path}: the header must name every column, and none twice")
-    for name in names or ():
-        if name not in columns:
-            raise InvalidInput(f"{path}: there is no column {name!r}")
+    if missing := [name for name in names if name not in columns]:
+        raise InvalidInput(f"{path}: there is no column {missing[0]!r}")
     return {
-        name: [str(columns[name].values[i]) for i in columns[name].places.tolist()]
+        name: [str(columns[name].values[i]) for i in columns[name].places[1:].tolist()]
         for name in names or columns
     }

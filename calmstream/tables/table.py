@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ Value = str | tuple[str, ...]
 """A cell: its text, empty where nothing is; or the list that it holds."""
 
 Places = NDArray[np.int32]
+
+_PART = 1 << 14
+"""Rows that are read together."""
 
 _MISSING = frozenset(("", "na", "n/a", "#n/a", "<na>", "nan", "null"))
 
@@ -71,13 +75,16 @@ class FileColumn:
     def texts(self) -> tuple[str, ...]:
         return tuple(value for value in self.values if isinstance(value, str))
 
-    def taken(self, name: str, rows: Any) -> FileColumn:
-        """Return some records of the column under a name, with the values that they have."""
-        places = self.places[rows]
-        used, places = np.unique(places, return_inverse=True)
-        return FileColumn(
-            name, tuple(self.values[i] for i in used.tolist()), places.astype(np.int32)
-        )
+    @property
+    def first(self) -> str:
+        """The text of the first record."""
+        return str(self.values[self.places[0]])
+
+    def taken(self, rows: Any) -> FileColumn:
+        """Return some records of the column, with the values that they have."""
+        used, places = np.unique(self.places[rows], return_inverse=True)
+        values = tuple(self.values[i] for i in used.tolist())
+        return FileColumn(self.name, values, places.astype(np.int32))
 
     def mapped(self, values: Sequence[Value]) -> FileColumn:
         """Return the column with other values, which may be equal now."""
@@ -100,8 +107,7 @@ class ColumnBuilder:
         )
 
     def column(self, name: str) -> FileColumn:
-        parts = self._parts or [np.empty(0, np.int32)]
-        return FileColumn(name, tuple(self._values), np.concatenate(parts))
+        return FileColumn(name, tuple(self._values), np.concatenate(self._parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +122,7 @@ class FileTable:
 
     columns: tuple[FileColumn, ...]
     said: tuple[str, ...] = ()
-    lines: NDArray[np.int64] | None = field(default=None)
+    lines: NDArray[np.int64] | None = None
 
     @property
     def records(self) -> int:
@@ -125,9 +131,23 @@ class FileTable:
     def place(self, row: int) -> str:
         return f"record {row + 1:,}" if self.lines is None else f"line {self.lines[row]:,}"
 
-    def rows(self, kept: NDArray[np.bool_]) -> FileTable:
-        columns = tuple(column.taken(column.name, kept) for column in self.columns)
-        return FileTable(columns, self.said, None if self.lines is None else self.lines[kept])
+    def taken(self, rows: Any) -> FileTable:
+        """Return the table with some of its records."""
+        columns = tuple(column.taken(rows) for column in self.columns)
+        lines = None if self.lines is None else self.lines[rows]
+        return replace(self, columns=columns, lines=lines)
+
+
+def of_rows(rows: Iterable[tuple[int, Sequence[str]]], said: Iterable[str]) -> FileTable:
+    """Return the table of equally long rows with their lines; the columns have numbers."""
+    rows, lines, builders = iter(rows), list[int](), list[ColumnBuilder]()
+    while part := list(islice(rows, _PART)):
+        lines += [line for line, _ in part]
+        builders = builders or [ColumnBuilder() for _ in part[0][1]]
+        for builder, *cells in zip(builders, *(row for _, row in part), strict=True):
+            builder.extend(cells)
+    columns = (builder.column(f"column {j}") for j, builder in enumerate(builders, 1))
+    return FileTable(tuple(columns), tuple(said), np.array(lines, np.int64))
 
 
 def shown(value: Value, width: int = 40) -> str:

@@ -23,7 +23,7 @@ from calmstream.estimators.randomness import SeededRandomness
 from calmstream.local_service import LocalService
 from calmstream.pages import words as page
 from calmstream.producer.simulation.produce import produce
-from calmstream.tables.records import read_records
+from calmstream.tables.records import read_table
 from calmstream.terminal import Console
 from tests.support.plans import draft
 from tests.support.serving import serving
@@ -49,7 +49,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
     table = tmp_path_factory.mktemp("words") / "devices.csv"
     rows = zip(versions.tolist(), texts.tolist(), strict=True)
     table.write_text("version,crash\n" + "".join(f"{v},{t}\n" for v, t in rows))
-    codes = read_records(table, plan.domain, SeededRandomness(1))
+    codes = read_table(table, domain=plan.domain, randomness=SeededRandomness(1)).codes
     broker = InProcessBroker()
     service = LocalService(plan, broker, "test")
     service.start()

@@ -12,7 +12,7 @@ from calmstream.cli import main
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Domain
 from calmstream.tables.reading import ReadingOptions
-from calmstream.tables.records import RecordTable, read_records, read_table
+from calmstream.tables.records import RecordTable, read_table
 from calmstream.tables.table import MissingRule
 
 
@@ -110,11 +110,11 @@ def test_several_answers_in_a_cell_are_found_and_a_wrong_separator_is_an_error(
         read_table(cases / name, ReadingOptions(choices={"uses": wrong}))
     # A plan that knows the options finds the separator; one that knows others is refused.
     plan = Domain.from_json([{"name": "uses", "kind": "choices", "options": ["export", "search"]}])
-    codes = read_records(cases / name, plan)
+    codes = read_table(cases / name, domain=plan).codes
     assert codes[:, 1].mean() == share(table, "uses=search")
     plan = Domain.from_json([{"name": "uses", "kind": "choices", "options": ["mail", "maps"]}])
     with pytest.raises(InvalidInput, match=r"0 of 229 cells of 'uses' match .*the separator"):
-        read_records(cases / name, plan)
+        read_table(cases / name, domain=plan)
 
 
 def test_missing_cells_have_one_label_or_their_records_are_left_out(cases: Path) -> None:
@@ -201,5 +201,5 @@ def test_every_case_is_planned_and_evaluated_or_refused_in_one_line(
         assert main(["evaluate", str(path), *words, *more]) == 0
         capsys.readouterr()
         domain = Domain.from_json(json.loads(out.read_text())["domain"])
-        assert (read_records(path, domain) == read_table(path).codes).all()
+        assert (read_table(path, domain=domain).codes == read_table(path).codes).all()
     assert len(planned) == 18

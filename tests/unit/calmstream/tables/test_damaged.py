@@ -9,7 +9,7 @@ import pytest
 
 from calmstream.common.errors import InvalidInput
 from calmstream.tables.dictionaries import read_dictionary
-from calmstream.tables.records import read_records, read_table
+from calmstream.tables.records import read_table
 from tests.support.damaged_tables import SOURCES, damaged
 
 
@@ -23,7 +23,7 @@ def test_damaged_tables_are_read_or_refused(tmp_path: Path, name: str) -> None:
         try:
             if read_dictionary(path) is None:
                 table = read_table(path)
-                assert (read_records(path, table.domain) == table.codes).all()
+                assert (read_table(path, domain=table.domain).codes == table.codes).all()
         except InvalidInput as error:
             messages.append(str(error).removeprefix(f"{path}: "))
     assert not [message for message in messages if "\n" in message or str(tmp_path) in message]

@@ -15,7 +15,7 @@ from calmstream.tables.declared import number_entry
 
 
 def edges(text: str) -> list[str]:
-    found: list[str] = number_entry("x", text)["edges"]
+    found: list[str] = number_entry(f"x={text}")["edges"]
     Number(tuple(found))
     return found
 
@@ -39,19 +39,15 @@ def test_edges_follow_from_bounds_scale_and_levels(text: str, expected: list[str
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("10:1:lin:4", "edges must rise, but the lowest, 10, is not below the highest, 1"),
-        ("0:10:log:4", "a log scale needs a lowest value above 0, got 0"),
-        ("1:10:sqrt:4", "unknown scale 'sqrt'; there are lin and log"),
-        ("1:10:lin:1000000", "1,000,000 levels; expected 2 to 4,095"),
-        ("1:10:lin:many", "'many' are no whole number"),
-        ("one:10:lin:3", "'one' is not a number"),
-        ("1:1e30:log:3", "'1e30' is not a number below"),
-        ("0:1e-17:lin:4000", "more than 18 decimal places"),
-        ("1:10:lin", "expected LOWEST:HIGHEST"),
+        ("10:1:lin:4", "the lowest must be below the highest"),
+        ("0:10:log:4", "above 0 with log"),
+        ("1:10:lin:1000000", "the levels 2 to 4,095"),
+        ("1:10:sqrt:4", "expected A=LOWEST:HIGHEST:lin|log"),
+        ("one:10:lin:3", "expected A=LOWEST"),
     ],
 )
 def test_bounds_without_edges_are_refused_with_the_reason(text: str, why: str) -> None:
-    with pytest.raises(InvalidInput, match=f"--number x: .*{why}"):
+    with pytest.raises(InvalidInput, match=f"--number 'x={re.escape(text)}': .*{re.escape(why)}"):
         edges(text)
 
 
@@ -80,7 +76,6 @@ def test_a_declared_column_is_not_learnt(table: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        (("--number", "ms"), "--number 'ms': expected A=LOWEST:HIGHEST"),
         (("--number", "s=1:2:lin:2"), "column 's' is declared, but not used"),
         ((*NUMBER, *NUMBER), "--number ms: the column is declared twice"),
         ((*NUMBER, "--columns", "region"), "column 'ms' is declared, but not used"),
