@@ -24,7 +24,7 @@ FAILED = PRODUCER_METRICS.counter(
     "calmstream_reports_failed_total",
     "Reports given up by this producer: the broker did not take `undelivered` ones; the window of "
     "`expired` ones ended before the broker had them; the disk of the spool has changed `damaged` "
-    "ones.",
+    "ones; `defect` ones cannot be encoded.",
     "Any: these devices' reports are lost; see the producer's last line. Please report defects.",
     "reason",
 )

@@ -18,6 +18,9 @@ class Failure(StrEnum):
     DAMAGED = "damaged"
     """The disk of the spool has changed its batch."""
 
+    DEFECT = "defect"
+    """It cannot be encoded, although it was read and checked."""
+
 
 class GatewayTotals:
     """Counts what happens to the batches of one plan, never their content. For one thread.

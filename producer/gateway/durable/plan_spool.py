@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import structlog
+
 from calmstream.common.errors import FatalError, Reason, RecoverableError
+from calmstream.common.http.server import defect
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness, SystemRandomness
 from calmstream.producer.gateway.durable.entries import RowCodec, SealedBatch, SpoolEntry
@@ -26,6 +29,8 @@ from calmstream.producer.gateway.open_batches import (
 )
 from calmstream.producer.gateway.rows import Row, batch_of_rows, in_parts
 from calmstream.producer.gateway.totals import Failure, GatewayTotals
+
+_LOG = structlog.get_logger("calmstream.gateway")
 
 Numbered = tuple[int, Row]
 """The number of a spooled report in its window's file, and its row."""
@@ -224,14 +229,33 @@ class PlanSpool:
         return SpoolOutcome.DUPLICATE if known else SpoolOutcome.UNAVAILABLE
 
     def _seal(self, ready: ReadyReports[Numbered]) -> list[SealedBatch]:
-        batches = [
-            batch_of_rows(self.plan, ready.group, ready.period, part)
-            for part in in_parts([row for _, row in ready.rows], self._sizes[ready.group])
-        ]
+        batches = self._encoded(ready)
         found = self.logs[ready.period].seal([number for number, _ in ready.rows], batches)
         if ready.small:
             self._totals.small(len(ready.rows))
         return found
+
+    def _encoded(self, ready: ReadyReports[Numbered]) -> list[EncodedBatch]:
+        """Return reports as batches; one that cannot be encoded is lost, and no other."""
+        rows = [row for _, row in ready.rows]
+        try:
+            return self._batches(ready, rows)
+        except Exception as error:  # noqa: BLE001 - a defect: these reports pay, and no other plan
+            kept = [row for row in rows if self._encodes(ready, row)]
+            self._totals.failed(len(rows) - len(kept), Failure.DEFECT)
+            lost = {"plan": self.plan.digest[:8], "reports": len(rows) - len(kept)}
+            _LOG.error("reports lost: they cannot be encoded", **lost, **defect(error))
+            return self._batches(ready, kept)
+
+    def _batches(self, ready: ReadyReports[Numbered], rows: Sequence[Row]) -> list[EncodedBatch]:
+        parts = in_parts(rows, self._sizes[ready.group])
+        return [batch_of_rows(self.plan, ready.group, ready.period, part) for part in parts]
+
+    def _encodes(self, ready: ReadyReports[Numbered], row: Row) -> bool:
+        try:
+            return bool(self._batches(ready, [row]))
+        except Exception:  # noqa: BLE001 - see above
+            return False
 
     def _log(self, period: int) -> PeriodLog:
         file = FrameFile(self._files, self._path(period))

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from calmstream.common.clock import Clock
@@ -24,14 +25,18 @@ TIDY_SECONDS = 1.0
 _WAIT_SECONDS = 0.5
 
 
+Outcome = list[Result] | Exception
+"""The results of a request's reports, or the defect that it met."""
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Reports of one request that wait for the next group; ``answer`` receives the results."""
+    """Reports of one request that wait for the next group; ``answer`` receives their outcome."""
 
     digest: str
     entries: Sequence[SpoolEntry]
     quota: int | None
-    answer: Callable[[list[Result]], None]
+    answer: Callable[[Outcome], None]
 
 
 @dataclass(slots=True)
@@ -150,22 +155,29 @@ class Committer:
         by_plan: dict[str, list[Work]] = {}
         for work in works:
             by_plan.setdefault(work.digest, []).append(work)
-        answers: list[tuple[Work, list[Result]]] = []
+        answers: list[tuple[Work, Outcome]] = []
         for digest, group in by_plan.items():
-            entries = [entry for work in group for entry in work.entries]
-            quotas = [work.quota for work in group for _ in work.entries]
-            results = self._spool.accept(digest, entries, quotas)
-            at = 0
-            for work in group:
-                answers.append((work, results[at : at + len(work.entries)]))
-                at += len(work.entries)
+            answers += self._accept(digest, group)
         self._metrics.committed(self._clock.monotonic() - began)
         self._answer(answers)
 
-    def _answer(self, answers: Sequence[tuple[Work, list[Result]]]) -> None:
+    def _accept(self, digest: str, group: Sequence[Work]) -> list[tuple[Work, Outcome]]:
+        """Spool reports of one plan; a request that meets a defect fails alone."""
+        entries = [entry for work in group for entry in work.entries]
+        quotas = [work.quota for work in group for _ in work.entries]
+        try:
+            results = iter(self._spool.accept(digest, entries, quotas))
+        except Exception as error:  # noqa: BLE001 - its request gets it
+            if len(group) == 1:
+                return [(group[0], error)]
+            # What was written before the defect is a duplicate now, which is as good.
+            return [answer for work in group for answer in self._accept(digest, [work])]
+        return [(work, list(islice(results, len(work.entries)))) for work in group]
+
+    def _answer(self, answers: Sequence[tuple[Work, Outcome]]) -> None:
         def deliver() -> None:
-            for work, results in answers:
-                work.answer(results)
+            for work, outcome in answers:
+                work.answer(outcome)
 
         self._hand_back(deliver)
 

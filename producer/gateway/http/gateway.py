@@ -30,7 +30,7 @@ from calmstream.producer.gateway.durable.spool import Spool, locked
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.http.app import GatewayApp
 from calmstream.producer.gateway.http.app_keys import AppKeys
-from calmstream.producer.gateway.http.committer import Committer, Work
+from calmstream.producer.gateway.http.committer import Committer, Outcome, Work
 from calmstream.producer.gateway.http.cors import Origins
 from calmstream.producer.gateway.http.counted_plans import CountedPlans
 from calmstream.producer.gateway.http.delivery import BatchDelivery
@@ -170,12 +170,16 @@ class Gateway:
     def spool(
         self, digest: str, entries: Sequence[SpoolEntry], quota: int | None
     ) -> asyncio.Future[list[Result]]:
-        """Make reports durable."""
+        """Make reports durable; raises the defect that they meet."""
         done: asyncio.Future[list[Result]] = asyncio.get_running_loop().create_future()
 
-        def answer(results: list[Result]) -> None:
-            if not done.done():  # the client may have gone
-                done.set_result(results)
+        def answer(outcome: Outcome) -> None:
+            if done.done():  # the client may have gone
+                return
+            if isinstance(outcome, Exception):
+                done.set_exception(outcome)
+            else:
+                done.set_result(outcome)
 
         self._committer.submit(Work(digest, entries, quota, answer))
         return done
