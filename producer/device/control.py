@@ -48,7 +48,7 @@ def withdraw(store: DeviceStore) -> None:
     Reports that wait are dropped, and what recorders keep is erased. Ledger and history stay. A
     store that is deleted is a new device, which has not withdrawn.
     """
-    store.update(lambda state: replace(state, withdrawn=True, waiting=()))
+    store.update(lambda s: replace(s, withdrawn=True, withdrawals=s.withdrawals + 1, waiting=()))
     store.erase_events()
 
 

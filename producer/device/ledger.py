@@ -79,6 +79,7 @@ class DeviceState:
         signed: what was spent under signed plans, by lineage.
         policy: the application's policy; None until a reporter first uses the store.
         waiting: reports that no gateway has taken yet.
+        withdrawals: number of times that the person has withdrawn.
         generation: number of times that the state was written; an older copy has a smaller number.
     """
 
@@ -88,6 +89,7 @@ class DeviceState:
     totals: DeviceTotals = field(default_factory=DeviceTotals)
     policy: Policy | None = None
     withdrawn: bool = False
+    withdrawals: int = 0
     history: tuple[Sent, ...] = ()
     generation: int = 0
     waiting: tuple[WaitingReport, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -40,7 +41,8 @@ class Recorder:
 
     A record is about complete days (UTC) before the window of the report. It is kept in the store,
     beside the ledger, in at most 64 kB. A crash loses the events of the last 10 seconds at most,
-    and never a day: the first event of each day is written at once. Safe for use from several
+    and never a day: the first event of each day is written at once. A withdrawal by another door
+    erases what waits, and what is noted until the next write too. Safe for use from several
     threads; processes that share a store add up.
 
     The arguments and errors are those of `Reporter`.
@@ -80,6 +82,7 @@ class Recorder:
         self._kept: dict[str, object] = {}
         self._written_at = clock()
         self.trouble = ""
+        self._withdrawals = store.read().withdrawals
         store.read_events()  # an error that lasts is said at once
 
     def note(self, event: str, value: float = 1) -> None:
@@ -115,6 +118,7 @@ class Recorder:
             if not _names(state, self._states):
                 self._waiting.dropped["unplanned"] += 1
                 return
+            self._forget_erased()
             kept = events.state_value(value)
             if kept is None and value is not None:
                 self._waiting.dropped["value"] += 1
@@ -139,7 +143,7 @@ class Recorder:
         """Erase all that was recorded, and stop all reports until `rejoin`."""
         with self._lock:
             control.withdraw(self._store)
-            self._waiting, self._known, self._kept = _Waiting(), set(), {}
+            self._forget_erased()
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -149,21 +153,23 @@ class Recorder:
         ``clock``: the clock was behind a day that was counted; ``room``: no room was left.
         """
         with self._lock:
-            return dict(self._merged(self._stored())[self._plan.lineage]["dropped"])
+            return dict(self._book()["dropped"])
 
     def _record(self, window: int) -> dict[str, object]:
         with self._lock:
             self._write(self._clock())
-            book = self._merged(self._stored())[self._plan.lineage]
-            return record_of(book, self._plan, window)
+            return record_of(self._book(), self._plan, window)
 
-    def _stored(self) -> Document:
-        """Return what is stored; nothing if it cannot be read: the device reports nevertheless."""
+    def _book(self) -> Document:
+        """Return what is kept; what cannot be read is nothing: the device reports nevertheless."""
+        self._forget_erased()
+        stored: Document = {}
         try:
-            return self._store.read_events()
+            stored = self._store.read_events()
         except Exception as error:  # noqa: BLE001
             self.trouble = str(error)
-            return {}
+        book: Document = self._merged(stored)[self._plan.lineage]
+        return book
 
     def _write(self, now: int) -> None:
         """Write what waits, if there is anything; what cannot be written waits on."""
@@ -178,7 +184,9 @@ class Recorder:
         def change(stored: Document) -> Document:
             nonlocal written
             # Looked at under the lock, so that nothing is written after a withdrawal has erased it.
-            written = {} if self._store.read().withdrawn else self._merged(stored)
+            state = self._store.read()
+            self._forget_before(state.withdrawals)
+            written = {} if state.withdrawn else self._merged(stored)
             return written
 
         try:
@@ -190,6 +198,17 @@ class Recorder:
         self.trouble, self._waiting = "", _Waiting()
         if not written:
             self._known, self._kept = set(), {}
+
+    def _forget_erased(self) -> None:
+        """Forget what the person has erased by another door, also if they take part again."""
+        with contextlib.suppress(Exception):  # the next write says what is wrong with the store
+            self._forget_before(self._store.read().withdrawals)
+
+    def _forget_before(self, withdrawals: int) -> None:
+        """Forget everything noted before the latest of so many withdrawals."""
+        if withdrawals != self._withdrawals:
+            self._withdrawals = withdrawals
+            self._waiting, self._known, self._kept = _Waiting(), set(), {}
 
     def _holds(self, written: Document) -> bool:
         """Return whether the disk has taken what it could not confirm."""

@@ -71,6 +71,22 @@ test("withdrawing erases what was recorded, by any door", async () => {
   }
 });
 
+test("nothing outlives a withdrawal after which the person takes part again", async () => {
+  const store = new MemoryStore();
+  const device = await new Device(store).opened();
+  await device.recorder.note("open");
+  await device.recorder.note("open"); // waits in memory
+  await device.recorder.set("colour", "red");
+  await device.recorder.note("unplanned");
+  await withdraw(store);
+  await rejoin(store);
+  assert.deepEqual(await device.counted(1), [0, 0, 0]);
+  assert.deepEqual(await device.recorder.dropped(), {});
+  assert.equal((await device.recorder.record()).colour, undefined);
+  await device.recorder.set("colour", "red");
+  assert.equal((await device.recorder.record()).colour, "red");
+});
+
 test("what cannot be read is an error and stays as it is", async () => {
   const path = join(folder, "damaged");
   const device = await new Device(new FileStore(path)).opened();

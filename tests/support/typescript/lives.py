@@ -46,27 +46,28 @@ def moments(found: Life, given: list[Json]) -> tuple[int, str]:
                 return reports, f"step {number}: a report at another moment"
         elif step["kind"] == "withdraw":
             withdraw(other.store)
-        elif step["kind"] == "rejoin":
+        elif step["kind"] in {"rejoin", "return"}:
             rejoin(other.store)
     return reports, ""
 
 
 def twice(found: Life, given: list[Json]) -> str:
-    """Return where a day was counted twice by a clock that is set back by whole days.
+    """Return where more days count than there were, of the true time or of the device's clock.
 
-    A clock that is behind from the first event on and then set right is as one on which a day
-    passes: there each day of the clock counts once.
+    A clock that is behind and then set right is as one on which a day passes. What was erased is
+    counted anew.
     """
-    noted, clock = set[tuple[str, int]](), ""
+    noted: dict[str, set[tuple[str, int]]] = {"real": set(), "now": set()}
     for number, (step, answer) in enumerate(zip(found.steps, given, strict=True)):
-        if step["kind"] == "note":
-            clock = clock or ("real" if step["now"] == step["real"] else "now")
-            noted.add((step["name"], step[clock] // (1000 * DAY)))
+        if step["kind"] in {"withdraw", "return"}:
+            noted = {"real": set(), "now": set()}
+        for clock in noted if step["kind"] == "note" else ():
+            noted[clock].add((step["name"], step[clock] // (1000 * DAY)))
         for attribute in found.plan.domain.attributes:
             source = attribute.recorded
             if "record" in answer and source and source.take == "days":
-                days = sum(name == source.name for name, _ in noted)
-                if answer["record"][attribute.name] > days:
+                days = [sum(name == source.name for name, _ in each) for each in noted.values()]
+                if answer["record"][attribute.name] > max(days):
                     return f"step {number}: a day twice"
     return ""
 

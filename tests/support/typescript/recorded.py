@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from calmstream import MemoryStore, Recorder, Report, rejoin
+from calmstream import MemoryStore, Recorder, Report, rejoin, withdraw
 from calmstream.common.errors import RecoverableError
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Guarantee, Plan
@@ -127,8 +127,9 @@ def life(seed: int, steps: int = 150, *, ahead: bool = True, calm: bool = False)
     dice = random.Random(seed)
     clock = Clock(dice, ahead)
     found = Life(plan_of(dice), dice.randbytes(16))
-    weights = (60, 8, 8, 8, 2) if calm else (60, 8, 8, 8, 2, 3, 3, 0.5, 1)
-    kinds = ("note", "set", "record", "report", "flush", "restart", "fail", "withdraw", "rejoin")
+    weights = (60, 8, 8, 8, 2) if calm else (60, 8, 8, 8, 2, 3, 3, 0.5, 1, 0.5)
+    kinds = ("note", "set", "record", "report", "flush", "restart", "fail")
+    kinds += ("withdraw", "rejoin", "return")
     while len(found.steps) < steps:
         clock.move()
         if calm:
@@ -180,6 +181,9 @@ class Device:
             self.store.fails = []
             self.recorder.withdraw()
         elif kind == "rejoin":
+            rejoin(self.store)
+        elif kind == "return":  # by another door than the recorder's, which does not notice
+            withdraw(self.store)
             rejoin(self.store)
         else:
             self.recorder.flush()

@@ -44,7 +44,7 @@ export function withdrawals(store: Store): number {
  */
 export async function withdraw(store: Store): Promise<void> {
   counted.set(store, withdrawals(store) + 1);
-  await store.update((state) => ({ ...state, withdrawn: true, waiting: [] }));
+  await store.update((state) => ({ ...state, withdrawn: true, withdrawals: state.withdrawals + 1, waiting: [] }));
   await store.eraseEvents();
 }
 

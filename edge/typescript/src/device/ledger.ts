@@ -44,6 +44,8 @@ export interface DeviceState {
   readonly totals: Totals;
   readonly policy: Policy | null;
   readonly withdrawn: boolean;
+  /** How often the person has withdrawn. */
+  readonly withdrawals: number;
   readonly history: readonly Sent[];
   readonly waiting: readonly Waiting[];
   /** How often the state was written. */

@@ -40,6 +40,7 @@ export class Recorder {
   private waiting = new Waiting();
   private known = new Set<string>();
   private kept = new Map<string, string>();
+  private withdrawals = 0;
   private writing: Promise<unknown> = Promise.resolve();
   private writtenAt: number;
   private readonly events: ReadonlySet<string>;
@@ -64,6 +65,7 @@ export class Recorder {
   static async open(envelope: Uint8Array | string, store: Store, options: ReporterOptions = {}): Promise<Recorder> {
     const reporter = await Reporter.open(envelope, store, options);
     const recorder = new Recorder(reporter, store, options.clock ?? Date.now);
+    recorder.withdrawals = (await store.read()).withdrawals;
     await store.readEvents(); // an error that lasts is said at once
     return recorder;
   }
@@ -96,6 +98,7 @@ export class Recorder {
   async set(state: string, value: unknown): Promise<void> {
     const now = this.clock();
     if (!this.states.has(state)) return this.waiting.drop("unplanned");
+    await this.forgetErased();
     const kept = stateValue(value);
     if (kept === undefined && value !== null && value !== undefined) this.waiting.drop("value");
     const text = JSON.stringify(kept) ?? "";
@@ -125,7 +128,7 @@ export class Recorder {
     await this.writing;
     this.waiting = new Waiting();
     await withdraw(this.store);
-    this.forget();
+    await this.forgetErased();
   }
 
   /**
@@ -144,6 +147,7 @@ export class Recorder {
   /** What is kept, with what waits because it could not be written. */
   private async book(): Promise<Book> {
     await this.writing;
+    await this.forgetErased();
     // What cannot be read counts as nothing: the device reports all the same.
     const stored = await this.store.readEvents().catch((error: unknown): Documents => {
       this.trouble = String(error);
@@ -163,14 +167,16 @@ export class Recorder {
   }
 
   private async writeNow(): Promise<void> {
-    const { waiting } = this;
+    let { waiting } = this;
     if (waiting.events.size + waiting.states.size + waiting.dropped.size === 0) return;
     this.waiting = new Waiting();
     let written: Documents | undefined;
     try {
       await this.store.updateEvents(async (stored) => {
         // Looked at under the lock, so that nothing is written after a withdrawal has erased it.
-        written = (await this.store.read()).withdrawn ? {} : this.merged(stored, waiting);
+        const { withdrawn, withdrawals } = await this.store.read();
+        if (this.forgetBefore(withdrawals)) waiting = new Waiting();
+        written = withdrawn ? {} : this.merged(stored, waiting);
         return written;
       });
     } catch (error) {
@@ -180,7 +186,7 @@ export class Recorder {
       if (!written || JSON.stringify(stored) !== JSON.stringify(written)) return this.rejoin(waiting);
     }
     this.trouble = "";
-    if (Object.keys(written ?? {}).length === 0) this.forget();
+    if (Object.keys(written ?? {}).length === 0) this.forgetKnown();
   }
 
   /** Put what could not be written before what was noted since. */
@@ -195,7 +201,21 @@ export class Recorder {
     this.waiting = earlier;
   }
 
-  private forget(): void {
+  /** Forget what the person has erased by another door, also if they take part again. */
+  private async forgetErased(): Promise<void> {
+    const state = await this.store.read().catch(() => undefined); // the next write says what is wrong
+    if (state && this.forgetBefore(state.withdrawals)) this.waiting = new Waiting();
+  }
+
+  /** Forget what is known from before a withdrawal; whether there was one. */
+  private forgetBefore(withdrawals: number): boolean {
+    if (withdrawals === this.withdrawals) return false;
+    this.withdrawals = withdrawals;
+    this.forgetKnown();
+    return true;
+  }
+
+  private forgetKnown(): void {
     this.known.clear();
     this.kept.clear();
   }

@@ -19,6 +19,7 @@ export function newDevice(): DeviceState {
     totals: NOTHING,
     policy: null,
     withdrawn: false,
+    withdrawals: 0,
     history: [],
     waiting: [],
     generation: 0,

@@ -8,11 +8,11 @@ import { createReadStream, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fromBase64, unhex } from "../../src/bytes.js";
 import {
-  GivenSource, MemoryStore, Recorder, StoreError, rejoin, type Documents, type PolicyInput,
+  GivenSource, MemoryStore, Recorder, StoreError, rejoin, withdraw, type Documents, type PolicyInput,
 } from "../../src/index.js";
 
 interface Step {
-  kind: "note" | "set" | "record" | "report" | "flush" | "restart" | "fail" | "withdraw" | "rejoin";
+  kind: "note" | "set" | "record" | "report" | "flush" | "restart" | "fail" | "withdraw" | "rejoin" | "return";
   now: number;
   name: string;
   value: unknown;
@@ -77,6 +77,7 @@ class Device {
     if (kind === "set") return recorder.set(name, value);
     if (kind === "flush") return recorder.flush();
     if (kind === "rejoin") return rejoin(this.store);
+    if (kind === "return") return withdraw(this.store).then(() => rejoin(this.store));
     if (kind === "restart") this.recorder = await this.opened();
     if (kind === "fail") this.store.fails = when;
     if (kind === "withdraw") {
