@@ -1,19 +1,18 @@
 """The permissions that each role of a plan needs in Kafka.
 
 A role is a kind of process: ``edge`` sends reports, ``tally`` counts them, ``publisher`` publishes
-the tables, ``subscriber`` reads them, ``replay`` counts a log again into topics that it creates,
-and ``operator`` creates and deletes topics. The permissions are data, so that they can be printed,
-applied and tested. In Kafka, READ and WRITE include DESCRIBE, and an idempotent producer needs
-nothing beyond WRITE.
+the tables, ``subscriber`` reads them, and ``operator`` creates and deletes topics. The permissions
+are data, so that they can be printed, applied and tested. In Kafka, READ and WRITE include
+DESCRIBE, and an idempotent producer needs nothing beyond WRITE.
 
 The reports topics have the plan's prefix. All other topics and the consumer groups have its output
-prefix. Both prefixes are equal, unless the names have an output namespace, as for a replay.
+prefix. Both prefixes are equal, unless a log is counted again into an output namespace.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from calmstream.broker.names import CountingRole, TopicNames
@@ -96,21 +95,6 @@ def _analyst(names: TopicNames) -> list[Permission]:
     return [*_subscriber(names), *_topic(names.counts, "READ")]
 
 
-def _replay(names: TopicNames) -> list[Permission]:
-    if names.output_prefix == names.prefix:
-        raise InvalidInput(
-            "role replay: state the namespace of the new topics with --output-namespace"
-        )
-    # A replay reads the dead letters of the service, whose names have no output namespace.
-    source = replace(names, output_namespace="")
-    target = f"{names.output_prefix}."
-    return [
-        *_reports(names, "READ", "DESCRIBE_CONFIGS"),
-        *_topic(source.dead_letters, "READ"),
-        *(Permission("topic", target, o, True) for o in ("CREATE", "WRITE", "DESCRIBE_CONFIGS")),
-    ]
-
-
 def _operator(names: TopicNames) -> list[Permission]:
     every = ("CREATE", "READ", "WRITE", "DELETE", "ALTER_CONFIGS", "DESCRIBE_CONFIGS")
     prefixes = {f"{names.prefix}.", f"{names.output_prefix}."}
@@ -128,7 +112,6 @@ ROLES: Mapping[str, Callable[[TopicNames], list[Permission]]] = {
     "publisher": _publisher,
     "subscriber": _subscriber,
     "analyst": _analyst,
-    "replay": _replay,
     "operator": _operator,
 }
 """The permissions of each role. Only the operator may delete topics, because only the

@@ -64,7 +64,6 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "inspect": "show lag, windows, offsets, rejects and group shares",
         "health": "ask the service on this machine whether it lives",
         "dead-letters": "list refused records with their reasons",
-        "replay": "count windows again from the log into a new namespace",
         "retire": "end a plan: last finals, then delete its reports",
     },
     "other": {

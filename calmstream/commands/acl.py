@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     names = plan_names(plan, args.namespace, args.output_namespace)
     if args.apply:
         return _apply(args, names)
-    roles = [args.role] if args.role else [r for r in ROLES if r != "replay" or _renamed(names)]
+    roles = [args.role] if args.role else list(ROLES)
     rules = [(role, rule) for role in roles for rule in permissions(role, names)]
     if args.json:
         for role, rule in rules:
@@ -54,10 +54,6 @@ def _apply(args: argparse.Namespace, names: TopicNames) -> int:
         broker.grant(args.principal, rules)
     Console().print(f"{args.principal} may act as {args.role}: {len(rules)} rules")
     return 0
-
-
-def _renamed(names: TopicNames) -> bool:
-    return names.output_prefix != names.prefix
 
 
 def _document(role: str, rule: Permission) -> dict[str, str]:

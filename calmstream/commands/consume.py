@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
@@ -12,6 +13,7 @@ from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.service import configure_logging, run_service
+from calmstream.estimators.plan import Plan
 from calmstream.service import Namespaces, Service, fetch_limits, served_plans
 
 
@@ -34,6 +36,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     arguments.add_output_namespace(parser)
     parser.add_argument(
+        "--grace",
+        type=arguments.positive,
+        metavar="SECONDS",
+        help="with --output-namespace: count again, with so much time for late reports",
+    )
+    parser.add_argument(
         "--checkpoint-seconds", type=float, help="time between checkpoints (default: 5)"
     )
     parser.add_argument("--refresh-seconds", type=float, help="time between early snapshots")
@@ -50,6 +58,11 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidInput("--create-topics goes with --plans DIR")
     registry = new_registry()
     plans = served_plans(args, registry, publishes=args.role != "tally")
+    if args.grace is not None:
+        if not (isinstance(plans, Plan) and args.output_namespace):
+            raise InvalidInput("--grace goes with --plan FILE and --output-namespace NS")
+        note = f"windows waited {args.grace} s for late reports, not {plans.grace} s"
+        plans, publish = plans.counted_with(args.grace), replace(publish, note=note)
     # One session for both sides: the group gives a silent member's partitions away when the member
     # itself stops writing.
     limits = {"session_seconds": tally.session_seconds, **fetch_limits(args)}

@@ -25,14 +25,12 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.dead_letter import DeadLetter
 from calmstream.terminal import Console, grid
 
-ADMISSIBLE = frozenset((Reason.LATE, Reason.EARLY, Reason.OVER_LIMIT))
-"""Reasons whose records are whole: the time or a limit refused them."""
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "List the newest refused records, each with its place in the log, and the number of all by "
-        "reason. To count those of a reason after all: calmstream replay --admit REASON."
+        "reason. To count late ones after all: calmstream consume --output-namespace NS --grace "
+        "SECONDS."
     )
     result_options.add_results(parser)
     reasons = [reason.value for reason in Reason]
@@ -80,12 +78,11 @@ def letters(plan: Plan, broker: Broker, names: TopicNames) -> Iterator[DeadLette
         topics.close()
 
 
-def document(letter: DeadLetter, names: TopicNames) -> dict[str, str | int | bool]:
+def document(letter: DeadLetter, names: TopicNames) -> dict[str, str | int]:
     """Return what ``--json`` prints; ``time`` is in seconds since the epoch."""
     return {
         "reason": letter.reason.value,
         "detail": letter.detail,
-        "admissible": letter.reason in ADMISSIBLE,
         "group": names.group_of(letter.topic),
         "partition": letter.partition,
         "offset": letter.offset,
@@ -113,6 +110,6 @@ def show(
     console.print(table)
     listed = ", ".join(f"{reason.value} {number:,}" for reason, number in sorted(numbers.items()))
     console.print(f"\nall dead letters that are kept: {listed or 'none'}")
-    if found := sorted(reason.value for reason in numbers.keys() & ADMISSIBLE):
-        command = f"calmstream replay --output-namespace NEW --admit {','.join(found)}"
-        console.print(f"to count after all:\n{command}", soft_wrap=True)
+    if Reason.LATE in numbers:
+        command = "calmstream consume --output-namespace NEW --grace SECONDS"
+        console.print(f"to count late ones after all:\n{command}", soft_wrap=True)

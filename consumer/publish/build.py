@@ -97,7 +97,7 @@ def build_current(plan: Plan, merged: MergedWindow, tracking: Mapping[str, Any])
 
 
 def count_records(
-    plan: Plan, final: MergedWindow, total: MergedWindow | None
+    plan: Plan, final: MergedWindow, total: MergedWindow
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yield a record per group, to be acknowledged before the final is written."""
     suspicious = final.reports > 0 and examine(plan, final.tallies).suspicious
@@ -108,7 +108,7 @@ def count_records(
             group=group,
             revision=final.revision[first : first + plan.partitions],
             tally=tally,
-            total=None if total is None else total.tallies[group],
+            total=total.tallies[group],
             suspicious=suspicious,
         )
         yield counts_key(final.window, group), encode_counts(plan, kept)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from calmstream.consumer.metrics.publisher import WINDOWS_UNTESTED
-from calmstream.consumer.publish.changes import TESTS_FAILED, changes_of
+from calmstream.consumer.publish.changes import changes_of
 from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.follower import TopicFollower
 from calmstream.consumer.publish.job import Job, Start
@@ -84,7 +84,9 @@ class ChangeTests:
             record = job.result()
         except Exception as error:  # noqa: BLE001 - the final is published, whatever they raise
             self._context.log.error(  # noqa: TRY400 - one line
-                TESTS_FAILED, window=window, error=f"{type(error).__name__}: {error}"
+                "the tests of change failed; please report it with the plan",
+                window=window,
+                error=f"{type(error).__name__}: {error}",
             )
             untested.finish(window)
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from calmstream.consumer.publish.merge import MergedWindow
@@ -21,25 +20,8 @@ from calmstream.estimators.wire.snapshot import Kind
 from calmstream.estimators.wire.state import WindowCount
 
 SUSPICIOUS = "suspicious"
-TESTS_FAILED = "the tests of change failed; please report it with the plan"
 
 Tallies = Sequence[Tally]
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierWindows:
-    """What a final window is compared with."""
-
-    previous: Tallies | None
-    before: Tallies | None
-
-
-def earlier_of(final: Tallies, total: Tallies | None, previous: Tallies | None) -> EarlierWindows:
-    """Return what a final is compared with, from its own total and the window before."""
-    if total is None:
-        return EarlierWindows(previous, None)
-    pairs = zip(total, final, strict=True)
-    return EarlierWindows(previous, [Tally(a.n - b.n, a.counts - b.counts) for a, b in pairs])
 
 
 def changes_of(
@@ -47,39 +29,26 @@ def changes_of(
 ) -> KeyedRecord:
     """Return the record of tests of a final, from the kept counts of its groups alone.
 
-    With the same records of counts the result has the same bytes. A final does not need its tests,
-    so no error of theirs may stop a publisher.
+    With the same records of counts the result has the same bytes. Cost: two comparisons of all
+    published tables.
     """
     counts = _decoded(plan, own)
-    tallies = [one.tally for one in counts]
-    totals = [one.total for one in counts if one.total is not None]
-    earlier = earlier_of(
-        tallies,
-        totals if len(totals) == len(counts) else None,
-        None if previous is None else [one.tally for one in _decoded(plan, previous)],
-    )
     revision = tuple(chain.from_iterable(one.revision for one in counts))
-    windows = tuple(map(WindowCount, tallies))
+    windows = tuple(WindowCount(one.tally) for one in counts)
     final = MergedWindow(counts[0].window, Kind.FINAL, revision, windows)
-    return changes_record(plan, final, earlier)
+    last = None if previous is None else [one.tally for one in _decoded(plan, previous)]
+    before = [Tally(c.total.n - c.tally.n, c.total.counts - c.tally.counts) for c in counts]
+    window = final.window
+    families = (
+        _family(plan, final, "previous", (window - 1, window - 1), last),
+        _family(plan, final, "before", (0, window - 1), before),
+    )
+    record = ChangesRecord(window, revision, families)
+    return changes_key(window), encode_changes(plan, record)
 
 
 def _decoded(plan: Plan, records: Mapping[int, bytes]) -> list[GroupCounts]:
     return [decode_counts(plan, records[group]) for group in sorted(records)]
-
-
-def changes_record(plan: Plan, final: MergedWindow, earlier: EarlierWindows) -> tuple[bytes, bytes]:
-    """Return key and value of the record of tests of a final window.
-
-    With the same counts the bytes are the same. Cost: two comparisons of all published tables.
-    """
-    window = final.window
-    families = (
-        _family(plan, final, "previous", (window - 1, window - 1), earlier.previous),
-        _family(plan, final, "before", (0, window - 1), earlier.before),
-    )
-    record = ChangesRecord(window, final.revision, families)
-    return changes_key(window), encode_changes(plan, record)
 
 
 def _family(

@@ -22,6 +22,7 @@ class PublisherConfig(WorkerConfig):
             never read back complete.
         test_changes: whether every final is tested for changes against the windows before.
         track: whether every final has a current set.
+        note: what a manifest states first among its processing steps; empty for nothing.
     """
 
     refresh_seconds: float | None = bounded(None, ge=0, le=86_400)
@@ -32,6 +33,7 @@ class PublisherConfig(WorkerConfig):
     rewrite_seconds: float = bounded(60.0, fixed=True, gt=0, le=86_400)
     test_changes: bool = True
     track: bool = bounded(True, fixed=True)
+    note: str = bounded("", fixed=True)
 
     def refresh(self, plan: Plan) -> float:
         """Return the time between two early sets of a window of this plan, in seconds."""

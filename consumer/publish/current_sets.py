@@ -22,8 +22,6 @@ from calmstream.estimators.wire.counts import GroupCounts, decode_counts
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.estimators.wire.state import WindowCount
 
-FAILED = "a current set failed; please report it with the plan"
-
 _MOST_WINDOWS = 16
 """Windows that are added in one turn, so that a long history holds up no final."""
 
@@ -38,11 +36,6 @@ def build(plan: Plan, tracker: Tracker, counts: list[GroupCounts]) -> SnapshotSe
         tuple(map(WindowCount, current.tallies)),
     )
     return build_current(plan, merged, current.to_json())
-
-
-def add(tracker: Tracker, counts: list[GroupCounts]) -> None:
-    """Add the counts of a window, one per group; windows ascend."""
-    tracker.add(counts[0].window, [one.tally for one in counts])
 
 
 class CurrentSets:
@@ -112,7 +105,7 @@ class CurrentSets:
         self._window = window
         try:
             counts = [decode_counts(plan, records[group]) for group in sorted(records)]
-            add(self._tracker, counts)
+            self._tracker.add(window, [one.tally for one in counts])
         except Exception as error:  # noqa: BLE001 - counts that others wrote stop no publisher
             self._failed(error)
             return None
@@ -134,5 +127,7 @@ class CurrentSets:
 
     def _failed(self, error: Exception) -> None:
         self._context.log.error(
-            FAILED, window=self._window, error=f"{type(error).__name__}: {error}"
+            "a current set failed; please report it with the plan",
+            window=self._window,
+            error=f"{type(error).__name__}: {error}",
         )

@@ -100,10 +100,6 @@ class StateMerger:
         closed = decode_closed(self._plan, group, value)
         if closed.window != window:
             raise ForeignRecord(f"a closed record of window {closed.window} under another key")
-        self.add_closed(group, slot % self._plan.partitions, closed)
-
-    def add_closed(self, group: int, partition: int, closed: ClosedWindow) -> None:
-        slot, window = group * self._plan.partitions + partition, closed.window
         offsets = self._closed_at.setdefault(window, {})
         if offsets.setdefault(slot, closed.closed_at) != closed.closed_at:
             raise FatalError(

@@ -47,8 +47,9 @@ class PublishingSession:
             undo.callback(self._sink.close, 0.0)
             self._sink.prepare((names.snapshots, names.state, names.counts))
             undo.pop_all()
+        config = context.config
         self._writer = SetWriter(
-            self._sink, names.snapshots, context.clock, context.config.send_seconds
+            self._sink, names.snapshots, context.clock, config.send_seconds, config.note
         )
         self.follower = TopicFollower(
             context,
@@ -120,8 +121,8 @@ class PublishingSession:
         if due is None:
             return
         plan, kept = self._context.plan, list[KeyedRecord]()
-        if due.kind is Kind.FINAL:
-            kept += count_records(plan, due, self.follower.merger.total(due.window))
+        if due.kind is Kind.FINAL and (total := self.follower.merger.total(due.window)):
+            kept += count_records(plan, due, total)
         self._kept = kept
         self._job = Job(lambda: build_set(plan, due, counts=bool(kept)), self._estimates.start)
 

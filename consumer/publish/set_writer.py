@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from calmstream.broker.transport import Sink
 from calmstream.common.clock import Clock
@@ -15,17 +16,25 @@ KeyedRecord = tuple[bytes, bytes | None]
 class SetWriter:
     """Writes records and waits for their acknowledgements."""
 
-    def __init__(self, sink: Sink, snapshots: str, clock: Clock, send_seconds: float) -> None:
+    def __init__(
+        self, sink: Sink, snapshots: str, clock: Clock, send_seconds: float, note: str = ""
+    ) -> None:
         self._sink = sink
         self._snapshots = snapshots
         self._clock = clock
         self._send_seconds = send_seconds
+        self._note = note
 
     def write(self, snapshot: SnapshotSet) -> int:
         """Write a set and return the offset of its manifest.
 
-        The manifest lists the tables. It is sent only after all tables were acknowledged.
+        The manifest lists the tables. It is sent only after all tables were acknowledged. A note
+        stands first among its processing steps.
         """
+        if self._note:
+            steps = (self._note, *snapshot.manifest.processing)
+            noted = replace(snapshot.manifest, processing=steps)
+            snapshot = replace(snapshot, manifest=noted)
         self.deliver(self._snapshots, snapshot.tables(), 0)
         return self.deliver(self._snapshots, [snapshot.closing()], 0)
 

@@ -298,29 +298,23 @@ class History:
     def _tallies(self, windows: Windows) -> list[Tally]:
         """Return the counts of the windows, one tally per group.
 
-        Running totals give them by two records where they are kept; else all windows are added.
+        The difference of two totals gives them where both are kept; else all windows are added.
         """
         if windows.current:
             self._window(windows.last)
             return list(self._tracked.through(windows.last).tallies)
-        last = self._total(windows.last)
-        before = None if windows.first == 0 else self._total(windows.first - 1)
-        if last is not None and (windows.first == 0 or before is not None):
-            if before is None:
-                return last
+        own, last = self._window(windows.last)
+        if windows.first in (0, windows.last):
+            return own if windows.first else last
+        if self._kept.kept(windows.first - 1):
+            before = self._kept.tallies(windows.first - 1)[1]
             return [_minus(a, b) for a, b in zip(last, before, strict=True)]
-        found: list[Tally] | None = None
-        for window in range(windows.first, windows.last + 1):
-            own, _ = self._window(window)
-            found = own if found is None else [a + b for a, b in zip(found, own, strict=True)]
-        assert found is not None
-        return found
+        for window in range(windows.first, windows.last):
+            own = [a + b for a, b in zip(own, self._window(window)[0], strict=True)]
+        return own
 
-    def _total(self, window: int) -> list[Tally] | None:
-        return self._kept.tallies(window)[1] if self._kept.kept(window) else None
-
-    def _window(self, window: int) -> tuple[list[Tally], list[Tally] | None]:
-        """Return the counts of one window, and the total through it if it is there."""
+    def _window(self, window: int) -> tuple[list[Tally], list[Tally]]:
+        """Return the counts of one window, and those of all windows through it."""
         if not self._kept.kept(window):
             raise NotKept(
                 f"window {window} is not kept: its counts are missing from the counts topic"

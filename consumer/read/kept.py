@@ -90,15 +90,14 @@ class KeptCounts:
         """Return whether the raw counts of a window look forged; False if it is not kept."""
         return any(record.suspicious for record in self._records.get(window, {}).values())
 
-    def tallies(self, window: int) -> tuple[list[Tally], list[Tally] | None]:
-        """Return the tallies of a kept window and, if they are there, of the total through it."""
+    def tallies(self, window: int) -> tuple[list[Tally], list[Tally]]:
+        """Return the tallies of a kept window, and those of all windows through it."""
         records = self._records[window]
         found = [
             counts.decode_counts(self._plan, records[group].value)
             for group in range(len(self._plan.groups))
         ]
-        totals = [one.total for one in found if one.total is not None]
-        return [one.tally for one in found], totals if len(totals) == len(found) else None
+        return [one.tally for one in found], [one.total for one in found]
 
     def _take(self, record: Record) -> None:
         key, value = key_of(record), record.value

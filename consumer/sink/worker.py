@@ -131,7 +131,7 @@ class SinkWorker:
             self._topic.close()
 
     def over(self) -> bool:
-        """Return False: a replay may always publish more."""
+        """Return False: a lost topic may be counted and published again."""
         return False
 
     def _poll(self, topic: SnapshotTopic) -> list[Snapshot] | None:

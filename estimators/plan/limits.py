@@ -2,7 +2,7 @@
 
 Without limits, one sender could fill a window with a few batches, or the memory of a worker with
 many. Workers apply the limits when they admit a batch (`folding.admission`). The
-limits are part of the plan, so that every worker and every replay decides alike.
+limits are part of the plan, so that every worker and every recount decides alike.
 """
 
 from __future__ import annotations

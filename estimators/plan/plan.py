@@ -334,6 +334,16 @@ class Plan:
     def digest(self) -> str:
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
+    def counted_with(self, grace: int) -> Plan:
+        """Return the plan for a second count, with another grace; topics and reports stay its own.
+
+        Raises:
+            PlanError: as for a plan with this grace.
+        """
+        found = replace(self, grace=grace)
+        found.__dict__["digest"] = self.digest
+        return found
+
     def window_start(self, window: int) -> int:
         """Start of a window in milliseconds since the epoch."""
         return (self.start + window * self.window) * 1000

@@ -6,13 +6,12 @@ The compacted counts topic of a plan holds one record per window and group, key
 - ``v``, ``plan``, ``window``, ``group``;
 - ``revision``: of each partition of the group's reports topic, the offset below which its reports
   are counted: the group's own part of the final's revision;
-- ``total``: whether the counters of all windows through this one follow those of the window;
 - ``suspicious``: whether the raw counts of the window look forged.
 
 The counters are non-negative integers: reports per view, then the counters of each view, view by
-view; of the window, then of the running total. They are written as little-endian bytes, all lowest
-bytes first, then all second-lowest, as far as the largest needs, and compressed by zlib. Like a
-final, the counters are a function of the log.
+view; of the window, then of all windows through this one. They are written as little-endian bytes,
+all lowest bytes first, then all second-lowest, as far as the largest needs, and compressed by zlib.
+Like a final, the counters are a function of the log.
 """
 
 from __future__ import annotations
@@ -41,14 +40,12 @@ class CountsHeader:
     """The first part of a record: what its counters belong to.
 
     Attributes:
-        total: whether the running total is there.
         suspicious: whether the raw counts of all groups look forged.
     """
 
     window: int
     group: int
     revision: Revision
-    total: bool
     suspicious: bool
 
 
@@ -57,14 +54,14 @@ class GroupCounts:
     """The counters of one group in one final window.
 
     Attributes:
-        total: tally of all windows through this one; None if they were not all counted.
+        total: tally of all windows through this one.
     """
 
     window: int
     group: int
     revision: Revision
     tally: Tally
-    total: Tally | None
+    total: Tally
     suspicious: bool = False
 
 
@@ -113,11 +110,10 @@ def encode_counts(plan: Plan, counts: GroupCounts) -> bytes:
         "window": counts.window,
         "group": counts.group,
         "revision": counts.revision,
-        "total": counts.total is not None,
         "suspicious": counts.suspicious,
     }
-    tallies = [counts.tally] if counts.total is None else [counts.tally, counts.total]
-    values = np.concatenate([part.ravel() for t in tallies for part in (t.n, t.counts)])
+    both = (counts.tally, counts.total)
+    values = np.concatenate([part.ravel() for t in both for part in (t.n, t.counts)])
     used = -(-int(values.max()).bit_length() // 8)
     planes = values.astype("<i8").view(np.uint8).reshape(-1, _WORD)[:, :used].T
     return orjson.dumps(header) + b"\n" + zlib.compress(planes.tobytes(), _LEVEL)
@@ -140,7 +136,6 @@ def decode_header(plan: Plan, raw: bytes) -> CountsHeader:
             "window": fields.integer(0, plan.windows - 1),
             "group": fields.integer(0, len(plan.groups) - 1),
             "revision": fields.each(fields.offset_of(plan), plan.partitions),
-            "total": fields.flag,
             "suspicious": fields.flag,
         },
     )
@@ -148,7 +143,6 @@ def decode_header(plan: Plan, raw: bytes) -> CountsHeader:
         body["window"],
         body["group"],
         tuple(body["revision"]),
-        body["total"],
         body["suspicious"],
     )
 
@@ -164,17 +158,16 @@ def decode_counts(plan: Plan, raw: bytes) -> GroupCounts:
     views, width = len(plan.groups[header.group].views), plan.mechanisms[header.group].width
     size = views * (1 + width)
     try:
-        values = _counters(raw[raw.index(b"\n") + 1 :], size * (1 + header.total))
+        values = _counters(raw[raw.index(b"\n") + 1 :], 2 * size)
     except (ValueError, zlib.error) as error:
         raise ForeignRecord(
             f"the counts of window {header.window}, group {header.group} are damaged: {error}"
         ) from None
-    tallies = [
-        Tally(part[:views], part[views:].reshape(views, width)) for part in values.reshape(-1, size)
-    ]
-    total = tallies[1] if header.total else None
+    tally, total = (
+        Tally(part[:views], part[views:].reshape(views, width)) for part in values.reshape(2, size)
+    )
     return GroupCounts(
-        header.window, header.group, header.revision, tallies[0], total, header.suspicious
+        header.window, header.group, header.revision, tally, total, header.suspicious
     )
 
 

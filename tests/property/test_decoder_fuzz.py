@@ -9,13 +9,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from calmstream.broker.records import in_chunks
 from calmstream.common.errors import Reason, Rejection
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.report import decode_report
 from calmstream.producer.device.report import Report
 from tests.support.attacks.fuzzing import changed, messages, plan_of
-from tests.support.tally import TOPIC_ID, at, fold_one, record
+from tests.support.tally import TOPIC_ID, at, record
 
 PLAN = plan_of()
 GROUPS = range(len(PLAN.groups))
@@ -82,7 +83,8 @@ def test_a_fold_survives_everything_and_counts_only_what_is_accepted() -> None:
         accepted = 0
         stream = itertools.islice(messages(PLAN, group, seed=99), 400)
         for offset, (key, value) in enumerate(stream):
-            accepted += fold_one(fold, record(offset, at(0.5 + offset / 20), key, value)).reports
+            (chunk,) = in_chunks([record(offset, at(0.5 + offset / 20), key, value)])
+            accepted += int(fold.fold_chunk(chunk).reports.sum())
         state = fold.state()
         counts = [state.total, *state.open.values()]
         assert sum(count.tally.reports for count in counts) == accepted > 0

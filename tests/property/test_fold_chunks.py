@@ -93,8 +93,6 @@ def shown(outcome: RecordOutcome, plan: Plan) -> tuple[object, ...]:
     """Return everything that an outcome says, closed windows as the bytes that are written."""
     why = outcome.rejection
     return (
-        outcome.reports,
-        outcome.period,
         outcome.rejects,
         None if why is None else (why.reason, why.detail, str(why)),
         [encode_closed(plan, window) for window in outcome.closed],
@@ -110,11 +108,9 @@ def folded(fold: PartitionFold, chunk: Chunk) -> Iterator[RecordOutcome]:
         assert list(result.special) == sorted(result.special)
         assert all(not one.closed or i == at for i, one in result.special.items())
         for i in range(at, result.stop):
-            n, period = int(result.reports[i - at]), int(result.period[i - at])
-            plain = RecordOutcome(reports=n, period=period if n else None)
-            special = result.special.get(i, plain)
-            assert special.reports == n
-            yield special
+            found = result.special.get(i, RecordOutcome())
+            assert not (found.rejection and result.reports[i - at])
+            yield found
         at = result.stop
 
 

@@ -91,8 +91,7 @@ def fold_one(fold: PartitionFold, one: Record) -> RecordOutcome:
     (chunk,) = in_chunks([one])
     result = fold.fold_chunk(chunk)
     assert result.stop == 1
-    n = int(result.reports[0])
-    return result.special.get(0, RecordOutcome(n, period=int(result.period[0]) if n else None))
+    return result.special.get(0, RecordOutcome())
 
 
 @dataclass

@@ -15,14 +15,13 @@ from calmstream.consumer.tally.folding.admission import AdmissionControl
 from calmstream.consumer.tally.folding.windows import window_of_clock
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
-from calmstream.estimators.wire.batch import Batch
 from calmstream.estimators.wire.joined import Joined
 from calmstream.estimators.wire.state import ClosedWindow, PartitionState, WindowCount
 
 
 @dataclass(frozen=True, slots=True)
 class RecordOutcome:
-    """The effect of one record.
+    """The effect of a record that was rejected or closed windows.
 
     Attributes:
         closed: the windows that the record's time closed, in order, also empty ones.
@@ -30,10 +29,8 @@ class RecordOutcome:
             one included; 0 if the record was not rejected.
     """
 
-    reports: int = 0
     rejection: Rejection | None = None
     closed: tuple[ClosedWindow, ...] = ()
-    period: int | None = None
     rejects: int = 0
 
 
@@ -44,14 +41,12 @@ class ChunkOutcome:
     Attributes:
         stop: index in the chunk of the first record that was not folded.
         reports: number of reports that were counted of each folded record, shape (records,), int64.
-        period: window in which they were counted, shape (records,); 0 where none were.
         special: the outcomes of the records that were rejected or closed windows, by index in the
             chunk, ascending. Every other record is an accepted batch, or a tick without reports.
     """
 
     stop: int
     reports: NDArray[np.int64]
-    period: NDArray[np.int64]
     special: Mapping[int, RecordOutcome]
 
 
@@ -68,14 +63,10 @@ class Accumulator:
         self.counts = start.tally.counts.copy()
         self.rejects = dict(start.rejects)
 
-    def count(self, batch: Batch) -> None:
-        """Add the reports of an accepted batch. Cost: one call of the mechanism's ``tally``."""
-        self.count_reports(batch.n, batch.view, batch.columns)
-
-    def count_reports(
+    def count(
         self, n: int, view: NDArray[np.int64] | None, columns: Mapping[str, NDArray[Any]]
     ) -> None:
-        """Add n reports, given as in `Batch`, of any batches."""
+        """Add n reports, given as in `Batch`. Cost: one call of the mechanism's ``tally``."""
         if view is None:
             self.n[0] += n
         else:
@@ -186,20 +177,19 @@ class PartitionFold:
         for joined in decisions.decoded.joined:
             self._count_joined(joined.only(decisions.accepted[joined.record]))
         reports = np.where(decisions.accepted, decisions.decoded.reports, 0)
-        period = np.where(decisions.accepted, decisions.decoded.period, 0)
         special = {
             first + index: self._rejected(rejection, int(decisions.clock[index]))
             for index, rejection in sorted(decisions.rejections.items())
         }
         if closed:
-            own = RecordOutcome(int(reports[0]), period=int(period[0]) if reports[0] else None)
-            special = {first: replace(special.pop(first, own), closed=closed), **special}
-        return ChunkOutcome(first + len(part), reports, period, special)
+            own = special.pop(first, RecordOutcome())
+            special = {first: replace(own, closed=closed), **special}
+        return ChunkOutcome(first + len(part), reports, special)
 
     def _count_joined(self, joined: Joined) -> None:
         for period in set(joined.period.tolist()):
             same = joined.only(joined.period == period)
-            self._window(period).count_reports(int(same.n.sum()), same.view, same.columns)
+            self._window(period).count(int(same.n.sum()), same.view, same.columns)
 
     def _rejected(self, rejection: Rejection, clock: int) -> RecordOutcome:
         rejects = self._reject(rejection.reason, clock)

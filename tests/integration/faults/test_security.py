@@ -26,7 +26,7 @@ from tests.support.service.processes import Process, run, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
-ROLES = ["edge", "tally", "publisher", "subscriber", "replay"]
+ROLES = ["edge", "tally", "publisher", "subscriber"]
 DEADLINE = 120.0
 
 
@@ -35,7 +35,7 @@ class Stage:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.secured = SecuredKafka(directory, [*ROLES, "operator", "nobody"])
+        self.secured = SecuredKafka(directory, [*ROLES, "operator", "clerk", "nobody"])
         self.secured.kafka.start()
         self.bootstrap = self.secured.kafka.bootstrap
         self.plan = pair_plan(
@@ -44,12 +44,11 @@ class Stage:
         self.path = directory / "plan.json"
         self.path.write_bytes(self.plan.to_bytes())
         self.names = plan_names(self.plan, "sec")
-        self.renamed = plan_names(self.plan, "sec", "again")
         self.where = ["--plan", self.path, "--bootstrap", self.bootstrap, "--namespace", "sec"]
         self.clients: dict[str, KafkaBroker] = {}
         admin = self.client("admin")
         ensure_topics(admin, self.plan, self.names)
-        for role in ROLES[:-1]:
+        for role in ROLES:
             admin.grant(f"User:{role}", permissions(role, self.names))
 
     def client(self, user: str) -> KafkaBroker:
@@ -129,26 +128,18 @@ def test_every_role_does_its_job_and_no_secret_is_shown(stage: Stage, tmp_path: 
 
 @pytest.mark.slow
 def test_the_table_is_applied_by_the_command(stage: Stage) -> None:
-    """Check that ``replay`` is refused until the command has granted its rules."""
-    words = ["replay", *stage.where, "--output-namespace", "again"]
-    code, _, stderr = stage.command("replay", *words)
+    """Check that a person reads nothing until the command has granted the role of readers."""
+    words = ["export", *stage.where]
+    code, _, stderr = stage.command("clerk", *words)
     assert code == 1
     assert "not authorised" in stderr
     granted = stage.command(
-        "admin", "acl", *stage.where, "--output-namespace", "again",
-        "--role", "replay", "--principal", "User:replay", "--apply",
-    )  # fmt: skip
+        "admin", "acl", *stage.where, "--role", "subscriber", "--principal", "User:clerk", "--apply"
+    )
     assert granted[0] == 0, granted
-    assert "may act as replay" in granted[1]
-
-    def allowed() -> bool:
-        code, _, stderr = stage.command("replay", *words)
-        # It may read and create topics; the plan's one window stays open for an hour.
-        return code == 2 and "no window from 0 on is closed" in stderr
-
-    until("the rules are in force", allowed, DEADLINE)
-    refused(lambda: send(stage, "replay", stage.names.snapshots))
-    send(stage, "replay", stage.renamed.snapshots)
+    assert "may act as subscriber" in granted[1]
+    until("the rules are in force", lambda: stage.command("clerk", *words)[0] == 0, DEADLINE)
+    refused(lambda: send(stage, "clerk", stage.names.snapshots))
 
 
 def send(stage: Stage, user: str, topic: str) -> None:

@@ -57,7 +57,7 @@ def test_the_topics_of_the_other_plan_are_not_verified() -> None:
     assert ensure_topics(broker, other, names_of(other)), "its own topics are created"
 
 
-@pytest.mark.parametrize("role", [role for role in ROLES if role != "replay"])
+@pytest.mark.parametrize("role", ROLES)
 def test_no_permission_on_a_prefix_covers_the_other_plan(role: str) -> None:
     one, other = (names_of(plan) for plan in alike())
     mine = {p.name for p in permissions(role, one) if p.prefixed}

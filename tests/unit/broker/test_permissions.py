@@ -46,16 +46,6 @@ def test_roles_read_and_write_as_the_table_states(
     assert not any(may(role, "DELETE", topic) for topic in topics.values())
 
 
-def test_a_replay_writes_only_into_the_new_namespace() -> None:
-    assert may("replay", "READ", RENAMED.reports(0), RENAMED)
-    assert may("replay", "READ", NAMES.dead_letters, RENAMED)
-    assert may("replay", "WRITE", RENAMED.snapshots, RENAMED)
-    assert not may("replay", "WRITE", NAMES.snapshots, RENAMED)
-    assert not may("replay", "WRITE", NAMES.reports(0), RENAMED)
-    with pytest.raises(InvalidInput, match="namespace of the new topics"):
-        permissions("replay", NAMES)
-
-
 def test_no_rule_reaches_beyond_the_plan() -> None:
     for role in ROLES:
         for rule in permissions(role, RENAMED):

@@ -30,8 +30,9 @@ def tally(*counters: int) -> Tally:
     return Tally(np.array(counters[:1]), np.array([counters[1:]]))
 
 
-def value(total: Tally | None = None) -> bytes:
-    return encode_counts(PLAN, GroupCounts(3, 1, (7, 9), tally(10, 1, 2, 3, 4), total))
+def value() -> bytes:
+    window, total = tally(10, 1, 2, 3, 4), tally(300, 100, 100, 50, 50)
+    return encode_counts(PLAN, GroupCounts(3, 1, (7, 9), window, total))
 
 
 counters = st.lists(st.integers(0, 300) | st.integers(0, 1 << 53), min_size=5, max_size=5).map(
@@ -40,21 +41,20 @@ counters = st.lists(st.integers(0, 300) | st.integers(0, 1 << 53), min_size=5, m
 
 
 @settings(deadline=None)
-@given(counters, counters | st.none())
-def test_counts_are_read_back(window: Tally, total: Tally | None) -> None:
+@given(counters, counters)
+def test_counts_are_read_back(window: Tally, total: Tally) -> None:
     made = GroupCounts(12, 1, (1 << 30, 0), window, total)
     assert decode_counts(PLAN, encode_counts(PLAN, made)) == made
 
 
 def test_the_bytes_are_frozen() -> None:
-    header, _, body = value(tally(300, 100, 100, 50, 50)).partition(b"\n")
+    header, _, body = value().partition(b"\n")
     assert orjson.loads(header) == {
         "v": "1.1",
         "plan": PLAN.digest,
         "window": 3,
         "group": 1,
         "revision": [7, 9],
-        "total": True,
         "suspicious": False,
     }
     planes = bytes([10, 1, 2, 3, 4, 300 - 256, 100, 100, 50, 50, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0])
@@ -78,13 +78,12 @@ FOREIGN = {
     "negative group": changed(group=-1),
     "another number of partitions": changed(revision=[1]),
     "no revision": changed(revision=None),
-    "a total that is not there": changed(total=True),
     "no version": changed(v=None),
     "truncated": value()[:-3],
     "trailing bytes": value() + b"x",
-    "too few counters": with_body(zlib.compress(bytes(4))),
+    "too few counters": with_body(zlib.compress(bytes(9))),
     "a bomb": with_body(zlib.compress(bytes(1 << 24))),
-    "a negative counter": with_body(zlib.compress(b"\xff" * 40)),
+    "a negative counter": with_body(zlib.compress(b"\xff" * 80)),
 }
 
 

@@ -37,15 +37,6 @@ def test_the_access_table_is_printed(plan: Path, capsys: pytest.CaptureFixture[s
     assert "snapshots" in capsys.readouterr().out
 
 
-def test_a_replay_admits_known_reasons_only(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["replay", "--plan", str(plan), "--bootstrap", "127.0.0.1:1", "--output-namespace", "x"]
-    for reason in ("duplicate", "after_end", "bored"):
-        with pytest.raises(SystemExit) as end:
-            main([*words, "--admit", reason])
-        assert end.value.code == 2
-        assert "expected some of undecodable" in capsys.readouterr().err
-
-
 def test_nothing_is_retired_without_the_right_words(
     plan: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -177,7 +177,7 @@ def test_a_failed_test_does_not_stop_a_final(monkeypatch: pytest.MonkeyPatch) ->
     def broken(*_: object) -> None:
         raise np.linalg.LinAlgError("singular")
 
-    monkeypatch.setattr(changes, "changes_record", broken)
+    monkeypatch.setattr(changes, "_family", broken)
     one = bench()
     session = one.publication()
     work(session)
