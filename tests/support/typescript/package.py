@@ -105,13 +105,15 @@ _EDGE = Project(EDGE)
 built, run, npm = _EDGE.built, _EDGE.run, _EDGE.npm
 
 
-def answers(tool: str, lines: Sequence[str], timeout: float = TIMEOUT) -> list[str]:
-    """Give a tool of ``test/tools`` its lines; return its lines."""
+def answers(
+    tool: str, lines: Sequence[str], timeout: float = TIMEOUT, words: Sequence[str] = ()
+) -> list[str]:
+    """Give a tool of ``test/tools`` its lines, and words; return its lines."""
     program = built() / "tools" / f"{tool}.mjs"
     with tempfile.TemporaryDirectory() as folder:
         asked, answered = Path(folder, "asked"), Path(folder, "answered")
         asked.write_text("".join(f"{line}\n" for line in lines))
-        run(str(program), str(asked), str(answered), timeout=timeout)
+        run(str(program), str(asked), str(answered), *words, timeout=timeout)
         return answered.read_text().splitlines()
 
 
