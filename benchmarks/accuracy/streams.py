@@ -24,6 +24,7 @@ from benchmarks.populations import first
 from benchmarks.study import Study
 from calmstream.estimators import methods
 from calmstream.estimators.marginal import inside, sse
+from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
@@ -103,9 +104,9 @@ class Moving:
             at += views
         return found
 
-    def errors(self, tallies: Sequence[Tally], x: float) -> tuple[float, list[float], list[float]]:
+    def errors(self, model: Model, x: float) -> tuple[float, list[float], list[float]]:
         """Return the mean squared error, and which cells (that move) are in their intervals."""
-        model, squares, held, moving = self.method.fit(self.plan, tallies), [], [], []
+        squares, held, moving = [], [], []
         for place, target in enumerate(self.targets):
             low, high = (end[1][place] for end in self._ends)
             truth, found = (1 - x) * low + x * high, model.marginal(target)
@@ -134,10 +135,11 @@ def measure(
             continue
         current = tracker.current()
         misfit = max(misfit, float(current.misfit.max()))
-        known = {"final": final, "current": list(current.tallies)}
-        known |= {str(n): _last(sums, n) for n in lengths}
-        for name, tallies in known.items():
-            error, cells, of_moving = moving.errors(tallies, x)
+        known = {"final": final} | {str(n): _last(sums, n) for n in lengths}
+        fits = {name: moving.method.fit(moving.plan, tallies) for name, tallies in known.items()}
+        fits["current"] = current.model(moving.plan)
+        for name, model in fits.items():
+            error, cells, of_moving = moving.errors(model, x)
             errors.setdefault(name, []).append(error)
             if name == "current":
                 held, held_moving = held + cells, held_moving + of_moving

@@ -17,7 +17,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods as registry
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import inside, sse
-from calmstream.estimators.methods.base import Method, ReadsReports
+from calmstream.estimators.methods.base import Method, Model, ReadsReports
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
@@ -146,8 +146,9 @@ class _Stream:
             self._tracker.add(window, final)
             if window in measured:
                 truths = [plan.domain.histogram(own, target) / len(own) for target in targets]
-                known = (final, total, self._tracker.current().tallies)
-                errors = [self._errors(tallies, targets, truths) for tallies in known]
+                fits = [self._method.fit(self._plan, tallies) for tallies in (final, total)]
+                fits.append(self._tracker.current().model(self._plan))
+                errors = [_errors(model, targets, truths) for model in fits]
                 rows.append((*(error for error, _ in errors), errors[-1][1]))
             progress()
         means = np.mean(rows, axis=0).tolist()
@@ -155,15 +156,12 @@ class _Stream:
             self._method.name, float(plan.epsilon), len(windows), len(rows), plan.users, *means
         )
 
-    def _errors(
-        self,
-        tallies: Sequence[Tally],
-        targets: Sequence[Attributes],
-        truths: Sequence[NDArray[np.float64]],
-    ) -> tuple[float, float]:
-        """Return the mean squared error of the targets, and the share of cells in intervals."""
-        model = self._method.fit(self._plan, tallies)
-        found = [model.marginal(target) for target in targets]
-        pairs = list(zip(found, truths, strict=True))
-        held = np.concatenate([inside(one.table, one.stderr, truth) for one, truth in pairs])
-        return float(np.mean([sse(one.table, truth) for one, truth in pairs])), float(held.mean())
+
+def _errors(
+    model: Model, targets: Sequence[Attributes], truths: Sequence[NDArray[np.float64]]
+) -> tuple[float, float]:
+    """Return the mean squared error of the targets, and the share of cells in intervals."""
+    found = [model.marginal(target) for target in targets]
+    pairs = list(zip(found, truths, strict=True))
+    held = np.concatenate([inside(one.table, one.stderr, truth) for one, truth in pairs])
+    return float(np.mean([sse(one.table, truth) for one, truth in pairs])), float(held.mean())

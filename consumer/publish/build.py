@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.central_statement import central_statement
 from calmstream.estimators.plan.loss import loss_plan, loss_window
+from calmstream.estimators.tracking.tracker import Current
 from calmstream.estimators.wire.counts import GroupCounts, counts_key, encode_counts
 from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
 
@@ -85,15 +86,15 @@ def build_set(plan: Plan, merged: MergedWindow, *, counts: bool = False) -> Snap
     return SnapshotSet(manifest, tables)
 
 
-def build_current(plan: Plan, merged: MergedWindow, tracking: Mapping[str, Any]) -> SnapshotSet:
+def build_current(plan: Plan, merged: MergedWindow, current: Current) -> SnapshotSet:
     """Estimate every published marginal from discounted counts, as :func:`build_set` does."""
-    model = methods.fit(plan, merged.tallies)
+    model = current.model(plan)
     tables = tuple(
         _record(plan, merged, attributes, model, suspicious=False)
         for attributes in (plan.marginals if merged.reports else ())
     )
     manifest = _manifest(plan, merged, tables, processing(model, tables) if tables else ())
-    return SnapshotSet(replace(manifest, tracking=tracking), tables)
+    return SnapshotSet(replace(manifest, tracking=current.to_json()), tables)
 
 
 def count_records(

@@ -35,7 +35,7 @@ def build(plan: Plan, tracker: Tracker, counts: list[GroupCounts]) -> SnapshotSe
         tuple(chain.from_iterable(one.revision for one in counts)),
         tuple(map(WindowCount, current.tallies)),
     )
-    return build_current(plan, merged, current.to_json())
+    return build_current(plan, merged, current)
 
 
 class CurrentSets:

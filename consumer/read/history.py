@@ -24,6 +24,7 @@ from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.planning import require_answers
 from calmstream.estimators.tally import Tally
+from calmstream.estimators.tracking.tracker import Current
 from calmstream.estimators.wire.changes import ChangesRecord
 from calmstream.estimators.wire.snapshot import Revision
 
@@ -269,6 +270,9 @@ class History:
         return self._models[place]
 
     def _fitted(self, windows: Windows) -> _Fitted:
+        if windows.current:
+            current = self._current(windows)
+            return current.model(self._plan), self._checked(windows, list(current.tallies))
         tallies = self._tallies(windows)
         flags = self._checked(windows, tallies)
         return methods.fit(self._plan, tallies, total=windows.total), flags
@@ -301,8 +305,7 @@ class History:
         The difference of two totals gives them where both are kept; else all windows are added.
         """
         if windows.current:
-            self._window(windows.last)
-            return list(self._tracked.through(windows.last).tallies)
+            return self._current(windows).reduced()
         own, last = self._window(windows.last)
         if windows.first in (0, windows.last):
             return own if windows.first else last
@@ -312,6 +315,10 @@ class History:
         for window in range(windows.first, windows.last):
             own = [a + b for a, b in zip(own, self._window(window)[0], strict=True)]
         return own
+
+    def _current(self, windows: Windows) -> Current:
+        self._window(windows.last)
+        return self._tracked.through(windows.last)
 
     def _window(self, window: int) -> tuple[list[Tally], list[Tally]]:
         """Return the counts of one window, and those of all windows through it."""

@@ -1,0 +1,106 @@
+"""A model of tracked counts, whose errors hold more than the noise of its reports.
+
+Tracked counts (`estimators.tracking`) lag behind, and views share that lag. A fit to fewer reports
+would shrink tables as if it were noise; so counts stay, and variances grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from calmstream.estimators.cause import Cause
+from calmstream.estimators.domain import Attributes
+from calmstream.estimators.marginal import Floats, Marginal, is_noise
+from calmstream.estimators.methods.base import GroupedAnswers, HiddenCauses, LinearAnswers, Model
+from calmstream.estimators.plan import Plan
+
+
+def widened(model: Model, plan: Plan, variance: Floats, reports: Floats) -> Model:
+    """Return a model with the tables of ``model`` and larger errors.
+
+    The variance of a table grows by the mean factor of all views with one of its attributes.
+
+    Args:
+        plan: the plan that was fitted.
+        variance: shape (views of all groups,): the factor of each view, at least 1.
+        reports: shape as variance: the views' weights in this mean.
+    """
+    if (variance == 1.0).all():
+        return model
+    growth = _Growth(plan, variance, reports)
+    if isinstance(model, LinearAnswers):
+        return _WideLinear(model, growth)
+    if isinstance(model, HiddenCauses) and isinstance(model, GroupedAnswers):
+        return _WideCauses(model, growth)
+    return (
+        _WideGrouped(model, growth) if isinstance(model, GroupedAnswers) else _Wide(model, growth)
+    )
+
+
+class _Growth:
+    """The factor of a table's variance."""
+
+    def __init__(self, plan: Plan, variance: Floats, reports: Floats) -> None:
+        views = [view.attributes for group in plan.groups for view in group.views]
+        self._holds = np.array([[a in view for a in range(len(plan.domain))] for view in views])
+        self._variance, self._reports = variance, reports
+
+    def of(self, attributes: Attributes) -> float:
+        weight = self._holds[:, attributes].any(axis=1) * self._reports
+        return float(weight @ self._variance / weight.sum()) if weight.any() else 1.0
+
+
+class _Wide:
+    def __init__(self, model: Model, growth: _Growth) -> None:
+        self._model, self._growth = model, growth
+        self.processing: tuple[str, ...] = getattr(model, "processing", ())
+
+    def marginal(self, attributes: Attributes) -> Marginal:
+        found = self._model.marginal(attributes)
+        stderr = found.stderr * np.sqrt(self._growth.of(attributes))
+        flags = tuple(flag for flag in found.flags if flag != "noise")
+        if "noise" in found.flags or is_noise(found.table, stderr):
+            flags += ("noise",)
+        return replace(found, stderr=stderr, flags=flags)
+
+
+class _WideLinear(_Wide):
+    def __init__(self, model: LinearAnswers, growth: _Growth) -> None:
+        super().__init__(model, growth)
+        self._linear, self.everyone = model, model.everyone
+
+    def unclipped(self, attributes: Attributes) -> Floats:
+        return self._linear.unclipped(attributes)
+
+    def covariance(self, attributes: Attributes) -> Floats:
+        return self._linear.covariance(attributes) * self._growth.of(attributes)
+
+
+class _WideGrouped(_Wide):
+    def __init__(self, model: GroupedAnswers, growth: _Growth) -> None:
+        super().__init__(model, growth)
+        self._grouped = model
+
+    def grouped(self, attributes: Attributes, members: Sequence[Floats]) -> tuple[Floats, Floats]:
+        table, covariance = self._grouped.grouped(attributes, members)
+        return table, covariance * self._growth.of(attributes)
+
+    def dependence(self, pair: Attributes) -> tuple[Floats, Floats] | None:
+        found = self._grouped.dependence(pair)
+        return None if found is None else (found[0], found[1] * self._growth.of(pair))
+
+
+class _WideCauses(_WideGrouped):
+    def __init__(self, model: GroupedAnswers, growth: _Growth) -> None:
+        super().__init__(model, growth)
+        assert isinstance(model, HiddenCauses)
+        self._hidden: HiddenCauses = model
+
+    def mixture(self) -> tuple[Floats, list[Floats]]:
+        return self._hidden.mixture()
+
+    def causes(self) -> tuple[Cause, ...]:
+        return self._hidden.causes()

@@ -1,0 +1,186 @@
+"""The views of one group: how they are followed, and how well that predicts them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.tracking.candidates import Floats, Weighted
+from calmstream.estimators.tracking.margins import Margins, labels_of
+from calmstream.estimators.tracking.series import MEMORY, Series, apart, jumps, mixed
+
+# Standard deviations.
+_ALARM = 4.0
+# Share of the variance from which sampling counts where devices report again.
+_SMALL = 0.2
+
+
+class Group:
+    """The views of one group.
+
+    Attributes:
+        labels: the label of each counter, by axis: see `labels_of`.
+        margins: the labels of the group's attributes.
+        anew: shape (views,): the window in which a view began anew, -1 before its first report.
+        products, pairs: shapes (views, width) and (views,): products of standardised distances from
+            the predictions of two windows in a row, and their number.
+    """
+
+    def __init__(self, plan: Plan, number: int, discounts: tuple[float, ...], period: int) -> None:
+        mechanism, views = plan.mechanisms[number], plan.groups[number].views
+        self._pooled, self._cycle = _pooled(plan, number), _cycle(plan)
+        self._sampling = _sampling(mechanism)
+        count, width, restart = len(views), mechanism.width, _restart(mechanism)
+        self._free = np.full(count, float(width - int(mechanism.fixed_total and width > 1)))
+        self._series = Series(np.full(count, restart), self._free, width, discounts, period)
+        self.labels = labels_of(plan.domain, views, width)
+        self.margins = Margins(
+            plan.domain, views, mechanism, self.labels, discounts, period, restart
+        )
+        self._n, self._counts = np.zeros(count), np.zeros((count, width))
+        self._last_n, self._windows = np.zeros(count), np.zeros(count)
+        self._squares, self._directions = np.zeros(count), np.zeros(count)
+        self.anew = np.full(count, -1)
+        self._distance = np.zeros((count, width))
+        self.products, self.pairs = np.zeros((count, width)), np.zeros(count)
+
+    @property
+    def evidence(self) -> Floats:
+        """What each view says itself: shape (candidates, views)."""
+        return self._series.evidence
+
+    def fastest(self, own: Floats, shared: Floats) -> Floats:
+        """Return the probability of each candidate: that of the fastest attribute of a view.
+
+        A table is as old as its oldest part. Where no attribute is faster, a view has its own.
+
+        Args:
+            own: the candidates' probabilities by the views' evidence: (candidates, views).
+            shared: those by all views with an attribute: (candidates, attributes).
+        """
+        rows = self.margins.holds @ self._n
+        ages = _worth(own, self._series.now().n) / np.maximum(self._n, 1.0)
+        of_labels = _worth(shared, self.margins.worth()) / np.maximum(rows, 1.0)
+        by_view = np.where(self.margins.holds, of_labels[:, None], np.inf)
+        quick = by_view.min(axis=0) < ages
+        return np.where(quick, shared[:, by_view.argmin(axis=0)], own)
+
+    def score(self, window: int, tally: Tally) -> Floats:
+        """Count a window in; return what its margins say: shape (candidates, attributes)."""
+        n, counts = tally.n.astype(float), tally.counts.astype(float)
+        self._n += n
+        self._counts += counts
+        return self.margins.score(window, n, counts, self._noise())
+
+    def add(
+        self, window: int, tally: Tally, weights: Floats, attributes: NDArray[np.bool_]
+    ) -> None:
+        """Add a window whose margins were scored.
+
+        Args:
+            weights: the probability of each candidate: shape (candidates, views).
+            attributes: which attributes begin anew.
+        """
+        n, counts = tally.n.astype(float), tally.counts.astype(float)
+        some, expected, noise = n > 0, self._series.predict(window), self._noise()
+        known = some & (expected.n > 0).any(axis=0)
+        seen = Weighted(n, counts / np.maximum(n, 1.0)[:, None])
+        score = self._series.score(seen, expected, noise)
+        anew = known & (jumps(score, weights) | (attributes @ self.margins.holds))
+        now = mixed(expected, weights, noise, self._free)
+        self._innovate(*apart(seen, now, noise), known & ~anew)
+        self._series.add(window, n, counts, anew, score)
+        self.margins.add(window, attributes)
+        self.anew = np.where(anew | (some & (self.anew < 0)), window, self.anew)
+        self._last_n, self._windows = n, self._windows + some
+
+    def _noise(self) -> Floats:
+        """Return the variance of one report in one direction of the frequencies: (views,)."""
+        f = (self._counts + 0.5) / (self._n + 1.0)[:, None]
+        noise: Floats = (f * (1 - f)).clip(0).sum(axis=1) / self._free
+        return noise
+
+    def _innovate(self, distance: Floats, variance: Floats, which: NDArray[np.bool_]) -> None:
+        """Note how far a window is from what was expected, in expected squares."""
+        squares = np.square(distance).sum(axis=1) / variance
+        directions = MEMORY * self._directions + self._free
+        self._squares = np.where(which, MEMORY * self._squares + squares, self._squares)
+        self._directions = np.where(which, directions, self._directions)
+        distance = np.where(which[:, None], distance / np.sqrt(variance)[:, None], 0.0)
+        pairs = which & self._distance.any(axis=1)
+        self.products = MEMORY * self.products + distance * self._distance
+        self.pairs = MEMORY * self.pairs + pairs
+        self._distance = distance
+
+    def _misfit(self) -> Floats:
+        """Return the mean square of the distances where chance does not explain it, else 1."""
+        spread = 2 / (9 * np.maximum(self._directions, 1.0))
+        ratio = self._squares / np.maximum(self._directions, 1.0)
+        # The cube root of a chi-square over its degrees is about normal (Wilson and Hilferty).
+        return np.where(np.cbrt(ratio) > 1 - spread + _ALARM * np.sqrt(spread), ratio, 1.0)
+
+    def current(self, weights: Floats, lag: Floats) -> tuple[Tally, Floats, *tuple[Floats, ...]]:
+        found = mixed(self._series.now(), weights, self._noise(), self._free)
+        mean_window = np.maximum(self._n / np.maximum(self._windows, 1), 1.0)
+        # The variance of a prediction and its window, over that of the table.
+        misfit = self._misfit() + lag * (1 + found.n / mean_window)
+        # Methods combine views, whose noise is their own. Their drift is not: it stays as it is.
+        drift = (weights * self._series.drift()).sum(axis=0)
+        # Devices that come back have fresh noise, but are no new sample.
+        repeats = np.maximum(found.n / (self._cycle * mean_window), 1.0)
+        sampling = 1 + self._sampling * (repeats - 1)
+        variance = misfit * (1 + (self._pooled - 1) * drift * (found.n > 0)) * sampling
+        n = np.rint(found.n).astype(np.int64)
+        counts = np.rint(found.mean * n[:, None]).astype(np.int64)
+        known = np.maximum(found.n, 1.0)
+        return (
+            Tally(n, counts.clip(0)),
+            np.clip(1 - self._last_n / known, 0.0, 1.0),
+            found.n / mean_window,
+            misfit,
+            variance,
+            repeats,
+        )
+
+
+def _restart(mechanism: Mechanism) -> float:
+    """Return the reports that a guess is worth, which knows only that a table is one of all tables.
+
+    A cell of a table drawn evenly from all tables of L cells has about the variance 1 / L^2.
+    """
+    if not mechanism.counts_joint:
+        return 100.0
+    return max(float(mechanism.variance(1).mean()) * mechanism.cells**2, 1.0)
+
+
+def _worth(weights: Floats, n: Floats) -> Floats:
+    """Return the reports that a mixture of candidates is worth: (rows,)."""
+    known = weights * (n > 0)
+    inverse = (known / np.maximum(n, 1e-9)).sum(axis=0)
+    return np.asarray(known.sum(axis=0) / np.maximum(inverse, 1e-300))
+
+
+def _pooled(plan: Plan, number: int) -> Floats:
+    """Return how many views are about an attribute, as a mean over those of a view: (views,)."""
+    views = plan.groups[number].views
+    known = Counter(a for group in plan.groups for view in group.views for a in view.attributes)
+    return np.array([np.mean([known[a] for a in view.attributes]) for view in views])
+
+
+def _cycle(plan: Plan) -> float:
+    """Return the number of windows after which devices report again; infinite if never."""
+    return plan.guarantee.windows if plan.guarantee.kind == "w-event" else np.inf
+
+
+def _sampling(mechanism: Mechanism) -> float:
+    """Return the share of the sampling of devices in the variance of a report, 0 if it is small."""
+    if not mechanism.counts_joint:
+        return 0.0
+    sampling = (1 - 1 / mechanism.cells) / mechanism.cells
+    share = sampling / (sampling + float(mechanism.variance(1).mean()))
+    return share if share > _SMALL else 0.0

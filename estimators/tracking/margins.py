@@ -1,0 +1,94 @@
+"""The labels of each attribute in all views of a group that hold it, followed together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.tracking.candidates import Floats, Weighted
+from calmstream.estimators.tracking.series import Series
+from calmstream.estimators.view import View
+
+
+class Margins:
+    """One row of counter frequencies for each attribute of a domain.
+
+    Args:
+        labels: the label of each counter, by axis: see `labels_of`.
+        restart: reports that a guess of a view is worth.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        views: Sequence[View],
+        mechanism: Mechanism,
+        labels: NDArray[np.int64],
+        discounts: tuple[float, ...],
+        period: int,
+        restart: float,
+    ) -> None:
+        sizes = np.array(domain.cardinalities)
+        # Where counters are no cells, they say nothing of any attribute.
+        self.holds = np.zeros((len(sizes), len(views)), bool)
+        for number, view in enumerate(views if len(labels) else ()):
+            self.holds[list(view.attributes), number] = True
+        self._width = int(sizes.max())
+        shift = np.arange(len(sizes)) * self._width - np.cumsum([0, *sizes])[:-1]
+        self._places = labels.copy()  # of each counter, among the labels of all rows
+        for number, view in enumerate(views if len(labels) else ()):
+            self._places[:, number] += shift[list(view.attributes)][:, None]
+        self._each = mechanism.cells / sizes  # cells of a view with one label
+        free = np.maximum(sizes - float(mechanism.fixed_total), 1.0)
+        self._series = Series(restart / self._each, free, self._width, discounts, period)
+        self._n, self._counts = np.zeros(len(sizes)), np.zeros((len(sizes), self._width))
+        self._score = np.zeros_like(self.evidence)
+
+    @property
+    def evidence(self) -> Floats:
+        """The logarithm of the evidence for each candidate: shape (candidates, attributes)."""
+        return self._series.evidence
+
+    def worth(self) -> Floats:
+        """Return the reports that each candidate is worth: shape (candidates, attributes)."""
+        return self._series.now().n
+
+    def score(self, window: int, n: Floats, counts: Floats, noise: Floats) -> Floats:
+        """Return the log density of a window by candidate: shape (candidates, attributes).
+
+        Args:
+            n, counts, noise: reports, counters, and the variance of one report, of each view.
+        """
+        sums = np.zeros(self._counts.size)
+        for places in self._places:
+            sums += np.bincount(places.ravel(), counts.ravel(), sums.size)
+        self._n, self._counts = self.holds @ n, sums.reshape(self._counts.shape)
+        seen = Weighted(self._n, self._counts / np.maximum(self._n, 1.0)[:, None])
+        own = self._each * (self.holds @ noise) / np.maximum(self.holds.sum(axis=1), 1)
+        expected = self._series.predict(window)
+        self._score = self._series.score(seen, expected, np.maximum(own, 1e-12))
+        return self._score
+
+    def add(self, window: int, anew: NDArray[np.bool_]) -> None:
+        """Add the window that was scored last; the attributes of ``anew`` forget the past."""
+        self._series.add(window, self._n, self._counts, anew, self._score)
+
+
+def labels_of(domain: Domain, views: Sequence[View], width: int) -> NDArray[np.int64]:
+    """Return the label of each counter, by its place among all labels: (axes, views, width).
+
+    Empty where counters are no cells of tables of equally many attributes.
+    """
+    axes = {len(view.attributes) for view in views}
+    if len(axes) != 1 or any(v.kind != "cell" or v.cells(domain) != width for v in views):
+        return np.zeros((0, len(views), width), np.int64)
+    first = np.cumsum([0, *domain.cardinalities])
+    rows = []
+    for view in views:
+        places = np.unravel_index(np.arange(width), domain.shape(view.attributes))
+        rows.append([first[a] + p for a, p in zip(view.attributes, places, strict=True)])
+    return np.array(rows, np.int64).transpose(1, 0, 2)
