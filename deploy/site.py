@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,22 @@ def commands() -> str:
     os.environ["COLUMNS"] = "100"
     parts = ["# Command line", "```text", cli.parser().format_help(), "```"]
     for name in cli.COMMANDS:
-        one: Any = cli.parser(name)._subparsers  # noqa: SLF001 - argparse has no other way
-        text = one._group_actions[0].choices[name].format_help()  # noqa: SLF001
-        parts += [f"## {name}", "```text", text, "```"]
+        parts += helps(name, below(cli.parser(name))[name])
     return "\n".join(parts)
+
+
+def helps(name: str, one: ArgumentParser) -> list[str]:
+    """Return the help of a command, and of the commands below it, each under a heading."""
+    parts = [f"## {name}", "```text", one.format_help(), "```"]
+    for action, parser in below(one).items():
+        parts += helps(f"{name} {action}", parser)
+    return parts
+
+
+def below(parser: ArgumentParser) -> dict[str, ArgumentParser]:
+    """Return the parsers of the commands below one; argparse has no other way."""
+    found: Any = parser._subparsers  # noqa: SLF001
+    return {} if found is None else found._group_actions[0].choices  # noqa: SLF001
 
 
 def python() -> str:
