@@ -143,7 +143,7 @@ class FinalsWaiter:
                 complete.read_counts(key, record.value)
             return
         found = self._assembler.read(key, record.value)
-        if found is not None and found.kind is not Kind.EARLY:
+        if found is not None and found.kind in (Kind.FINAL, Kind.TOTAL):
             complete.found(found.manifest)
 
     def _overdue(self, complete: Completeness) -> str:
