@@ -51,8 +51,8 @@ class TopicWatch:
         *,
         every_seconds: float = EVERY_SECONDS,
         retry_seconds: float | None = None,
-        create: str = "create it again (calmstream topics) and count what is left into a new output"
-        " namespace",
+        create: str = "create it again (calmstream topics); what a new reports topic has is counted"
+        " into a new output namespace",
     ) -> None:
         self.fault = ""
         self._create = create

@@ -111,5 +111,5 @@ def show(
     listed = ", ".join(f"{reason.value} {number:,}" for reason, number in sorted(numbers.items()))
     console.print(f"\nall dead letters that are kept: {listed or 'none'}")
     if Reason.LATE in numbers:
-        command = "calmstream consume --output-namespace NEW --grace SECONDS"
+        command = "calmstream consume --plan FILE --output-namespace NEW --grace SECONDS"
         console.print(f"to count late ones after all:\n{command}", soft_wrap=True)

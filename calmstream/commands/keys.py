@@ -57,7 +57,7 @@ def _add_certify(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--owner", required=True, help="who answers for the plans; people see it on their devices"
     )
-    parser.add_argument("--out", required=True, metavar="FILE", help="write the certificate here")
+    parser.add_argument("--out", required=True, metavar="FILE", help="written, or replaced")
     parser.set_defaults(run=run_certify)
 
 

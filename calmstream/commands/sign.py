@@ -22,7 +22,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", metavar="PLAN", help="the plan document")
     parser.add_argument("--key", required=True, metavar="FILE", help="private signing key")
     parser.add_argument("--certificate", required=True, metavar="FILE", help="of that key")
-    parser.add_argument("--out", required=True, metavar="FILE", help="write the signed plan here")
+    parser.add_argument("--out", required=True, metavar="FILE", help="written, or replaced")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -133,8 +133,8 @@ def check_log(
         if log_start > 0:
             raise FatalError(
                 f"{partition}: the log starts at {log_start} and nothing was ever counted, so "
-                "reports are missing; if the state topic was lost, count into a new output "
-                "namespace or make a new plan, and lengthen retention.ms"
+                "reports are missing; lengthen retention.ms and collect under a new plan of the "
+                "same lineage"
             )
         return
     if info.id != state.topic_id:
@@ -145,8 +145,8 @@ def check_log(
     if log_start > state.resume_from:
         raise FatalError(
             f"{partition}: the log starts at {log_start}, needed from {state.resume_from}: reports "
-            "were deleted before a checkpoint covered them; lengthen retention.ms and count into "
-            "a new output namespace or make a new plan"
+            "were deleted before a checkpoint covered them; lengthen retention.ms and collect "
+            "under a new plan of the same lineage"
         )
     if log_end < state.next_offset:
         raise lost_records(partition, log_end, state.next_offset)
