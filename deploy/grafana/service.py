@@ -110,7 +110,7 @@ PROGRESS = Row(
             "Windows behind",
             "none",
             ((of_plan("windows_behind"), "{{plan}}"),),
-            "Windows that are due and not final. Three or more raise an alert.",
+            "Windows that are due and not final. Three raise an alert, or one after an hour.",
             kind="stat",
         ),
         Panel(

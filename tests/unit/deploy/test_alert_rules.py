@@ -278,6 +278,24 @@ def test_an_alert_fires_in_its_fault_and_no_other_does(alert: str, tmp_path: Pat
     firing(faults, tmp_path, {alert} | also)
 
 
+@pytest.mark.parametrize(("done", "late"), [(1, False), (0, True)])
+def test_of_long_windows_one_that_is_missing_for_an_hour_is_late(
+    done: int, late: bool, tmp_path: Path
+) -> None:
+    """Windows of fifty minutes: two are due at the end, the first one since more than an hour."""
+    values = {"window": 3000, "grace": 60, "start_timestamp": 0, "expiry_timestamp": 1_000_000}
+    numbers = {f"calmstream_plan_{name}_seconds": value for name, value in values.items()}
+    numbers |= {"calmstream_publisher_active": 1, "calmstream_windows_final": done}
+    series: dict[str, Values] = {
+        f'{name}{{plan="long",{B}}}': lambda _, v=value: v  # type: ignore[misc]
+        for name, value in numbers.items()
+    }
+    closed = f'calmstream_partition_windows_closed{{plan="long",{A},{place(0)}}}'
+    series[closed] = lambda _: done
+    expected = {"CalmstreamFinalsLate", "CalmstreamPartitionBehind"} if late else set()
+    firing(series, tmp_path, expected)
+
+
 def test_every_alert_has_a_fault() -> None:
     assert set(FAULTS) == set(alerts())
 
