@@ -41,7 +41,7 @@ REJECTIONS = TALLY_METRICS.counter(
 LAG_RECORDS = TALLY_METRICS.gauge(
     "calmstream_consumer_lag_records",
     "Records between this worker's position and the end; 0 where it does not own the partition.",
-    "Growing: add workers up to the number of partitions, then make a plan with more partitions.",
+    "Growing: add workers; a partition has one owner, the instance whose clock of it is not 0.",
     "topic",
     "partition",
 )

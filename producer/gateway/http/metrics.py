@@ -68,13 +68,13 @@ BATCHES_WAITING = GATEWAY_METRICS.gauge(
 )
 SPOOL_BYTES = GATEWAY_METRICS.gauge(
     "calmstream_gateway_spool_bytes",
-    "Most bytes of the spool's files; a window's file is deleted when the window is over.",
-    "Compare with the disk: when it is full, reports are refused with 503 and none is lost.",
+    "Bytes of the spool's files of reports; a window's file is deleted when the window is over.",
+    "Compare with the disk, 17 MiB aside: a full one takes no reports (503), accepted ones stay.",
 )
 SPOOL_FULL = GATEWAY_METRICS.gauge(
     "calmstream_gateway_spool_full",
     "1 while the disk of the spool takes no reports, else 0.",
-    "Free the disk or give the spool a larger one; devices try again meanwhile.",
+    "Free the disk or give the spool a larger one before the window ends: devices try until then.",
 )
 CLOCK_BEHIND = GATEWAY_METRICS.gauge(
     "calmstream_gateway_clock_behind_seconds",

@@ -68,12 +68,14 @@ class Expected:
         ready: process, and a pattern of "code body".
         panel: title and index of the query, and a condition on its values.
         alert: name; "none" where no alert may fire in the meantime.
+        role: the only role whose values of the panel and whose alert count; by default all.
     """
 
     status: tuple[str, str] = ("", "")
     ready: tuple[str, str] = ("", "")
     panel: tuple[str, int, Callable[[Sequence[float]], bool]] | None = None
     alert: str = ""
+    role: str = ""
 
 
 @dataclass
@@ -192,7 +194,12 @@ class Fleet:
             (found,) = (p for (board, _), p in panels().items()
                         if board[:2] in ("se", "da") and p["title"] == title)  # fmt: skip
             query = found["targets"][number]["expr"].replace("$plan", ".*")
+            if expected.role:
+                query = f'{query} and on (role) calmstream_ready{{role="{expected.role}"}}'
             return condition(self.prometheus.values(query.replace("$__rate_interval", "1m")))
+        if expected.role:
+            labels = f'alertname="{expected.alert}", role="{expected.role}", alertstate="firing"'
+            return bool(self.prometheus.values(f"ALERTS{{{labels}}}"))
         return expected.alert == "none" or expected.alert in self.prometheus.firing()
 
     def alarms(self) -> set[str]:

@@ -45,6 +45,10 @@ def on_time(values: object) -> bool:
     return all(value < 3 for value in values)  # type: ignore[attr-defined]
 
 
+def late(values: object) -> bool:
+    return any(value >= 3 for value in values)  # type: ignore[attr-defined]
+
+
 def zero(values: object) -> bool:
     return any(value == 0 for value in values)  # type: ignore[attr-defined]
 
@@ -165,6 +169,12 @@ SITUATIONS: Mapping[str, Situation] = {
                  ("Partitions", 0, none), "CalmstreamPartitionsUnowned"),
         start("tally"),
     ),
+    "no worker runs for three windows": Situation(
+        kill("tally"),
+        Expected(("alpha", "fault: no worker reads 2 of 2"), ("tally", "^0 "),
+                 ("Windows behind", 0, late), "CalmstreamFinalsLate"),
+        start("tally"),
+    ),
     "the only worker hangs": Situation(
         freeze,
         Expected(("alpha", "fault: no worker reads 2 of 2"), ("tally", "^0 "),
@@ -229,7 +239,7 @@ SITUATIONS: Mapping[str, Situation] = {
     "the broker is away, seen by a gateway": Situation(
         lambda fleet: fleet.kafka.kill(),
         Expected(ready=("gateway", "^503.*no broker"), panel=("Roles that are ready", 0, zero),
-                 alert="CalmstreamNotReady"),
+                 alert="CalmstreamNotReady", role="gateway"),
         broker_back,
     ),
     "a plan is retired": Situation(
