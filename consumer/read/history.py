@@ -52,9 +52,9 @@ DEPENDENT = "dependent"
 class History:
     """Answers questions about any windows of a plan. Not safe for use from several threads.
 
-    Reading begins with the first question or :meth:`refresh`. A method is fitted once per range of
+    Reading begins with the first question or `refresh`. A method is fitted once per range of
     windows; further questions about the range are cheap. It joins no consumer group and writes
-    nothing. Use it as a context manager, or call :meth:`close`.
+    nothing. Use it as a context manager, or call `close`.
 
     Args:
         plan: the plan.
@@ -156,14 +156,14 @@ class History:
         """Return the table of some windows minus that of others, before non-negativity.
 
         Args:
-            attributes: as for :meth:`ask`.
+            attributes: as for `ask`.
             windows: whose table.
             minus: whose table is subtracted; no window may be in both.
-            group: as for :meth:`ask`.
-            given: as for :meth:`ask`.
+            group: as for `ask`.
+            given: as for `ask`.
 
         Raises:
-            InvalidInput: as :meth:`ask`, or the windows overlap.
+            InvalidInput: as `ask`, or the windows overlap.
         """
         self._ready()
         after, before = self._windows(windows), self._windows(minus)
@@ -184,7 +184,7 @@ class History:
     ) -> tuple[GroupedTable, tuple[str, ...], Windows, Revision]:
         """Return a table with its covariance, flags of its reports, its windows and revision.
 
-        Arguments and errors are those of :meth:`ask`.
+        Arguments and errors are those of `ask`.
         """
         self._ready()
         chosen = self._windows(windows)
@@ -192,7 +192,7 @@ class History:
         return found, flags, chosen, self._kept.revision(chosen.last)
 
     def model(self, windows: str | Windows = "total") -> tuple[Model, Windows]:
-        """Return the fitted model of some windows, and these windows; raises as :meth:`ask`."""
+        """Return the fitted model of some windows, and these windows; raises as `ask`."""
         self._ready()
         chosen = self._windows(windows)
         return self._model(chosen)[0], chosen
@@ -201,7 +201,7 @@ class History:
         """Return the counts of some windows, without those of a pilot, and their flags.
 
         Args:
-            windows: as for :meth:`ask`.
+            windows: as for `ask`.
 
         Raises:
             InvalidInput: windows that are not final or not kept, or have no reports.

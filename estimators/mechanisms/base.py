@@ -76,7 +76,7 @@ class ReportWork:
     Attributes:
         bytes: bytes of the columns in a batch of one report.
         random_bytes: random bytes that are drawn; more are needed with a probability below 2^-60.
-        hashes: evaluations of the hash of :mod:`.hashing`.
+        hashes: evaluations of the hash of `.hashing`.
         comparisons: comparisons of 64-bit words.
     """
 
@@ -104,13 +104,13 @@ class Mechanism(ABC):
     """An epsilon-locally-differentially-private channel on ``cells`` inputs.
 
     A mechanism is a frozen dataclass, built by ``Kind(epsilon, cells, **parameters)``; its fields
-    are exactly these. It states eight members: the name, :attr:`columns`, :attr:`width`,
-    :meth:`perturb`, :meth:`tally`, :meth:`estimate`, :meth:`covariance` and :meth:`channel`. All
+    are exactly these. It states eight members: the name, `columns`, `width`,
+    `perturb`, `tally`, `estimate`, `covariance` and `channel`. All
     others follow from them; a mechanism overrides those for which it knows something better.
 
     Attributes:
         name: registry name, by which plans name the mechanism.
-        fixed_total: whether the entries of :meth:`estimate` add up to exactly 1 whatever was
+        fixed_total: whether the entries of `estimate` add up to exactly 1 whatever was
             reported.
         epsilon: decimal string of the plan, the whole loss of one report; the realised one is never
             larger.
@@ -168,12 +168,12 @@ class Mechanism(ABC):
 
     @abstractmethod
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Return the covariance of :meth:`estimate`, with the sampling of n devices out of many.
+        """Return the covariance of `estimate`, with the sampling of n devices out of many.
 
-        The sum of the diagonal is that of :meth:`variance` plus that of the multinomial sampling.
+        The sum of the diagonal is that of `variance` plus that of the multinomial sampling.
         Mechanisms whose exact covariance has no such form state what the other entries neglect;
-        :meth:`table_covariance` is always exact. The variance of the table's total is 0
-        exactly where :attr:`fixed_total` holds.
+        `table_covariance` is always exact. The variance of the table's total is 0
+        exactly where `fixed_total` holds.
 
         Args:
             n: number of reports, at least 1.
@@ -189,7 +189,7 @@ class Mechanism(ABC):
         lowest bit first. Codes that no report can have are left out.
 
         Raises:
-            ValueError: more than 2^12 outputs; :meth:`worst_ratio` still holds then.
+            ValueError: more than 2^12 outputs; `worst_ratio` still holds then.
         """
 
     # What follows from these
@@ -217,8 +217,8 @@ class Mechanism(ABC):
     def counts_joint(self) -> bool:
         """Whether the counters determine all L frequencies.
 
-        False for a mechanism of whole records that counts smaller tables only: :meth:`estimate`
-        and :meth:`covariance` do not apply then.
+        False for a mechanism of whole records that counts smaller tables only: `estimate`
+        and `covariance` do not apply then.
         """
         return True
 
@@ -239,7 +239,7 @@ class Mechanism(ABC):
         """
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
-        """Return the variance of each entry of :meth:`estimate`, given the data: shape (L,).
+        """Return the variance of each entry of `estimate`, given the data: shape (L,).
 
         Args:
             n: number of reports, at least 1.
@@ -263,8 +263,8 @@ class Mechanism(ABC):
     def table(self, counts: Counts, n: int, shape: Sequence[int], axes: Sequence[int]) -> Floats:
         """Return the estimated table over some of the attributes of a view: shape (its cells,).
 
-        It has the expected value of the sums of :meth:`estimate`, and exists also where the
-        counters hold smaller tables only, as :meth:`holds` says. All zero if n is 0.
+        It has the expected value of the sums of `estimate`, and exists also where the
+        counters hold smaller tables only, as `holds` says. All zero if n is 0.
 
         Args:
             counts: shape (width,).
@@ -280,7 +280,7 @@ class Mechanism(ABC):
     def table_covariance(
         self, n: int, expected: Floats, shape: Sequence[int], axes: Sequence[int]
     ) -> Floats:
-        """Return the exact covariance of :meth:`table` for n devices that are drawn independently.
+        """Return the exact covariance of `table` for n devices that are drawn independently.
 
         Public parameters such as hash functions count as given. (For local hashing, whose seeds are
         drawn with each report, the hash counts as ideal.) Here: for a covariance that is exact and
@@ -288,10 +288,10 @@ class Mechanism(ABC):
 
         Args:
             n: number of reports, at least 1.
-            expected: expected value of :meth:`table`, shape (cells,); also an estimate of it, with
+            expected: expected value of `table`, shape (cells,); also an estimate of it, with
                 which the result is the covariance at the frequencies of the reports.
-            shape: as for :meth:`table`.
-            axes: as for :meth:`table`.
+            shape: as for `table`.
+            axes: as for `table`.
 
         Returns:
             Shape (cells, cells).
@@ -304,7 +304,7 @@ class Mechanism(ABC):
 
         An event is what a counter of the table counts. The number of reports times this shows
         whether the table is nearly normally distributed. Here 0: nothing is known of it. The
-        arguments are as for :meth:`table_covariance`.
+        arguments are as for `table_covariance`.
         """
         return 0.0
 
@@ -324,7 +324,7 @@ class Mechanism(ABC):
         return self._by_report(np.repeat(np.arange(self.cells), histogram), generator)
 
     def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
-        """Draw a tally as :meth:`draw_tally` does, given the devices' inputs.
+        """Draw a tally as `draw_tally` does, given the devices' inputs.
 
         Args:
             values: shape (n,), integers in [0, cells).

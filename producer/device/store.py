@@ -63,10 +63,10 @@ class DeviceStore(Protocol):
         """
 
     def read_events(self) -> Document:
-        """Return what recorders keep; empty where they keep nothing. Errors as for :meth:`read`."""
+        """Return what recorders keep; empty where they keep nothing. Errors as for `read`."""
 
     def update_events(self, change: Callable[[Document], Document]) -> Document:
-        """Replace what recorders keep, under a lock; return it. Errors as for :meth:`update`.
+        """Replace what recorders keep, under a lock; return it. Errors as for `update`.
 
         It is durable on return. ``change`` may change its argument. Nothing is kept of an empty
         document.

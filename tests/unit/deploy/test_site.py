@@ -39,6 +39,8 @@ def test_search_finds_every_page_and_the_reference(site: Path) -> None:
     named = {*COMMANDS, "keys-certify", "device-view", "central-aggregate"}
     assert {f"docs/reference/commands/#{name}" for name in named} <= places
     python = {place.rpartition("#")[2] for place in places if "reference/python" in place}
+    reference = (site / "docs" / "reference" / "python" / "index.html").read_text()
+    assert not re.findall(r":(?:meth|func|class|data|mod|attr):", reference)
     for name in calmstream.__all__:
         found = getattr(calmstream, name)
         assert {f"{found.__module__}.{name}", f"calmstream.{name}"} & python, name
