@@ -14,6 +14,14 @@ _ONCE = (
     "once, over several windows: every device reports in the first window that it sees, so later "
     "windows are about new devices only. For a value over time: --guarantee w-event:{w}"
 )
+_UNCOUNTED = (
+    "once, with counted events: a device reports when it first sees the plan, before it has "
+    "counted a complete day, and never again. --guarantee w-event:{w} asks again"
+)
+_NO_TURN = (
+    "{silent:.0%} of the devices never report: {w} slots, and {windows} windows. A longer "
+    "--lifetime gives every device a turn"
+)
 
 DRIFT, MONTH = 0.01, 30 * 86_400
 """Standard deviation of the change of a share in a month, of which ``now`` is computed."""
@@ -59,12 +67,19 @@ def period(epsilon: Decimal, window: int) -> int:
 
 def warnings(plan: Plan) -> list[str]:
     """Return what the author should know about later windows, one line each."""
-    if plan.windows == 1:
-        return []
     loss = Loss.of(plan)
     if plan.guarantee.kind == "once":
         w = period(loss.report, plan.window) if loss.report <= MAX_YEAR else plan.windows
-        return [_ONCE.format(w=w)]
+        counted = any(each.recorded and each.recorded.take for each in plan.domain.attributes)
+        lines = [_ONCE] * (plan.windows > 1) + [_UNCOUNTED] * counted
+        return [each.format(w=w) for each in lines]
+    w, windows = plan.guarantee.windows, plan.windows
+    turns = [_NO_TURN.format(silent=1 - windows / w, w=w, windows=windows)] * (windows < w)
+    return turns + _stops(plan, loss)
+
+
+def _stops(plan: Plan, loss: Loss) -> list[str]:
+    """Return when devices with the default policy stop, for a plan that asks repeatedly."""
     if loss.report > MAX_REPORT:
         return [f"Devices with the default policy (at most {MAX_REPORT} with one report) refuse it"]
     if loss.year <= MAX_YEAR:

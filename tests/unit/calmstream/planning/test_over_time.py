@@ -11,13 +11,16 @@ import pytest
 
 from calmstream import MemoryStore
 from calmstream.estimators import methods
+from calmstream.estimators.domain import Domain
 from calmstream.estimators.marginal import Z95
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.loss import Loss
+from calmstream.estimators.recorded import Recorded
 from calmstream.estimators.tracking.tracker import Tracker
 from calmstream.evaluation.precision import Precision
 from calmstream.evaluation.promises import promises
 from calmstream.planning.over_time import DRIFT, MONTH, period, sums, warnings
+from calmstream.producer.device.assignment import place
 from tests.support.producer import unsigned_reporter
 from tests.support.publisher import published_plan
 from tests.unit.estimators.test_tracking import plan_of, tallies_of
@@ -35,6 +38,22 @@ def test_once_over_several_windows_is_pointed_out() -> None:
     (found,) = warnings(plan(Guarantee()))
     assert "later windows are about new devices only" in found
     assert "--guarantee w-event:46" in found
+
+
+def test_a_plan_that_asks_before_anything_is_counted_is_pointed_out() -> None:
+    base = plan(Guarantee(), windows=1)
+    first, *others = base.domain.attributes
+    counting = replace(first, recorded=Recorded("open", "any", 7))
+    (found,) = warnings(replace(base, domain=Domain((counting, *others))))
+    assert "before it has counted a complete day" in found
+
+
+def test_a_plan_that_ends_before_every_slot_is_pointed_out() -> None:
+    (found,) = warnings(plan(Guarantee("w-event", 46), windows=30))
+    assert found.startswith("35% of the devices never report: 46 slots, and 30 windows")
+    base = plan(Guarantee("w-event", 46), windows=30)
+    silent = [place(base, i.to_bytes(16, "big")).slot >= 30 for i in range(2_000)]
+    assert abs(sum(silent) / len(silent) - 16 / 46) < 0.06  # five standard errors
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "3", "4", "8"])
