@@ -42,14 +42,16 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.description = "Show the store of a device in words. Nothing is changed or sent."
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     view = actions.add_parser("view", help="show what left, what it cost, and what may follow")
-    view.add_argument("store", metavar="STORE", help="the file of the device's FileStore")
+    view.add_argument("store", metavar="STORE", help="the file of a device's FileStore in Python")
     view.add_argument(
         "--plan", action="append", default=[], metavar="FILE", dest="plans",
         help="a plan, signed or not, by which reports are put into words; may be repeated",
     )  # fmt: skip
     view.set_defaults(run=run_view)
     preview = actions.add_parser("preview", help="show what would leave next under a plan")
-    preview.add_argument("store", metavar="STORE", help="the file of the device's FileStore")
+    preview.add_argument(
+        "store", metavar="STORE", help="the file of a device's FileStore in Python"
+    )
     preview.add_argument("plan", metavar="PLAN", help="a plan, signed or not")
     preview.set_defaults(run=run_preview)
 
@@ -61,7 +63,7 @@ def run_view(args: argparse.Namespace) -> int:
         read_any_plan(arguments.read_file(path), None, allow_unsigned=True) for path in args.plans
     )
     plans = {each.plan.digest: each.plan for each in given}
-    _say(f"Reports that left this device: {len(state.history)} (the latest 200 are kept)")
+    _say(f"Reports of this device: {len(state.history)} (the latest 200 are kept)")
     for sent in state.history:
         _say("", *_left(sent, plans.get(sent.digest)))
     _say("", *_may_cost(state, wall_clock() // 1000))

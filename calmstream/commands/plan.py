@@ -180,8 +180,9 @@ def _about(parser: argparse.ArgumentParser) -> None:
     about.add_argument(
         "--lineage-epsilon",
         default="",
-        help="maximum that a device may ever lose under the lineage; later plans cannot raise it "
-        "(default: epsilon, so that a device answers one plan of the lineage only)",
+        help="most that a report may cost together with what the device spent under other plans of "
+        "the lineage; what it spent under w-event stops to count for a plan with w-event after w "
+        "windows; later plans cannot raise it (default: epsilon, so that nothing may count)",
     )
 
 

@@ -64,9 +64,10 @@ class Plan:
             Devices derive their group from it and never exceed ``lineage_epsilon`` under it.
         domain: attributes of a record.
         epsilon: total privacy loss of one report, decimal string.
-        lineage_epsilon: maximum loss of one device under all plans of the lineage (per w windows
-            with w-event), decimal string; epsilon by default. The smallest value
-            among the plans that a device has answered holds for ever.
+        lineage_epsilon: most that a report may cost together with what the device spent under
+            other plans of the lineage, decimal string; epsilon by default. What it spent under
+            w-event stops to count for a plan with w-event after w windows. The smallest value among
+            the plans that a device has answered holds for ever.
         k: number of attributes of the marginals for which the method was designed.
         method: registry name of the method.
         parameters: parameters of the method, JSON-ready.

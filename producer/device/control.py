@@ -28,10 +28,9 @@ def install(store: DeviceStore, policy: Policy | None) -> DeviceState:
 
 
 def set_policy(store: DeviceStore, policy: Policy) -> None:
-    """Replace the policy; the change is durable on return. The spent privacy loss stays as it is.
+    """Replace the policy, durably. What was spent stays spent.
 
-    The span is the number of days over which the policy limits the loss. If the span becomes
-    longer, reports that had expired under the previous span count again.
+    Where ``span_days`` becomes longer, what had expired counts again, from the latest report on.
     """
 
     def change(state: DeviceState) -> DeviceState:
@@ -53,10 +52,10 @@ def withdraw(store: DeviceStore) -> None:
 
 
 def rejoin(store: DeviceStore) -> None:
-    """Allow reports again. The privacy loss that was spent before still counts."""
+    """Allow reports again, at once. What was spent before still counts."""
     store.update(lambda state: replace(state, withdrawn=False))
 
 
 def history(store: DeviceStore) -> tuple[Sent, ...]:
-    """Return the latest reports that left this device, oldest first."""
+    """Return the latest reports of this device, oldest first, also those that no gateway took."""
     return store.read().history

@@ -75,7 +75,7 @@ class Sent:
 
 
 def value_fields(raw: bytes) -> dict[str, Any]:
-    """Return the fields of :class:`Sent` that describe the report's bytes."""
+    """Return the fields of `Sent` that describe the report's bytes."""
     short = len(raw) <= MAX_VALUE_BYTES
     return {
         "value": raw.decode() if short else "",

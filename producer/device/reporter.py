@@ -98,7 +98,7 @@ class Reporter:
         return self._attributes(where.group, where.view)
 
     def status(self, now: int | None = None) -> Status:
-        """Return whether :meth:`report` would report, or why not; the same for every record.
+        """Return whether `report` would report, or why not; the same for every record.
 
         ``now``, here and below, is in milliseconds since the epoch; None means the clock's time.
 

@@ -35,7 +35,12 @@ export class InvalidInput extends Error {
   override name = "InvalidInput";
 }
 
-/** The store cannot be read or written, or cannot promise durability; nothing was reported. */
+/**
+ * The store cannot be read or written, or cannot promise durability; nothing was reported.
+ *
+ * The application goes on without reports. Where it lasts, put the store's files back; a store that is deleted
+ * whole is a new device, which reports again.
+ */
 export class StoreError extends Error {
   override name = "StoreError";
 }
@@ -45,7 +50,7 @@ export class GatewayError extends Error {
   override name = "GatewayError";
 }
 
-/** The browser or runtime lacks something that this package needs. */
+/** The browser or runtime lacks something that this package needs; `Reporter.open` and `Recorder.open` throw it. */
 export class UnsupportedError extends Error {
   override name = "UnsupportedError";
 }

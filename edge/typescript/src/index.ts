@@ -4,6 +4,7 @@ export { GatewayError, InvalidInput, PlanError, PlanRefused, StoreError, Unsuppo
 export { history, rejoin, setPolicy, withdraw } from "./device/control.js";
 export type { Sent } from "./device/history.js";
 export type { DeviceState } from "./device/ledger.js";
+export { newDevice } from "./device/state.js";
 export type { DeviceRecord } from "./device/perturb.js";
 export type { Policy, PolicyInput } from "./device/policy.js";
 export type { Documents } from "./device/events.js";

@@ -21,7 +21,11 @@ export async function install(store: Store, input: PolicyInput | undefined): Pro
   return state;
 }
 
-/** Replace the policy, durably. What was spent stays spent; where the span becomes longer, all of it counts again. */
+/**
+ * Replace the policy, durably. What was spent stays spent.
+ *
+ * Where `span_days` becomes longer, what had expired counts again, from the latest report on.
+ */
 export async function setPolicy(store: Store, input: PolicyInput): Promise<void> {
   const policy = policyOf(input);
   await store.update((state) => {
@@ -39,8 +43,10 @@ export function withdrawals(store: Store): number {
 }
 
 /**
- * Stop all reports, durably, until `rejoin`. Reports that still wait are dropped, and what recorders keep is
- * erased. The ledger stays.
+ * Stop all reports of all plans, durably, until `rejoin`.
+ *
+ * Reports that wait are dropped, and what recorders keep is erased. Ledger and history stay. A store that is
+ * deleted is a new device, which has not withdrawn.
  */
 export async function withdraw(store: Store): Promise<void> {
   counted.set(store, withdrawals(store) + 1);
@@ -48,12 +54,12 @@ export async function withdraw(store: Store): Promise<void> {
   await store.eraseEvents();
 }
 
-/** Allow reports again. What was spent stays spent. */
+/** Allow reports again, at once. What was spent before still counts. */
 export async function rejoin(store: Store): Promise<void> {
   await store.update((state) => ({ ...state, withdrawn: false }));
 }
 
-/** The latest reports that left this device, oldest first. */
+/** The latest reports of this device, oldest first, also those that no gateway took. */
 export async function history(store: Store): Promise<readonly Sent[]> {
   return (await store.read()).history;
 }

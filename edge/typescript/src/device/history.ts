@@ -8,7 +8,7 @@ const MAX_VALUE_BYTES = 4_096;
 const MAX_TEXT = 500;
 const MAX_ATTRIBUTES = 64;
 
-/** One report that left. */
+/** One report that left, or was to leave. */
 export interface Sent {
   readonly plan: string;
   readonly digest: string;

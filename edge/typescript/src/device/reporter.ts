@@ -42,7 +42,8 @@ export class Reporter {
    * Read a plan for a device.
    *
    * Throws PlanRefused where the device does not accept it, InvalidInput where the store holds another
-   * policy, StoreError where it cannot be read or written. The ledger stays as it was.
+   * policy, StoreError where it cannot be read or written, UnsupportedError where the runtime has no Ed25519.
+   * The ledger stays as it was.
    */
   static async open(envelope: Uint8Array | string, store: Store, options: ReporterOptions = {}): Promise<Reporter> {
     const { policy, allowUnsigned = false, clock = Date.now, source = new SystemSource() } = options;
@@ -99,7 +100,8 @@ export class Reporter {
   /**
    * The device's report, or null when it must not report now.
    *
-   * Which of the two depends on time, secret and ledger only. Every record gives a report: an unknown
+   * Call it at every start and some times in each window: a call that gives null reads the store and writes
+   * nothing. Which of the two depends on time, secret and ledger only. Every record gives a report: an unknown
    * label counts as the attribute's `other`, or as a random one where it has none. When this returns a
    * report, the ledger already says durably that it was made: send it, again if need be, and never
    * draw it anew. With `keep`, the report also waits in the store, from where a Sender delivers it.

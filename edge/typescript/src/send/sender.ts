@@ -28,7 +28,7 @@ export interface Delivery {
   taken: number;
   /** Reasons of the gateway; these reports are gone. */
   refused: string[];
-  /** Reports whose windows ended before a gateway took them. */
+  /** Reports whose time was over before a gateway took them; these are gone. */
   lost: number;
   /** Reports that still wait. */
   waiting: number;
@@ -68,16 +68,22 @@ export class Sender {
     return { report, delivery: await this.deliver() };
   }
 
-  /** Deliver what waits, with retries; call it at the start of a page or process, too. */
+  /**
+   * Deliver what waits, with up to six rounds of retries; a second call joins one that runs.
+   *
+   * Call it at the start of a page or process, after each report, and some times a day. Answers of a gateway
+   * are no errors. Throws StoreError.
+   */
   deliver(): Promise<Delivery> {
     this.running ??= this.run().finally(() => (this.running = null));
     return this.running;
   }
 
   /**
-   * While the page is hidden or goes away, hand over what waits, up to 64 KiB; deliver when it is shown
-   * again or online again. Returns a function that ends this. A hidden page may never be shown again,
-   * and may end without another event; one that comes back from the browser's cache starts nothing anew.
+   * When the page is hidden or left, send what waits (at most 64 KiB) without waiting for the answer; when it
+   * is shown again or online again, deliver. Returns a function that ends this.
+   *
+   * What was sent so stays in the store, and the next `deliver` sends it again under the same id: it counts once.
    */
   deliverOnHide(target: EventTarget & { document?: { visibilityState: string } } = globalThis as unknown as Window): () => void {
     const hide = () => this.leave();

@@ -12,13 +12,17 @@ export type Change = (state: DeviceState) => DeviceState;
  *
  * A store that holds nothing is a new device: it gets a secret, stored before it is used. A store whose
  * content cannot be read is an error and never a new device, which would report again.
+ *
+ * For a store of your own: state and documents are plain JSON, and a new device is `newDevice()`. `update` adds
+ * 1 to `generation`; a state with a smaller one than was last written is an older copy, which is an error. A lock
+ * keeps out all other writers from the read to the write, and what is written is durable, or `StoreError` is thrown.
  */
 export interface Store {
   /** The state. Throws StoreError. */
   read(): Promise<DeviceState>;
   /** Apply a change with nobody else writing; on return it is durable. Throws StoreError. */
   update(change: Change): Promise<DeviceState>;
-  /** What recorders keep; empty where they keep nothing. Throws StoreError. */
+  /** What recorders keep, apart from the state; empty where they keep nothing. Throws StoreError. */
   readEvents(): Promise<Documents>;
   /** Replace it with no other recorder writing; on return it is durable. Throws StoreError. */
   updateEvents(change: (stored: Documents) => Promise<Documents>): Promise<void>;

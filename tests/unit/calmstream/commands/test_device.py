@@ -55,7 +55,7 @@ def shown(
 def test_what_left_is_shown_with_its_cost_and_its_end(shown: Shown) -> None:
     assert shown.report() is not None
     out = shown("view", shown.path, "--plan", shown.plan)
-    assert "Reports that left this device: 1 " in out
+    assert "Reports of this device: 1 " in out
     assert "edge-test (tests, unsigned): tests" in out
     assert "it cost epsilon 1; 7 was left" in out
     assert (
