@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
-import { Gateway, GatewayError, MemoryStore, PlanError, Reporter, Sender, rejoin, withdraw } from "../src/index.js";
+import { readFile } from "node:fs/promises";
+import { Gateway, GatewayError, MemoryStore, PlanError, PlanRefused, Reporter, Sender, rejoin, withdraw, type Store } from "../src/index.js";
 import { unhex, hex, copied } from "../src/bytes.js";
 import { kept } from "../src/device/waiting.js";
 import type { Waiting } from "../src/device/ledger.js";
@@ -52,6 +53,40 @@ test("a plan comes from the gateway, a report goes to it", async () => {
   assert.equal(line, `{"id":"${JSON.parse(line!).id}","report":${report!.json}}`);
   assert.deepEqual((await store.read()).waiting, []);
 });
+
+test("the program of the README takes what it is offered, skips what it refuses, and keeps its plans", async () => {
+  const other = await Operator.make();
+  const start = Math.floor(Date.now() / 1000) - WINDOW / 2;
+  const present = { start, expires: start + 100 * WINDOW, lineage_name: "readme" };
+  const offered = await Promise.all([other, operator].map((each) => each.sign(present, 2 ** 39)));
+  for (const envelope of offered) await server.offer(envelope);
+  const page = (await readFile("README.md", "utf8")).split("```js\n")[1]!.split("```")[0]!;
+  const program = page.replace(/^import.*/, "").replace(/<64 [^"]*/, operator.root).replace(/\nconst often[^]*/, "\nreturn run;");
+  const items = new Map<string, string>();
+  const localStorage = { getItem: (key: string) => items.get(key), setItem: (key: string, text: string) => items.set(key, text) };
+  const names = { Gateway, PlanRefused, Reporter, Sender: Quiet, localStorage, IndexedDbStore: function () { return store; } };
+  const started = (base: string): (() => Promise<void>) => {
+    const made = new Function(...Object.keys(names), program.replace("https://reports.example.org", base));
+    return made(...Object.values(names));
+  };
+  await started(server.base)();
+  assert.equal(server.taken.size, 1);
+  assert.equal(JSON.parse(items.get("plans")!).length >= 2, true);
+  store = new MemoryStore();
+  await started("http://127.0.0.1:1")();
+  assert.equal((await store.read()).waiting.length, 1);
+});
+
+/** A sender under Node, where no page is hidden, and that does not retry. */
+class Quiet extends Sender {
+  constructor(to: Gateway, from: Store) {
+    super(to, from, { attempts: 1 });
+  }
+
+  override deliverOnHide() {
+    return () => undefined;
+  }
+}
 
 test("nothing about the person goes along", async () => {
   await sender().send(await reporter(), RECORD);

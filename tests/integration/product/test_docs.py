@@ -55,6 +55,25 @@ def test_the_commands_of_a_page_work(name: str, kafka_bootstrap: str, tmp_path: 
     assert "partition" in done.stdout
 
 
+COUNTED = """\
+until calmstream status --json --plan plans/trial.json --bootstrap localhost:9092 \\
+    | python -c 'import json, sys; sys.exit(json.load(sys.stdin)["reports"] != 1)'
+do sleep 1; done
+"""
+
+
+@pytest.mark.slow
+def test_a_device_reports_to_a_gateway_on_one_machine(kafka_bootstrap: str, tmp_path: Path) -> None:
+    (page,) = blocks(ROOT / "docs" / "getting-started.md", "test", "device")
+    words = page + COUNTED
+    for name in ("8080", "9464", "9465"):
+        words = words.replace(name, str(free_port()))
+    done = run_script([words.replace("localhost:9092", kafka_bootstrap)], tmp_path, SECONDS)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    assert "already reported Delivered(taken=1" in done.stdout
+    assert "Reports of this device: 1" in done.stdout
+
+
 @pytest.mark.slow
 def test_the_commands_about_numbers_work(kafka_bootstrap: str, tmp_path: Path) -> None:
     """The examples of numbers.md, with the page's data dictionary, and their results."""

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+import math
 import re
 import shlex
 import struct
@@ -21,7 +22,9 @@ from calmstream.broker import topic_facts as topics
 from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import RETENTION_MARGIN_MS
 from calmstream.cli import parse
+from calmstream.commands.device import decoded
 from calmstream.common.errors import Reason, Rejection
+from calmstream.estimators.mechanisms.grr import GRR
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.recorded import MAX_DAYS
 from calmstream.estimators.wire.batch import decode_batch
@@ -205,6 +208,23 @@ def test_an_example_report_is_accepted_and_decodes_as_stated(number: int) -> Non
         return
     row = base64.b64decode(columns["b"])
     assert [b for b in range(case["cells"]) if row[b // 8] >> b % 8 & 1] == case["means"]
+
+
+def test_the_answer_of_data_protection_is_as_the_page_says() -> None:
+    page = (DOCS / "data-protection.md").read_text()
+    report, plan = EXAMPLES["accepted"][0]["body"], read_plan(json.dumps(PLAN).encode())
+    assert json.dumps(report["columns"]) in page
+    group, grr = plan.groups[report["group"]], plan.mechanisms[report["group"]]
+    asked = [plan.domain.attributes[j] for j in group.views[0].attributes]
+    for each in asked:
+        assert f"`{each.name}` ({', '.join(each.labels)})" in page.replace("\n", " ")
+    assert isinstance(grr, GRR)
+    p, q = float(grr.p), float(grr.q)
+    assert f"the true cell with {p:.1%}, each".replace("%", " %") in page
+    assert f"five others with {q:.1%}: say 5".replace("%", " %") in page
+    assert f"= {(1100 / 6000 - q) / (p - q):.0%} |".replace("%", " %") in page
+    assert f"e^{plan.epsilon} = {math.exp(float(plan.epsilon)):.2f} times" in page
+    assert f"| {decoded(plan, json.dumps(report).encode())} |" in page
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES["rejected"])))
