@@ -28,8 +28,7 @@ class TopicWatch:
     """Checks topics regularly, on a thread of its own.
 
     Args:
-        judge: yields what is wrong with the topics, from their descriptions; for those of a plan
-            :func:`plan_judge` returns it.
+        judge: yields what is wrong with the topics, from their descriptions.
         topics: an administrator that is safe for use from several threads; the caller closes it.
         found: the descriptions of the topics that this role uses, when it started.
         every_seconds: time between two checks. A fault is found after at most this time and the
@@ -131,9 +130,25 @@ class TopicWatch:
         return ""
 
 
-def plan_judge(plan: Plan, names: TopicNames, used: Collection[str]) -> Judge:
-    """Return what judges the topics of a plan that a role uses."""
-    return lambda found: faults(plan, names, found, used)
+def watch_plan(
+    plan: Plan,
+    names: TopicNames,
+    topics: Topics,
+    found: Mapping[str, TopicInfo],
+    clock: Clock,
+    *,
+    every_seconds: float = EVERY_SECONDS,
+    retry_seconds: float | None = None,
+) -> TopicWatch:
+    """Return the watch of the topics of a plan that a role has found; see `TopicWatch`."""
+    return TopicWatch(
+        lambda now: faults(plan, names, now, found),
+        topics,
+        found,
+        clock,
+        every_seconds=every_seconds,
+        retry_seconds=retry_seconds,
+    )
 
 
 def described(topics: Topics, names: Collection[str]) -> dict[str, TopicInfo]:

@@ -265,7 +265,7 @@ class Service:
                 self._where.names(plan),
                 target,
                 self._clock,
-                m.SinkMetrics(metrics),
+                metrics,
                 check_seconds=self._scaled(config).topic_check_seconds,
                 retry_seconds=config.retry_seconds,
                 poll_seconds=0.0 if many else 0.5,

@@ -19,7 +19,7 @@ from calmstream.connect import kafka
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.config import AggregatorConfig
-from calmstream.consumer.central.metrics import CentralMetrics
+from calmstream.consumer.central.metrics import central_metrics
 from calmstream.consumer.central.subscribe import subscribe_releases
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.runtime.config import HttpConfig
@@ -140,7 +140,7 @@ def _aggregate(args: argparse.Namespace) -> int:
             account=account,
             clock=SystemClock(),
             randomness=SystemRandomness(),
-            metrics=CentralMetrics(registry, plan),
+            metrics=central_metrics(registry, plan),
             software=version(),
             raw_memory_bytes=config.raw_memory_bytes,
         )

@@ -19,7 +19,7 @@ from calmstream.common.errors import Reason
 from calmstream.common.text import visible
 from calmstream.connect import kafka
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
-from calmstream.consumer.runtime.read_topics import read_whole
+from calmstream.consumer.runtime.read_topics import TopicReader
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.dead_letter import DeadLetter
@@ -62,20 +62,17 @@ def run(args: argparse.Namespace) -> int:
 
 def letters(plan: Plan, broker: Broker, names: TopicNames) -> Iterator[DeadLetter]:
     """Yield the dead letters of a plan, the oldest first; a resend comes once."""
-    topics, reader = broker.topics(), broker.reader()
+    source = TopicReader(broker, [Partition(names.dead_letters, 0)], SystemClock())
     foreign = ForeignRecordCounter(structlog.get_logger("calmstream.dead_letters").warning)
     seen: set[tuple[str, int, int]] = set()
-    try:
-        for record in read_whole(reader, topics, [Partition(names.dead_letters, 0)], SystemClock()):
+    with closing(source):
+        for record in source.to_end():
             with foreign.reading(record):
                 letter = DeadLetter.from_headers(record.headers, plan)
                 origin = letter.topic, letter.partition, letter.offset
                 if origin not in seen:
                     seen.add(origin)
                     yield letter
-    finally:
-        reader.close()
-        topics.close()
 
 
 def document(letter: DeadLetter, names: TopicNames) -> dict[str, str | int]:

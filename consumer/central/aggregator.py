@@ -17,11 +17,12 @@ from calmstream.broker.topic_watch import TopicWatch
 from calmstream.broker.transport import Broker, TopicInfo
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.central import metrics as m
 from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.claims import Claims
-from calmstream.consumer.central.metrics import CentralMetrics
 from calmstream.consumer.central.publication import Publication, hide_error_texts
 from calmstream.consumer.central.windows import KEY_BYTES, RawWindows
+from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.estimators.central.coding import most_raw_bytes
@@ -64,7 +65,7 @@ class Aggregator:
         account: BudgetAccount,
         clock: Clock,
         randomness: Randomness,
-        metrics: CentralMetrics,
+        metrics: Metrics,
         software: str,
         raw_memory_bytes: int,
         poll_seconds: float = POLL_SECONDS,
@@ -81,7 +82,9 @@ class Aggregator:
         self._sink = broker.sink()
         self.health = RoleHealth(self.name, clock)
         self._log = structlog.get_logger("calmstream.aggregator")
-        self._claims = Claims(plan, broker, names, self._sink, randomness, self.health.turned)
+        self._claims = Claims(
+            plan, broker, names, self._sink, randomness, clock, self.health.turned
+        )
         self._publication = Publication(
             plan,
             names,
@@ -193,7 +196,7 @@ class Aggregator:
         starts = self._topics.log_starts(self._names.raw_partitions)
         self._positions = {partition.number: start for partition, start in starts.items()}
         self._leave_out_expired(found[self._names.raw])
-        self._metrics.spent(self._account.read())
+        self._metrics.set(m.SPENT, self._account.read().spent_share)
         self._started = True
         self.health.ready()
 
@@ -217,7 +220,7 @@ class Aggregator:
                 last=missed[-1],
             )
         for _ in missed:
-            self._metrics.skipped()
+            self._metrics.inc(m.SKIPPED)
         self._next = first
 
     def _wanted(self, window: int) -> bool:

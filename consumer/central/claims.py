@@ -22,7 +22,9 @@ from collections.abc import Callable
 
 from calmstream.broker.names import CentralNames
 from calmstream.broker.transport import Broker, Partition, Sink
+from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.runtime.read_topics import TopicReader
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.release_reading import ReleaseOwners
 from calmstream.estimators.central.release_wire import NONCE_BYTES, claim_key, encode_claim
@@ -30,15 +32,6 @@ from calmstream.estimators.randomness import Randomness
 
 SEND_SECONDS = 30.0
 """Maximum wait for the acknowledgement of a claim."""
-
-_POLL_SECONDS = 0.2
-"""Maximum wait of one poll."""
-
-_POLL_RECORDS = 16
-"""Maximum number of records of one poll; it is small, because releases are large records."""
-
-_MAX_POLLS_WITHOUT_PROGRESS = 150
-"""Maximum number of polls in a row without progress: 30 seconds."""
 
 
 class Claims:
@@ -55,16 +48,14 @@ class Claims:
         names: CentralNames,
         sink: Sink,
         randomness: Randomness,
+        clock: Clock,
         alive: Callable[[], None],
     ) -> None:
         self._plan = plan
         self._partition = Partition(names.releases, 0)
         self._randomness = randomness
-        self._alive = alive
-        self._topics = broker.topics()
-        self._reader = broker.reader()
+        self._topic = TopicReader(broker, [self._partition], clock, keep_alive=alive)
         self._sink = sink
-        self._reading = False
         self._owners = ReleaseOwners(plan.digest)
         self._own: set[str] = set()
 
@@ -74,7 +65,7 @@ class Claims:
         The id changes if the topic is deleted and created again. The claims are lost then.
         """
         name = self._partition.topic
-        info = self._topics.describe([name]).get(name)
+        info = self._topic.topics.describe([name]).get(name)
         if info is None:
             raise FatalError(f"topic {name} does not exist; create it: calmstream central topics")
         return info.id
@@ -85,21 +76,8 @@ class Claims:
 
     def follow(self) -> None:
         """Read the topic up to its present end."""
-        if not self._reading:
-            start = self._topics.log_starts([self._partition])[self._partition]
-            self._reader.assign([self._partition])
-            self._reader.seek(self._partition, start)
-            self._reading = True
-        end = self._topics.log_ends([self._partition])[self._partition]
-        position, polls_without_progress = self._reader.position(self._partition), 0
-        while position < end:
-            for record in self._reader.poll(_POLL_SECONDS, _POLL_RECORDS):
-                self._owners.read(record.value)
-            self._alive()
-            before, position = position, self._reader.position(self._partition)
-            polls_without_progress = 0 if position > before else polls_without_progress + 1
-            if polls_without_progress > _MAX_POLLS_WITHOUT_PROGRESS:
-                raise RecoverableError(f"reading {self._partition} makes no progress")
+        for record in self._topic.to_end():
+            self._owners.read(record.value)
 
     def append(self, window: int) -> None:
         nonce = self._randomness.bytes(NONCE_BYTES).hex()
@@ -127,5 +105,4 @@ class Claims:
 
     def close(self) -> None:
         """Close the clients. Never raises."""
-        self._reader.close()
-        self._topics.close()
+        self._topic.close()

@@ -11,7 +11,6 @@ from prometheus_client import CollectorRegistry
 from calmstream.common.metric_definition import MetricGroup
 from calmstream.common.text import plan_name
 from calmstream.consumer.metrics.registry import Metrics
-from calmstream.estimators.central.ledger import Ledger
 from calmstream.estimators.central.plan import CentralPlan
 
 CENTRAL_METRICS = MetricGroup("plan")
@@ -41,24 +40,6 @@ SKIPPED = CENTRAL_METRICS.counter(
 )
 
 
-class CentralMetrics:
-    """The registered metrics of an aggregator; every series starts at 0."""
-
-    def __init__(self, registry: CollectorRegistry, plan: CentralPlan) -> None:
-        labels = {"plan": [plan_name(plan.name, plan.digest)]}
-        self._metrics = Metrics(registry, CENTRAL_METRICS, labels)
-
-    def released(self) -> None:
-        self._metrics.inc(RELEASES)
-
-    def refused(self) -> None:
-        """Count a release that was refused because the budget is spent."""
-        self._metrics.inc(REFUSED)
-
-    def spent(self, ledger: Ledger) -> None:
-        """Set the part of the budget that the account has spent."""
-        self._metrics.set(SPENT, ledger.spent_share)
-
-    def skipped(self) -> None:
-        """Count a window that was left out."""
-        self._metrics.inc(SKIPPED)
+def central_metrics(registry: CollectorRegistry, plan: CentralPlan) -> Metrics:
+    labels = {"plan": [plan_name(plan.name, plan.digest)]}
+    return Metrics(registry, CENTRAL_METRICS, labels)

@@ -19,9 +19,10 @@ import structlog
 from calmstream.broker.names import CentralNames
 from calmstream.broker.transport import Sink
 from calmstream.common.errors import CalmstreamError, FatalError
+from calmstream.consumer.central import metrics as m
 from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.claims import Claims
-from calmstream.consumer.central.metrics import CentralMetrics
+from calmstream.consumer.metrics.registry import Metrics
 from calmstream.estimators.central.coding import code_records
 from calmstream.estimators.central.dp_marginals import release, working_bytes
 from calmstream.estimators.central.ledger import BudgetSpent, Ledger
@@ -69,7 +70,7 @@ class Publication:
         claims: Claims,
         sink: Sink,
         randomness: Randomness,
-        metrics: CentralMetrics,
+        metrics: Metrics,
         software: str,
         alive: Callable[[], None],
     ) -> None:
@@ -137,7 +138,7 @@ class Publication:
             yield f"sent {key}"
         if self._sending is not None:
             ledger = self._account.finish(str(self._sending))
-            self._metrics.released()
+            self._metrics.inc(m.RELEASES)
             self._log.info("released", window=self._sending, budget=ledger.summary())
             self._sending = None
 
@@ -165,14 +166,14 @@ class Publication:
         try:
             yield
         except BudgetSpent:
-            self._metrics.refused()
+            self._metrics.inc(m.REFUSED)
             raise
 
     def _pay(self, window: int) -> Ledger:
         with self._count_refusals():
             ledger = self._account.pay(str(window), self._plan.allocation.cost)
         self._paid.add(str(window))
-        self._metrics.spent(ledger)
+        self._metrics.set(m.SPENT, ledger.spent_share)
         return ledger
 
     def _compute(self, window: int, nonce: str, ledger: Ledger) -> None:
@@ -197,7 +198,7 @@ class Publication:
         if str(window) in self._paid:
             self._log.info("window was paid for before", window=window)
             return
-        self._metrics.skipped()
+        self._metrics.inc(m.SKIPPED)
         self._log.warning(
             "window is claimed by another aggregator, or by one that died", window=window
         )

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 import structlog
 
 from calmstream.broker.names import CentralNames
-from calmstream.broker.transport import Broker
-from calmstream.consumer.runtime.topic_records import TopicRecords
+from calmstream.broker.transport import Broker, Partition
+from calmstream.common.clock import SystemClock
+from calmstream.consumer.runtime.read_topics import TopicReader, followed
 from calmstream.estimators.central.release_reading import CentralRelease, ReleaseFold, ReleaseOwners
 
 __all__ = ["CentralRelease", "subscribe_releases"]
@@ -35,12 +36,19 @@ def subscribe_releases(
     number.
     """
     stop = threading.Event() if stop is None else stop
-    topics, reader = broker.topics(), broker.reader()
+    clock, releases = SystemClock(), [Partition(names.releases, 0)]
+    source = TopicReader(broker, releases, clock, missing="create it: calmstream central topics")
     log = structlog.get_logger("calmstream.releases")
     fold = ReleaseFold(ReleaseOwners(names.digest))
-    source = TopicRecords(reader, topics, names.releases, "calmstream central topics")
     try:
-        for record in source.records(lambda: False, follow, stop, poll_seconds, retry_seconds):
+        for record in followed(
+            source,
+            clock,
+            stop,
+            follow=follow,
+            poll_seconds=poll_seconds,
+            retry_seconds=retry_seconds,
+        ):
             if record is None:
                 continue
             before = fold.ignored
@@ -52,5 +60,4 @@ def subscribe_releases(
     finally:
         if fold.ignored > 1:
             log.warning("records are no releases of this plan", records=fold.ignored)
-        reader.close()
-        topics.close()
+        source.close()

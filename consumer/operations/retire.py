@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 
 import structlog
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Broker, Partition, Reader, Record, Topics
+from calmstream.broker.transport import Broker, Partition, Record, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.publish.completeness import Completeness
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.runtime.read_topics import TopicReader
 from calmstream.consumer.subscribe.assembler import SnapshotAssembler
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.changes import decode_changes, is_changes_key
@@ -89,49 +91,38 @@ class FinalsWaiter:
 
     def run(self, stop: threading.Event) -> None:
         """Read the snapshots and counts topics until all finals and totals are complete."""
-        deadline = self.deadline_ms()
-        topics, reader = self._broker.topics(), self._broker.reader()
-        try:
-            complete = self._begin(topics, reader)
+        deadline, complete = self.deadline_ms(), Completeness(self._plan)
+        topics = [Partition(topic, 0) for topic in (self._names.snapshots, self._names.counts)]
+        with closing(TopicReader(self._broker, topics, self._clock)) as source:
             while not self._done(complete):
                 if self._clock.now_ms() > deadline:
                     raise FatalError(self._overdue(complete))
-                self._turn(reader, complete, stop)
-            self._await_tests(reader, complete, stop)
-        finally:
-            reader.close()
-            topics.close()
+                self._turn(source, complete, stop)
+            self._await_tests(source, complete, stop)
 
-    def _await_tests(self, reader: Reader, complete: Completeness, stop: threading.Event) -> None:
+    def _await_tests(
+        self, source: TopicReader, complete: Completeness, stop: threading.Event
+    ) -> None:
         deadline = self._clock.monotonic() + self._tests_seconds
         while self._tested < self._through and self._clock.monotonic() < deadline:
-            self._turn(reader, complete, stop)
+            self._turn(source, complete, stop)
         if self._tests_seconds and self._tested < self._through:
             structlog.get_logger("calmstream.retire").warning(
                 "some windows have no tests of change", tested_through=self._tested
             )
 
-    def _turn(self, reader: Reader, complete: Completeness, stop: threading.Event) -> None:
+    def _turn(self, source: TopicReader, complete: Completeness, stop: threading.Event) -> None:
         """Read once; FatalError if the role was asked to stop."""
         if stop.is_set():
             raise FatalError("interrupted: nothing was deleted; reports stay refused; run it again")
         try:
-            for record in reader.poll(_POLL_SECONDS):
+            for record in source.poll(_POLL_SECONDS):
                 with self._foreign.reading(record):
                     self._read(record, complete)
         except RecoverableError as error:
             structlog.get_logger("calmstream.retire").warning("waiting", error=str(error))
             stop.wait(_POLL_SECONDS)
         self.health.turned()
-
-    def _begin(self, topics: Topics, reader: Reader) -> Completeness:
-        """Assign the reader to the start of both topics."""
-        read = [Partition(topic, 0) for topic in (self._names.snapshots, self._names.counts)]
-        starts = topics.log_starts(read)
-        reader.assign(starts)
-        for where, offset in starts.items():
-            reader.seek(where, offset)
-        return Completeness(self._plan)
 
     def _read(self, record: Record, complete: Completeness) -> None:
         key = key_of(record)

@@ -8,7 +8,6 @@ import structlog
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import verify_topics
-from calmstream.broker.topic_watch import TopicWatch, plan_judge
 from calmstream.broker.transport import Broker, Partition, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
@@ -152,14 +151,7 @@ class Publisher:
             topics.close()
             raise
         self._topics = topics
-        self._watch = TopicWatch(
-            plan_judge(self._context.plan, self._context.names, found),
-            topics,
-            found,
-            self._context.clock,
-            every_seconds=self._config.topic_check_seconds,
-            retry_seconds=self._config.retry_seconds,
-        )
+        self._watch = self._context.watch(topics, found)
         self._member.subscribe([self._context.names.state])
         self._prepared = True
 

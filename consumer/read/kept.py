@@ -10,9 +10,9 @@ from typing import NamedTuple
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Partition, Record
 from calmstream.common.clock import Clock
-from calmstream.common.errors import ForeignRecord, MissingTopic
+from calmstream.common.errors import ForeignRecord
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
-from calmstream.consumer.runtime.read_topics import PATIENCE_SECONDS, Continuation
+from calmstream.consumer.runtime.read_topics import TopicReader
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.tracker import Current, Tracker
@@ -47,28 +47,20 @@ class KeptCounts:
         self._plan = plan
         self._records: dict[int, dict[int, _Record]] = {}
         self._foreign = ForeignRecordCounter(_LOG.warning)
-        self._where = Partition(names.counts, 0)
-        self._topics = broker.topics()
-        self._reader = broker.reader()
-        self._rest = Continuation(self._reader, self._topics, self._where, clock, PATIENCE_SECONDS)
+        self._topic = TopicReader(
+            broker,
+            [Partition(names.counts, 0)],
+            clock,
+            missing="the plan was retired with its counts, or has none yet (create it: calmstream "
+            "topics)",
+        )
+        self.close = self._topic.close
 
     def refresh(self) -> None:
         """Read on to the end of the topic. Cost of the first call: all its records."""
-        try:
-            if self._rest.position is None:
-                self._rest.position = self._topics.log_starts([self._where])[self._where]
-            for record in self._rest.records():
-                with self._foreign.reading(record):
-                    self._take(record)
-        except MissingTopic as error:
-            raise MissingTopic(
-                f"topic {self._where.topic} does not exist: the plan was retired with its counts, "
-                "or has none yet (create it: calmstream topics)"
-            ) from error
-
-    def close(self) -> None:
-        self._reader.close()
-        self._topics.close()
+        for record in self._topic.to_end():
+            with self._foreign.reading(record):
+                self._take(record)
 
     def kept(self, window: int) -> bool:
         return len(self._records.get(window, ())) == len(self._plan.groups)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
 from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_watch import TopicWatch, watch_plan
+from calmstream.broker.transport import TopicInfo, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import RecoverableError
 from calmstream.consumer.metrics.registry import Metrics
@@ -62,6 +64,18 @@ class PlanContext(Generic[C]):
             seconds=self.config.retry_seconds,
             pause_seconds=_RETRY_PAUSE,
             failed=failed,
+        )
+
+    def watch(self, topics: Topics, found: Mapping[str, TopicInfo]) -> TopicWatch:
+        """Return the watch of the topics that the worker has found."""
+        return watch_plan(
+            self.plan,
+            self.names,
+            topics,
+            found,
+            self.clock,
+            every_seconds=self.config.topic_check_seconds,
+            retry_seconds=self.config.retry_seconds,
         )
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack
 
 import numpy as np
 
-from calmstream.broker.transport import Chunk, Partition, Reader, Record, Topics
+from calmstream.broker.transport import Broker, Chunk, Partition, Reader, Record, Topics
 from calmstream.common.clock import Clock
-from calmstream.common.errors import RecoverableError
+from calmstream.common.errors import MissingTopic, RecoverableError
 from calmstream.consumer.runtime.retry import RetryBudget
 
 # Maximum wait and number of records of one poll.
 _POLL_SECONDS = 0.2
 _POLL_RECORDS = 2000
+_BACKOFF_SECONDS = 0.5
+"""Pause after a failed call to the broker."""
+
 PATIENCE_SECONDS = 60.0
 """Maximum time without progress before the reading fails; brokers restart in less."""
 
@@ -66,46 +71,146 @@ def read_whole(
     reader.assign(partitions)
     for partition in partitions:
         reader.seek(partition, starts[partition])
-    check = EndCheck(reader, topics, partitions)
-    polls = _Polls(reader, clock, patience_seconds, keep_alive)
-    while not check.update():
-        for chunk in polls.next(check.unread):
+    for chunks in _to_ends(
+        reader,
+        topics,
+        partitions,
+        clock,
+        patience_seconds=patience_seconds,
+        keep_alive=keep_alive,
+    ):
+        for chunk in chunks:
             yield from chunk.records()
 
 
-class Continuation:
-    """Reads one partition to its end, and later on from there. Not safe for several threads.
+class TopicReader:
+    """Reads partitions from their oldest records on, with clients that it opens and closes.
+
+    For one thread at a time. Call :meth:`poll` or :meth:`to_end`, not both.
 
     Attributes:
-        position: the next offset to read; set it before the first reading.
+        topics: the administrator, safe for use from several threads.
     """
 
     def __init__(
         self,
-        reader: Reader,
-        topics: Topics,
-        partition: Partition,
+        broker: Broker,
+        partitions: Collection[Partition],
         clock: Clock,
-        patience_seconds: float = PATIENCE_SECONDS,
+        *,
+        missing: str = "create it: calmstream topics",
+        keep_alive: Callable[[], None] = _nothing,
     ) -> None:
-        self.position: int | None = None
-        self._reader = reader
-        self._topics = topics
-        self._partition = partition
+        self._partitions = partitions
         self._clock = clock
-        self._patience = patience_seconds
+        self._missing = missing
+        self._keep_alive = keep_alive
+        self._offsets: dict[Partition, int] = {}
+        self._placed = False
+        with ExitStack() as undo:
+            self.topics = broker.topics()
+            undo.callback(self.topics.close)
+            self._reader = broker.reader()
+            undo.pop_all()
 
-    def records(self) -> Iterator[Record]:
-        """Yield the records up to the end; after an error, a poll's records come again."""
-        assert self.position is not None
-        self._reader.assign([self._partition])
-        self._reader.seek(self._partition, self.position)
-        check = EndCheck(self._reader, self._topics, [self._partition])
-        polls = _Polls(self._reader, self._clock, self._patience, _nothing)
-        while not check.update():
-            for chunk in polls.next(check.unread):
+    def start(self) -> None:
+        """Begin with the oldest records; the first reading does so otherwise."""
+        # Only offsets are requested, so that a reader needs no permission other than READ.
+        try:
+            self._offsets = self.topics.log_starts(self._partitions)
+        except MissingTopic as error:
+            topic = min(self._partitions).topic
+            raise MissingTopic(f"topic {topic} does not exist; {self._missing}") from error
+        self._place()
+
+    def poll(self, seconds: float) -> list[Record]:
+        """Return the records of one poll."""
+        if not self._placed:
+            self.start()
+        return self._reader.poll(seconds, _POLL_RECORDS)
+
+    def at_end(self) -> bool:
+        """Return whether nothing follows what was polled."""
+        ends = self.topics.log_ends(self._partitions)
+        return all(self._reader.position(partition) >= end for partition, end in ends.items())
+
+    def to_end(self) -> Iterator[Record]:
+        """Yield the records up to the end, later on from there.
+
+        After an error, the records of a poll come again.
+        """
+        if self._placed:
+            self._place()
+        else:
+            self.start()
+        for chunks in _to_ends(
+            self._reader, self.topics, self._partitions, self._clock, keep_alive=self._keep_alive
+        ):
+            for chunk in chunks:
                 yield from chunk.records()
-            self.position = self._reader.position(self._partition)
+            self._offsets = {p: self._reader.position(p) for p in self._partitions}
+
+    def close(self) -> None:
+        """Close the clients. Never raises."""
+        self._reader.close()
+        self.topics.close()
+
+    def _place(self) -> None:
+        self._reader.assign(self._partitions)
+        for partition, offset in self._offsets.items():
+            self._reader.seek(partition, offset)
+        self._placed = True
+
+
+def _to_ends(
+    reader: Reader,
+    topics: Topics,
+    partitions: Collection[Partition],
+    clock: Clock,
+    *,
+    patience_seconds: float = PATIENCE_SECONDS,
+    keep_alive: Callable[[], None] = _nothing,
+) -> Iterator[list[Chunk]]:
+    """Yield what polls return until all partitions were read to their ends."""
+    check = EndCheck(reader, topics, partitions)
+    polls = _Polls(reader, clock, patience_seconds, keep_alive)
+    while not check.update():
+        yield polls.next(check.unread)
+
+
+def followed(
+    source: TopicReader,
+    clock: Clock,
+    stop: threading.Event,
+    *,
+    follow: bool,
+    poll_seconds: float,
+    retry_seconds: float,
+    wants_end: Callable[[], bool] = lambda: False,
+) -> Iterator[Record | None]:
+    """Yield all records until stopped, and None each time the end was reached and is wanted.
+
+    Failing calls are repeated. Unless more is awaited, reading ends at the end.
+    """
+    retries = RetryBudget(clock, retry_seconds)
+    while not stop.is_set():
+        records: list[Record] = []
+        ended = False
+        try:
+            seek_end = wants_end() or not follow
+            # While the caller waits for the end, a short poll finds it sooner.
+            records = source.poll(min(poll_seconds, 0.1) if seek_end else poll_seconds)
+            ended = seek_end and not records and source.at_end()
+            retries.succeeded()
+        except RecoverableError:
+            if retries.failed():
+                raise
+            stop.wait(_BACKOFF_SECONDS)
+        yield from records
+        if ended:
+            yield None
+            if not follow:
+                return
 
 
 def read_span_chunks(

@@ -95,7 +95,7 @@ class Follower:
         checked = self._clock.monotonic() - CHECK_SECONDS
         while not stop.is_set():
             self._topic.watch.turn()
-            found = self._topic.poll(_POLL_SECONDS)
+            found = self._topic.sets(_POLL_SECONDS)
             for snapshot in found or ():
                 self._take(snapshot)
             due = self._clock.monotonic() - checked >= CHECK_SECONDS

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from calmstream.common.metric_definition import MetricGroup
-from calmstream.consumer.metrics.registry import Metrics
-from calmstream.consumer.sink.stored import StoredSet
-from calmstream.consumer.sink.target import Stored
-from calmstream.estimators.wire.snapshot import Kind
 
 SINK_METRICS = MetricGroup("plan")
 """All metrics of a sink."""
@@ -48,25 +42,3 @@ FAULTS = SINK_METRICS.counter(
     "Faults that stopped the storing of one plan's results, attempts that failed again included.",
     "Rising: the plan's fault is still there.",
 )
-
-
-class SinkMetrics:
-    """The metrics of the sink of one plan."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-        self._finals = 0
-
-    def stored(self, stored: Stored, sets: Iterable[StoredSet]) -> None:
-        """Count sets that were stored, of those that are in the target now; none waits."""
-        finals = (one.id.window + 1 for one in sets if one.id.kind is Kind.FINAL)
-        self._finals = max(self._finals, *finals, 0)
-        self._metrics.set(FINALS, self._finals)
-        self._metrics.inc(SETS, stored.sets)
-        self._metrics.inc(ROWS, stored.rows)
-        self._metrics.set(WAITING, 0)
-
-    def failed(self, waiting: int) -> None:
-        """Count a failed attempt to store this many sets."""
-        self._metrics.inc(FAILURES)
-        self._metrics.set(WAITING, waiting)

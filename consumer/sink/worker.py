@@ -12,17 +12,18 @@ from calmstream.broker.topic_watch import EVERY_SECONDS
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.metrics.registry import plan_label
+from calmstream.consumer.metrics.registry import Metrics, plan_label
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.consumer.runtime.service import Role
-from calmstream.consumer.sink.metrics import SinkMetrics
+from calmstream.consumer.sink import metrics as m
 from calmstream.consumer.sink.stored import StoredSet, stored_set
 from calmstream.consumer.sink.target import Stored, Target
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind
 
 BATCH_ROWS = 1 << 17
 """Number of cells after which sets are stored without waiting for the end of the topic."""
@@ -54,7 +55,7 @@ class SinkWorker:
         names: TopicNames,
         target: Target,
         clock: Clock,
-        metrics: SinkMetrics,
+        metrics: Metrics,
         *,
         poll_seconds: float = 0.5,
         check_seconds: float = EVERY_SECONDS,
@@ -77,7 +78,7 @@ class SinkWorker:
         self._log = structlog.get_logger("calmstream.sink").bind(plan=plan_label(plan))
         self._topic: SnapshotTopic | None = None
         self._sets: list[StoredSet] = []
-        self._rows = 0
+        self._rows = self._finals = 0
         self._since = self._resume_at = clock.monotonic()
         self._pause = 0.0
 
@@ -138,7 +139,7 @@ class SinkWorker:
         # While sets wait for the end, a short poll finds it sooner.
         seconds = min(self._poll_seconds, 0.1) if self._sets else self._poll_seconds
         try:
-            found = topic.poll(seconds)
+            found = topic.sets(seconds)
         except RecoverableError as error:
             if self._retries.failed():
                 failing = self._retries.failing_seconds
@@ -159,7 +160,12 @@ class SinkWorker:
             self._failed(error)
             return
         self._pause = 0.0
-        self._metrics.stored(stored, self._sets)
+        finals = (one.id.window + 1 for one in self._sets if one.id.kind is Kind.FINAL)
+        self._finals = max(self._finals, *finals, 0)
+        self._metrics.set(m.FINALS, self._finals)
+        self._metrics.inc(m.SETS, stored.sets)
+        self._metrics.inc(m.ROWS, stored.rows)
+        self._metrics.set(m.WAITING, 0)
         self._sets = []
         self.health.ready()
         if stored.sets:
@@ -169,7 +175,8 @@ class SinkWorker:
         """Pause before the next attempt."""
         self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
         self._resume_at = self._clock.monotonic() + self._pause
-        self._metrics.failed(len(self._sets))
+        self._metrics.inc(m.FAILURES)
+        self._metrics.set(m.WAITING, len(self._sets))
         self.health.not_ready("the target does not answer")
         self._log.warning(
             "storing failed and is repeated",

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.topic_watch import EVERY_SECONDS, TopicWatch
-from calmstream.broker.transport import Broker, Record
+from calmstream.broker.topic_watch import EVERY_SECONDS, watch_plan
+from calmstream.broker.transport import Broker, Partition, Record
 from calmstream.common.clock import Clock
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
-from calmstream.consumer.runtime.topic_records import TopicRecords, watch_of_snapshots
+from calmstream.consumer.runtime.read_topics import TopicReader
 from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from calmstream.estimators.plan import Plan
-
-_POLL_RECORDS = 2000
 
 
 class SetReader:
@@ -32,8 +29,8 @@ class SetReader:
         return found  # noqa: RET504 - None where the record is skipped
 
 
-class SnapshotTopic:
-    """The topic from its oldest record on, while it is there. For one thread at a time."""
+class SnapshotTopic(TopicReader):
+    """The topic of one plan, while it is there; a reader of results may not read settings."""
 
     def __init__(
         self,
@@ -46,33 +43,26 @@ class SnapshotTopic:
         check_seconds: float = EVERY_SECONDS,
         retry_seconds: float | None = None,
     ) -> None:
+        super().__init__(broker, [Partition(names.snapshots, 0)], clock)
         self._sets = SetReader(plan, warn)
-        with ExitStack() as undo:
-            self._topics = broker.topics()
-            undo.callback(self._topics.close)
-            self._reader = broker.reader()
-            undo.callback(self._reader.close)
-            self._source = TopicRecords(self._reader, self._topics, names.snapshots)
-            self._source.start()
-            self.watch: TopicWatch = watch_of_snapshots(
-                plan,
-                names,
-                self._topics,
-                clock,
-                every_seconds=check_seconds,
-                retry_seconds=retry_seconds,
-            )
-            undo.pop_all()
+        try:
+            self.start()
+            found = self.topics.describe([names.snapshots], ())
+        except BaseException:
+            self.close()
+            raise
+        self.watch = watch_plan(
+            plan,
+            names,
+            self.topics,
+            found,
+            clock,
+            every_seconds=check_seconds,
+            retry_seconds=retry_seconds,
+        )
 
-    def poll(self, seconds: float) -> list[Snapshot] | None:
+    def sets(self, seconds: float) -> list[Snapshot] | None:
         """Return the sets that what has arrived completes; None if nothing has arrived."""
-        records = self._reader.poll(seconds, _POLL_RECORDS)
+        records = self.poll(seconds)
         found = [snapshot for record in records if (snapshot := self._sets.read(record))]
         return found if records else None
-
-    def at_end(self) -> bool:
-        return self._source.at_end()
-
-    def close(self) -> None:
-        self._reader.close()
-        self._topics.close()

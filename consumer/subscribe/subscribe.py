@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Literal
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Broker
-from calmstream.consumer.runtime.topic_records import TopicRecords
+from calmstream.broker.transport import Broker, Partition
+from calmstream.common.clock import SystemClock
+from calmstream.consumer.runtime.read_topics import TopicReader, followed
 from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler, Table
 from calmstream.consumer.subscribe.snapshot_topic import SetReader
 from calmstream.estimators.plan import Plan
@@ -81,16 +82,20 @@ def subscribe(
     wanted = frozenset(map(Kind, kinds))
     stop = threading.Event() if stop is None else stop
     with ExitStack() as stack:
-        transport = connected(broker, stack)
-        topics = transport.topics()
-        stack.callback(topics.close)
-        reader = transport.reader()
-        stack.callback(reader.close)
+        clock, topic = SystemClock(), [Partition(names.snapshots, 0)]
+        source = stack.enter_context(closing(TopicReader(connected(broker, stack), topic, clock)))
         sets = SetReader(plan, _LOG.warning)
-        source = TopicRecords(reader, topics, names.snapshots)
         latest = from_window == "latest"
         order = DeliveryOrder(0 if latest or from_window is None else int(from_window), latest)
-        for record in source.records(order.holds, follow, stop, poll_seconds, retry_seconds):
+        for record in followed(
+            source,
+            clock,
+            stop,
+            follow=follow,
+            poll_seconds=poll_seconds,
+            retry_seconds=retry_seconds,
+            wants_end=order.holds,
+        ):
             if record is None:
                 yield from order.at_end()
                 continue

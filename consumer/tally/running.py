@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from calmstream.broker.topic_facts import verify_topics
-from calmstream.broker.topic_watch import TopicWatch, plan_judge
 from calmstream.broker.transport import Broker, Reader, Sink, TopicInfo, Topics
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.assignment import AssignedPartitions, AssignmentHandler
@@ -52,7 +51,7 @@ class RunningWorker:
 
     def __init__(self, context: TallyContext, clients: Clients) -> None:
         clock, config = context.clock, context.config
-        topics, found, membership = clients.topics, clients.found, clients.membership
+        topics, membership = clients.topics, clients.membership
         self.clients = clients
         self.membership = membership
         self.assigned = AssignedPartitions()
@@ -79,14 +78,7 @@ class RunningWorker:
             self.outbox,
             membership,
         )
-        self.topic_watch = TopicWatch(
-            plan_judge(context.plan, context.names, found),
-            topics,
-            found,
-            clock,
-            every_seconds=config.topic_check_seconds,
-            retry_seconds=config.retry_seconds,
-        )
+        self.topic_watch = context.watch(topics, clients.found)
 
     def close(self, timeout: float) -> None:
         """Close the clients and set the gauges of all partitions to 0."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import verify_topics
-from calmstream.broker.topic_watch import TopicWatch, plan_judge
+from calmstream.broker.topic_watch import TopicWatch, watch_plan
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import CalmstreamError, FatalError, InvalidInput
@@ -107,7 +107,7 @@ def produce(
         topics, sink = broker.topics(), broker.sink()
         try:
             found = verify_topics(plan, names, topics, names.all_reports)
-            watch = TopicWatch(plan_judge(plan, names, found), topics, found, clock)
+            watch = watch_plan(plan, names, topics, found, clock)
             sender = BatchSender(names, lambda: sink, retry_limits, totals=totals, clock=clock)
             run = _Run(population, sender, watch, clock, stop, rate, batch_size, progress)
             run.let_report(windows)

@@ -16,7 +16,7 @@ from calmstream.broker.names import CentralNames
 from calmstream.broker.transport import Partition, Record
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
-from calmstream.consumer.central.metrics import CentralMetrics
+from calmstream.consumer.central.metrics import central_metrics
 from calmstream.consumer.central.subscribe import CentralRelease, subscribe_releases
 from calmstream.consumer.central.windows import RawWindows
 from calmstream.consumer.metrics.registry import new_registry
@@ -167,7 +167,7 @@ class CentralBench:
             account=self.account(account),
             clock=self.clock,
             randomness=SeededRandomness(seed),
-            metrics=CentralMetrics(self.registry, self.plan),
+            metrics=central_metrics(self.registry, self.plan),
             software="test",
             raw_memory_bytes=memory,
             poll_seconds=0,

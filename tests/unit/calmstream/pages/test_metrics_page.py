@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calmstream.consumer.central.metrics import CentralMetrics
+from calmstream.consumer.central.metrics import central_metrics
 from calmstream.consumer.metrics.plan import (
     FOLDER_METRICS,
     PLAN_METRICS,
@@ -43,7 +43,7 @@ def exported() -> dict[str, set[str]]:
     for group in (TALLY_METRICS, PUBLISHER_METRICS, PLAN_METRICS, FOLDER_METRICS, SINK_METRICS):
         plan_metrics(registry, PLAN, names, group)
     GatewayMetrics(registry).of_plan(PLAN)
-    CentralMetrics(registry, CENTRAL)
+    central_metrics(registry, CENTRAL)
     ServeMetrics(registry).turned(0, 0, 0, {"plan": 0})
     for definition in ROLE_METRICS:
         definition.register(registry).labels("tally")

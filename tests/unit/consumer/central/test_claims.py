@@ -17,11 +17,12 @@ from prometheus_client import CollectorRegistry
 
 from calmstream.broker.names import CentralNames
 from calmstream.broker.transport import Partition
+from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.central import publication
 from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.claims import Claims
-from calmstream.consumer.central.metrics import CentralMetrics
+from calmstream.consumer.central.metrics import central_metrics
 from calmstream.consumer.central.publication import Publication
 from calmstream.consumer.central.subscribe import subscribe_releases
 from calmstream.estimators.central.ledger import BudgetSpent
@@ -70,7 +71,7 @@ class World:
         self._seed += 1
         randomness = SeededRandomness(self._seed)
         sink = self.broker.sink()
-        claims = Claims(PLAN, self.broker, NAMES, sink, randomness, lambda: None)
+        claims = Claims(PLAN, self.broker, NAMES, sink, randomness, SystemClock(), lambda: None)
         claims.follow()
         return Publication(
             PLAN,
@@ -79,7 +80,7 @@ class World:
             claims=claims,
             sink=sink,
             randomness=randomness,
-            metrics=CentralMetrics(CollectorRegistry(), PLAN),
+            metrics=central_metrics(CollectorRegistry(), PLAN),
             software="test",
             alive=lambda: None,
         )

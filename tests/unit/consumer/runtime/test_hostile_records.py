@@ -62,7 +62,7 @@ def test_no_role_stops_at_what_somebody_else_wrote(early: bool) -> None:
     topic = SnapshotTopic(bench.plan, bench.broker, bench.names, SystemClock(), print)
     followed = list[tuple[int, Kind]]()
     while not topic.at_end():
-        followed += [(one.window, one.kind) for one in topic.poll(0.1) or ()]
+        followed += [(one.window, one.kind) for one in topic.sets(0.1) or ()]
     assert followed == expected
     inputs = bench.names.inputs
     states = newest_states(

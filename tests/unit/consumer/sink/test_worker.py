@@ -23,7 +23,6 @@ from calmstream.consumer.sink.metrics import (
     SETS,
     SINK_METRICS,
     WAITING,
-    SinkMetrics,
 )
 from calmstream.consumer.sink.parquet_files import ParquetTarget
 from calmstream.consumer.sink.postgres_schema import LOCK
@@ -86,7 +85,7 @@ class Running:
             NAMES,
             target,
             SystemClock(),
-            SinkMetrics(plan_metrics(self.registry, PLAN, NAMES, SINK_METRICS)),
+            plan_metrics(self.registry, PLAN, NAMES, SINK_METRICS),
             **options,  # type: ignore[arg-type]
         )
         self.stop = threading.Event()
