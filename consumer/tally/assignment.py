@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from calmstream.broker.transport import Partition, Topics
+from calmstream.broker.transport import AssignmentChanges, Partition, Topics
 from calmstream.common.errors import RecoverableError
 from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.log_ends import EndWatch
-from calmstream.consumer.tally.membership import AssignmentChange, Membership
+from calmstream.consumer.tally.membership import Membership
 from calmstream.consumer.tally.restore import Restored, Restorer
 from calmstream.consumer.tally.writing.checkpoint import Checkpointer
 
@@ -60,9 +60,9 @@ class AssignmentHandler:
         self._ends = ends
         self._drop = drop
 
-    def release(self, change: AssignmentChange) -> None:
+    def release(self, change: AssignmentChanges) -> None:
         """Save revoked partitions, then forget all partitions that are gone."""
-        self._save_revoked(change.revoked)
+        self._save_revoked(change.revoked - change.lost)
         gone = change.gone | change.added
         if gone:
             self._context.metrics.inc(m.REBALANCES)
@@ -74,7 +74,7 @@ class AssignmentHandler:
         if change.gone:
             self._context.log.info("partitions released", partitions=_named(change.gone))
 
-    def restore(self, change: AssignmentChange) -> None:
+    def restore(self, change: AssignmentChanges) -> None:
         """Restore and start added partitions, and waiting ones whose broker answers again."""
         context, awaiting = self._context, self._assigned.awaiting_restore
         wanted = change.added | frozenset(p for p in awaiting if self._ends.reachable(p))

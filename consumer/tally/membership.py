@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from dataclasses import replace
 
-from calmstream.broker.transport import Chunk, GroupReader, Partition
+from calmstream.broker.transport import AssignmentChanges, Chunk, GroupReader, Partition
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.runtime.retry import RetryBudget
@@ -16,25 +16,6 @@ _BEAT_SECONDS = 1.0
 _RETRY_PAUSE = 0.1
 
 
-class AssignmentChange(NamedTuple):
-    """A change of the partitions that the worker owns.
-
-    A partition that is both in ``gone`` and in ``added`` was taken away first and then
-    assigned again.
-
-    Attributes:
-        added: new partitions, whose counts must be restored from the last checkpoint before
-            :meth:`Membership.activate`.
-        revoked: the partitions in ``gone`` that the worker gave up when the group took them back;
-            it may still write their last checkpoint. The other partitions in ``gone`` were lost,
-            and the worker must not write for them.
-    """
-
-    gone: frozenset[Partition]
-    added: frozenset[Partition]
-    revoked: frozenset[Partition] = frozenset()
-
-
 class Membership:
     """Wraps a group reader, so that it returns only records of *active* partitions.
 
@@ -42,7 +23,7 @@ class Membership:
     partitions are dropped, and so are records that were polled before their partition was taken
     away.
 
-    Call :meth:`join` once. Then repeat: :meth:`poll`, :meth:`take_assignment_change`, restore the
+    Call :meth:`join` once. Then repeat: :meth:`poll`, :meth:`take_changes`, restore the
     new partitions, :meth:`activate` them.
 
     Partitions of a topic beyond the number that the plan states are ignored.
@@ -54,9 +35,7 @@ class Membership:
         self._clock = context.clock
         self._config = context.config
         self._active: set[Partition] = set()
-        self._gone: set[Partition] = set()
-        self._revoked: set[Partition] = set()
-        self._added: set[Partition] = set()
+        self._changes = AssignmentChanges()
         self._backlog: list[Chunk] = []
         self._blocked = False
         self._last_poll = self._clock.monotonic()
@@ -106,18 +85,18 @@ class Membership:
                 "others may own the partitions, so nothing more is written; start again"
             )
 
-    def take_assignment_change(self) -> AssignmentChange:
-        """Return the change of the assignment since the last call."""
-        change = AssignmentChange(
-            frozenset(self._gone), frozenset(self._added), frozenset(self._revoked)
-        )
-        self._gone, self._added, self._revoked = set(), set(), set()
-        return change
+    def take_changes(self) -> AssignmentChanges:
+        """Return the changes of the assignment since the last call.
+
+        The counts of added partitions must be restored before :meth:`activate`.
+        """
+        changes, self._changes = self._changes, AssignmentChanges()
+        return changes
 
     def activate(self, offsets: Mapping[Partition, int]) -> frozenset[Partition]:
         """Start reading restored partitions at these offsets; return those that are still owned."""
         # A partition that was taken away and assigned again must be restored once more.
-        owned = self._reader.assignment() - self._gone
+        owned = self._reader.assignment() - self._changes.gone
         ready = frozenset(partition for partition in offsets if partition in owned)
         for partition in ready:
             self._reader.seek(partition, offsets[partition])
@@ -193,9 +172,7 @@ class Membership:
         changed = changes.gone | changes.added
         if not changed:
             return
-        self._gone |= changes.gone
-        self._revoked = (self._revoked | changes.revoked) - changes.lost
-        added = {p for p in changes.added if p.number < self._context.plan.partitions}
-        self._added = (self._added - changes.gone) | added
+        planned = frozenset(p for p in changes.added if p.number < self._context.plan.partitions)
+        self._changes = self._changes.then(replace(changes, added=planned))
         self._active -= changed
         self._backlog = [c for c in self._backlog if c.partition not in changed]

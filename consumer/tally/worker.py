@@ -6,9 +6,9 @@ tick is a record without reports that advances the time of an idle partition.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Mapping
-from contextlib import closing
 
 import structlog
 
@@ -21,51 +21,12 @@ from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.context import TallyContext, all_windows_closed_at
 from calmstream.consumer.runtime.health import RoleHealth
-from calmstream.consumer.runtime.read_topics import read_whole
 from calmstream.consumer.tally.folding.fold import PartitionFold
-from calmstream.consumer.tally.running import RunningWorker, start_worker
-from calmstream.consumer.tally.states import newest_states
+from calmstream.consumer.tally.running import RunningWorker
 from calmstream.estimators.plan import Plan
 
 _LOOK_SECONDS = 60.0
-"""Time between two looks at whether a plan that has ended needs a worker any more."""
-
-
-class PlanEnd:
-    """Looks from time to time, after a plan has ended, whether everything is counted."""
-
-    def __init__(self, plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> None:
-        self.reached = False
-        self._plan = plan
-        self._broker = broker
-        self._names = names
-        self._clock = clock
-        self._look_at = clock.monotonic()
-
-    def turn(self) -> None:
-        early = self._clock.now_ms() <= all_windows_closed_at(self._plan)
-        now = self._clock.monotonic()
-        if not self.reached and now >= self._look_at and not early:
-            self._look_at = now + _LOOK_SECONDS
-            self.reached = self._counted_everywhere()
-
-    def _counted_everywhere(self) -> bool:
-        """Return whether the state has every partition, read to its end, with all windows closed.
-
-        Then no worker is needed: a record that still comes is late. Cost: reads the state topic.
-        """
-        plan, names, clock = self._plan, self._names, self._clock
-        inputs = names.inputs
-        with closing(self._broker.topics()) as topics, closing(self._broker.reader()) as reader:
-            ends = topics.log_ends(inputs)
-            states = newest_states(
-                plan, names, inputs, lambda where: read_whole(reader, topics, where, clock)
-            )
-        return len(states) == len(inputs) and all(
-            state.closed_through >= plan.windows - 1 and state.next_offset >= ends[partition]
-            for partition, state in states.items()
-        )
-
+"""Time between two looks at whether a plan that has ended needs this worker any more."""
 
 # Maximum wait for the clients to close after the last checkpoint.
 _CLOSE_SECONDS = 5.0
@@ -94,8 +55,8 @@ class TallyWorker:
         self._context = TallyContext(plan, names, clock, config, metrics, self.health, log)
         self._broker = broker
         self._running: RunningWorker | None = None
-        self._end = PlanEnd(plan, broker, names, clock)
-        self._checkpoint_at = clock.monotonic()
+        self._over = False
+        self._checkpoint_at = self._look_at = clock.monotonic()
 
     @property
     def running(self) -> RunningWorker:
@@ -117,7 +78,7 @@ class TallyWorker:
     def start(self, stop: threading.Event | None = None) -> None:
         """Verify the topics, open the clients, join the group."""
         self._context.stop = stop or threading.Event()
-        self._running = start_worker(self._context, self._broker)
+        self._running = RunningWorker(self._context, self._broker)
         self._schedule_checkpoint()
 
     def turn(self) -> bool:
@@ -125,7 +86,7 @@ class TallyWorker:
         running, context = self.running, self._context
         records = running.membership.poll()
         context.metrics.set(m.LAST_POLL, context.clock.now_ms() / 1000)
-        change = running.membership.take_assignment_change()
+        change = running.membership.take_changes()
         running.assignment.release(change)
         running.counter.count(records)
         running.assignment.restore(change)
@@ -140,12 +101,16 @@ class TallyWorker:
         running.ticker.turn(assigned.folds, running.liveness.at_end)
         running.counter.apply_back_pressure()
         running.liveness.turn()
-        self._end.turn()
+        self._look_whether_over(running)
         return bool(records)
 
     def over(self) -> bool:
-        """Return whether the state has all records of all partitions, and all windows closed."""
-        return self._end.reached
+        """Return whether the plan has ended and what this worker owns is counted to its end.
+
+        The group then gives these partitions to the others, and the last one finds nothing to do: a
+        record that still comes is late.
+        """
+        return self._over
 
     def checkpoint(self, deadline: float | None = None) -> None:
         """Write a checkpoint of all partitions that have advanced; it is durable on return."""
@@ -178,6 +143,18 @@ class TallyWorker:
         if self._running is not None:
             self.health.not_ready("failed")
             self._close(0.0)
+
+    def _look_whether_over(self, running: RunningWorker) -> None:
+        plan, clock, folds = self._context.plan, self._context.clock, running.assigned.folds
+        closed = all(fold.closed_through >= plan.windows - 1 for fold in folds.values())
+        if not (folds and closed) or running.assigned.awaiting_restore:
+            return
+        now = clock.monotonic()
+        if now >= self._look_at and clock.now_ms() > all_windows_closed_at(plan):
+            self._look_at = now + _LOOK_SECONDS
+            with contextlib.suppress(RecoverableError):
+                ends = running.topics.log_ends(folds)
+                self._over = all(folds[p].next_offset >= end for p, end in ends.items())
 
     def _close(self, timeout: float) -> None:
         running, self._running = self._running, None

@@ -177,7 +177,7 @@ def test_a_worker_whose_log_lost_records_stops(monkeypatch: pytest.MonkeyPatch) 
     stage.turns(worker, count=10, step=0.1)
     assert sample(worker, "reports_accepted_total") == 3
     lost = {stage.input(): 1}
-    monkeypatch.setattr(worker.running.clients.topics, "log_ends", lambda _: lost)
+    monkeypatch.setattr(worker.running.topics, "log_ends", lambda _: lost)
     with pytest.raises(FatalError, match="ends at 1, but it was counted up to"):
         turns_with_answers(stage, worker.turn, 10)
     worker.abandon()

@@ -96,7 +96,7 @@ def member(reader: ScriptedReader, clock: ManualClock) -> Membership:
 def own(member: Membership, reader: ScriptedReader, *partitions: Partition) -> None:
     reader.give(added=partitions)
     member.poll()
-    assert member.take_assignment_change().added == set(partitions)
+    assert member.take_changes().added == set(partitions)
     assert member.activate(dict.fromkeys(partitions, 0)) == set(partitions)
 
 
@@ -114,7 +114,7 @@ def test_records_polled_with_the_loss_of_their_partition_are_dropped(
     own(member, reader, A, B)
     reader.polls = [lambda: reader.give(gone=[A], added=[A]) or [record(A, 7), record(B, 3)]]
     assert polled(member) == [record(B, 3)]
-    change = member.take_assignment_change()
+    change = member.take_changes()
     assert (change.gone, change.added) == ({A}, {A})
     reader.polls = [[record(A, 8)]]
     assert polled(member) == []
@@ -152,12 +152,12 @@ def test_a_partition_lost_during_its_restore_is_not_activated(
 ) -> None:
     reader.give(added=[A, B])
     member.poll()
-    member.take_assignment_change()
+    member.take_changes()
     reader.give(gone=[A], added=[A])
     member.poll()
     assert member.activate({A: 5, B: 6}) == {B}
     assert reader.sought == {B: 6}
-    assert member.take_assignment_change().added == {A}
+    assert member.take_changes().added == {A}
 
 
 def test_a_blocked_member_stays_paused_through_activation(
