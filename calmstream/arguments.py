@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import orjson
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.plan import Guarantee, Plan
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from calmstream.consumer.runtime.config import HttpConfig
     from calmstream.estimators.central.plan import CentralPlan
     from calmstream.producer.device.acceptance import AcceptedPlan
+
+T = TypeVar("T")
 
 _DECIMAL = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?", re.ASCII)
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+", re.ASCII)
@@ -43,13 +44,11 @@ MAX_INSTANT = 10_000_000_000
 def duration(text: str) -> int:
     """Return the seconds of ``90``, ``90s``, ``5m``, ``1h`` or ``30d``."""
     match = _DURATION.fullmatch(text)
-    if match is None:
+    seconds = int(match[1]) * _SECONDS[match[2]] if match else -1
+    if not 0 <= seconds <= MAX_DURATION:
         raise argparse.ArgumentTypeError(
-            f"expected a duration such as 90s, 5m, 1h, 30d, got {text!r}"
+            f"expected a duration such as 90s, 5m, 1h, 30d, at most 100 years, got {text!r}"
         )
-    seconds = int(match[1]) * _SECONDS[match[2]]
-    if seconds > MAX_DURATION:
-        raise argparse.ArgumentTypeError(f"expected at most 100 years, got {text!r}")
     return seconds
 
 
@@ -61,13 +60,29 @@ def positive_duration(text: str) -> int:
     return seconds
 
 
-def instant(text: str) -> int:
-    """Return seconds since the epoch, from 0 to `MAX_INSTANT`."""
-    if not text.isdecimal() or int(text) > MAX_INSTANT:
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day by its first and last second since the epoch; for a single second, both are equal."""
+
+    first: int
+    last: int
+
+
+def day(text: str) -> Day:
+    """Return a day of UTC, such as ``2026-01-31``, or a single second since the epoch."""
+    length = 86_399
+    try:
+        if text.isdecimal():
+            start, length = int(text), 0
+        else:
+            start = int(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
+    except ValueError:
+        start = -1
+    if not 0 <= start <= MAX_INSTANT:
         raise argparse.ArgumentTypeError(
-            f"expected seconds since the epoch, 0 to {MAX_INSTANT:,}, got {text!r}"
+            f"expected a date such as 2026-01-31, or seconds since the epoch, got {text!r}"
         )
-    return int(text)
+    return Day(start, start + length)
 
 
 def utc(second: int) -> str:
@@ -80,14 +95,10 @@ def utc(second: int) -> str:
 def guarantee(text: str) -> Guarantee:
     """Return the guarantee ``once`` or ``w-event:W``."""
     kind, _, windows = text.partition(":")
-    if windows and not windows.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected once or w-event:W, got {text!r}")
     try:
         return Guarantee(kind, int(windows) if windows else 1)
-    except PlanError as error:
-        raise argparse.ArgumentTypeError(
-            f"expected once or w-event:W, got {text!r}: {error}"
-        ) from None
+    except (PlanError, ValueError):
+        raise argparse.ArgumentTypeError(f"expected once or w-event:W, got {text!r}") from None
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -130,62 +141,20 @@ def decimal(text: str) -> Decimal:
     return Decimal(text)
 
 
-def rate(text: str) -> float:
-    """Return a number above 0, not infinite."""
-    number = _number(text)
-    if not 0.0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
+def below(limit: float) -> Callable[[str], float]:
+    """Return the type of numbers above 0 and below a limit."""
+
+    def number(text: str) -> float:
+        try:
+            found = float(text)
+        except ValueError:
+            found = 0.0
+        if not 0.0 < found < limit:
+            less = "" if math.isinf(limit) else f" and below {limit:g}"
+            raise argparse.ArgumentTypeError(f"expected a number above 0{less}, got {text!r}")
+        return found
+
     return number
-
-
-def share(text: str) -> float:
-    """Return a number above 0 and below 1."""
-    number = _number(text)
-    if not 0.0 < number < 1.0:
-        raise argparse.ArgumentTypeError(f"expected a share above 0 and below 1, got {text!r}")
-    return number
-
-
-def _number(text: str) -> float:
-    """Return a number; 0, which every caller refuses, for any other text."""
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
-
-
-def json_object(text: str) -> dict[str, Any]:
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise argparse.ArgumentTypeError(f"not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError(f"expected a JSON object, got {text!r}")
-    return value
-
-
-@dataclass(frozen=True, slots=True)
-class Day:
-    """A day by its first and last second since the epoch; for a single second, both are equal."""
-
-    first: int
-    last: int
-
-
-def day(text: str) -> Day:
-    """Return a day of UTC, such as ``2026-01-31``, or a single second since the epoch."""
-    if text.isdecimal():
-        second = instant(text)
-        return Day(second, second)
-    try:
-        start = int(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
-    except ValueError:
-        start = -1
-    if not 0 <= start <= MAX_INSTANT:
-        raise argparse.ArgumentTypeError(
-            f"expected a date such as 2026-01-31, or seconds since the epoch, got {text!r}"
-        )
-    return Day(start, start + 86_399)
 
 
 def read_file(path: str) -> bytes:
@@ -204,19 +173,25 @@ def write_file(path: str, data: bytes) -> None:
         raise InvalidInput(f"{path}: {error.strerror}") from None
 
 
-def public_key(path: str) -> str:
-    """Return the only public key in a file."""
+def load_roots(path: str | None) -> tuple[str, ...]:
+    """Return the public keys in a file, one a line; none without a file."""
+    if path is None:
+        return ()
     from calmstream.producer.signed.keys import read_public_keys
 
+    raw = read_file(path)
     try:
-        (key,) = read_public_keys(read_file(path).decode())
-    except ValueError:
-        raise InvalidInput(
-            f"{path}: expected one public key, as calmstream keys new writes it"
-        ) from None
-    except InvalidInput as error:
-        raise InvalidInput(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
-    return key
+        return read_public_keys(raw.decode())
+    except (InvalidInput, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path}: {error}") from None
+
+
+def public_key(path: str) -> str:
+    """Return the only public key in a file."""
+    found = load_roots(path)
+    if len(found) != 1:
+        raise InvalidInput(f"{path}: expected one public key, as calmstream keys new writes it")
+    return found[0]
 
 
 def load_plan(path: str) -> Plan:
@@ -230,23 +205,24 @@ def load_accepted(path: str) -> AcceptedPlan:
     from calmstream.producer.device.read_plan import read_signed_plan
     from calmstream.producer.signed.envelope import is_envelope
 
-    try:
-        raw = Path(path).read_bytes()
+    def read(raw: bytes) -> AcceptedPlan:
         if is_envelope(raw):
             return read_signed_plan(raw, None)
         return AcceptedPlan(read_plan(raw), None)
-    except OSError as error:
-        raise InvalidInput(f"plan {path}: {error.strerror}") from None
-    except PlanError as error:
-        raise PlanError(f"{path}: {error}") from None
+
+    return _plan(path, read)
 
 
 def load_central_plan(path: str) -> CentralPlan:
     """Read the central plan in a file."""
     from calmstream.estimators.central.plan import read_central_plan
 
+    return _plan(path, read_central_plan)
+
+
+def _plan(path: str, read: Callable[[bytes], T]) -> T:
     try:
-        return read_central_plan(Path(path).read_bytes())
+        return read(Path(path).read_bytes())
     except OSError as error:
         raise InvalidInput(f"plan {path}: {error.strerror}") from None
     except PlanError as error:
@@ -290,18 +266,6 @@ def check_plans(args: argparse.Namespace) -> None:
         raise InvalidInput("--roots FILE says whose plans are served; --allow-unsigned needs none")
 
 
-def load_roots(path: str | None) -> tuple[str, ...]:
-    """Return the public root keys in a file; none without a file."""
-    if path is None:
-        return ()
-    from calmstream.producer.signed.keys import read_public_keys
-
-    try:
-        return read_public_keys(read_file(path).decode())
-    except (InvalidInput, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
-
-
 def add_broker(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
     """Add ``--bootstrap`` and ``--namespace``."""
     parser.add_argument(
@@ -328,6 +292,18 @@ def add_output_namespace(parser: argparse.ArgumentParser) -> None:
     )
 
 
+class Spaces(TypedDict):
+    """The namespaces of a plan's topics, as keyword arguments."""
+
+    namespace: str
+    output_namespace: str
+
+
+def spaces(args: argparse.Namespace) -> Spaces:
+    """Return the namespaces of :func:`add_broker` and :func:`add_output_namespace`."""
+    return Spaces(namespace=args.namespace, output_namespace=args.output_namespace)
+
+
 def add_http(parser: argparse.ArgumentParser, port: str = "9464") -> None:
     """Add the options of the web server for metrics and health, and of the log.
 
@@ -344,11 +320,14 @@ def add_http(parser: argparse.ArgumentParser, port: str = "9464") -> None:
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
 
 
-def http_config(args: argparse.Namespace) -> HttpConfig:
+def http_config(args: argparse.Namespace, level: str | None = None) -> HttpConfig:
     """Return the settings of :func:`add_http`, from options, the environment and defaults."""
     from calmstream.common.settings import load
     from calmstream.consumer.runtime.config import HttpConfig
 
     return load(
-        HttpConfig, http_host=args.http_host, http_port=args.http_port, log_level=args.log_level
+        HttpConfig,
+        http_host=args.http_host,
+        http_port=args.http_port,
+        log_level=args.log_level or level,
     )

@@ -8,9 +8,6 @@ but the plan ended before every device was asked. A traceback is shown only with
 from __future__ import annotations
 
 import argparse
-import codecs
-import errno
-import gc
 import io
 import os
 import re
@@ -20,14 +17,11 @@ from difflib import get_close_matches
 from importlib import import_module
 from itertools import takewhile
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from calmstream import defaults
 from calmstream.common.errors import CalmstreamError, InvalidInput
-from calmstream.common.text import visible
-
-if TYPE_CHECKING:
-    from _typeshed import SupportsWrite
+from calmstream.output import say
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "try it": {
@@ -88,17 +82,6 @@ SERVICE = frozenset(
 """Modules that ``pip install calmstream`` leaves out: devices need none of them."""
 
 
-class MissingExtra(InvalidInput):
-    """Something needs a module of the service, which was not installed with calmstream."""
-
-    def __init__(self, what: str, module: str) -> None:
-        super().__init__(
-            f"{what} needs the package {module}, which is not installed: "
-            "pip install 'calmstream[service]'"
-        )
-        self.module = module
-
-
 class Parser(argparse.ArgumentParser):
     """A parser that reports errors in one line, without the usage."""
 
@@ -123,10 +106,6 @@ class Parser(argparse.ArgumentParser):
                     self.error(f"unknown option {name}{_meant(name, options)}")
         return super().parse_known_args(args, namespace)
 
-    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
-        """Print the help; unlike the base class, do not hide that it could not be written."""
-        (file or sys.stdout).write(self.format_help())
-
 
 _UNKNOWN = re.compile(r"([A-Z]+): invalid choice: '([^']*)'")
 """Message of the base class about an unknown command."""
@@ -145,7 +124,7 @@ class _Version(argparse.Action):
         """Print the version and exit with 0."""
         from calmstream.common.version import version
 
-        print(f"calmstream {version()}")  # noqa: T201 - this is the interface
+        say(f"calmstream {version()}")
         parser.exit()
 
 
@@ -192,12 +171,17 @@ def _module(command: str) -> ModuleType:
     try:
         return import_module(f"calmstream.commands.{command.replace('-', '_')}")
     except ModuleNotFoundError as error:
-        raise _missing(error, f"calmstream {command}") or error from None
+        raise _missing(error, f"calmstream {command}") from None
 
 
-def _missing(error: ModuleNotFoundError, what: str) -> MissingExtra | None:
-    """Return the error that says how to install a missing module; None if it is another one."""
-    return MissingExtra(what, error.name) if error.name in SERVICE else None
+def _missing(error: ModuleNotFoundError, what: str) -> Exception:
+    """Return the error that says how to install a missing module of the service."""
+    if error.name not in SERVICE:
+        return error
+    return InvalidInput(
+        f"{what} needs the package {error.name}, which is not installed: "
+        "pip install 'calmstream[service]'"
+    )
 
 
 ONE_THREAD: Mapping[str, str] = dict.fromkeys(
@@ -215,32 +199,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code of the process."""
     argv = sys.argv[1:] if argv is None else argv
     os.environ.update(ONE_THREAD)
-    _open_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
-        # While modules are loaded there is nothing to collect; looking for it takes a tenth of the
-        # start.
-        gc.disable()
         if "_ARGCOMPLETE" in os.environ:
             _complete()
         arguments = parse(argv)
-        gc.enable()
         defaults.check_variables(os.environ)
         code = int(arguments.run(arguments))
         sys.stdout.flush()
-    except SystemExit:  # after --help or a wrong option
-        try:
-            sys.stdout.flush()
-        except OSError as error:
-            return _fail(error)
-        raise
     except KeyboardInterrupt:
-        _say("interrupted")
+        say("calmstream: interrupted", error=True)
         return INTERRUPTED
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and (missing := _missing(error, "calmstream")):
-            return _fail(missing)
         if os.environ.get("CALMSTREAM_DEBUG"):
             raise
+        if isinstance(error, ModuleNotFoundError):
+            return _fail(_missing(error, "calmstream"))
         return _fail(error)
     return code
 
@@ -253,42 +229,12 @@ def _complete() -> None:
     argcomplete.autocomplete(parser(words[1] if len(words) > 1 else None))
 
 
-_PLAIN = str.maketrans(
-    {"·": "-", "…": "...", "±": "+-", "×": "x", "→": "->", "–": "-", "─": "-", "█": "#"}
-)
-"""Signs of our pages in ASCII."""
-
-
-def _open_streams() -> None:
-    """Make standard output and error accept every text: what their encoding lacks is an escape.
-
-    A stream that the caller has closed is replaced: writing to that of output is an error, as on
-    a full disk. Otherwise a socket could take its number and receive what is printed.
-    """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            mode = os.O_WRONLY if name == "stderr" else os.O_RDONLY
-            while (descriptor := os.open(os.devnull, mode)) < number:
-                pass
-            setattr(sys, name, open(descriptor, "r" if name == "stdin" else "w"))  # noqa: SIM115, PTH123
-    codecs.register_error("calmstream", _plain)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="calmstream")
-
-
-def _plain(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    text = error.object[error.start : error.end].translate(_PLAIN)
-    return text.encode("ascii", "backslashreplace").decode(), error.end
-
-
 def _fail(error: Exception) -> int:
     """Print an error in one line; return the exit code."""
     if not isinstance(error, BrokenPipeError):
         # A closed output (``| head``) needs no message.
-        _say(error if isinstance(error, CalmstreamError) else _unforeseen(error))
+        text = str(error) if isinstance(error, CalmstreamError) else _unforeseen(error)
+        say(f"calmstream: {text}", error=True)
     try:
         sys.stdout.flush()
     except OSError:
@@ -299,8 +245,6 @@ def _fail(error: Exception) -> int:
 
 def _unforeseen(error: Exception) -> str:
     """Return the message of an error that is not calmstream's own."""
-    if isinstance(error, OSError) and error.errno == errno.EBADF:
-        return "cannot write: the output is closed"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     first = next(iter(str(error).splitlines()), "")
@@ -308,10 +252,6 @@ def _unforeseen(error: Exception) -> str:
         return f"out of memory: {first}" if first else "out of memory"
     name = type(error).__name__
     return f"internal error, {name}: {first} (CALMSTREAM_DEBUG=1 shows where; please report it)"
-
-
-def _say(message: object) -> None:
-    print(f"calmstream: {visible(str(message))}", file=sys.stderr)  # noqa: T201 - the interface
 
 
 if __name__ == "__main__":

@@ -29,19 +29,15 @@ class LazyKafka:
         self._broker: KafkaBroker | None = None
 
     def sink(self) -> Sink:
-        """Return a new sink; raises as :func:`kafka`."""
         return self._connected().sink()
 
     def reader(self) -> Reader:
-        """Return a new reader; raises as :func:`kafka`."""
         return self._connected().reader()
 
     def group_reader(self, group: str, *, member: str | None = None) -> GroupReader:
-        """Return a new member of a consumer group; raises as :func:`kafka`."""
         return self._connected().group_reader(group, member=member)
 
     def topics(self) -> Topics:
-        """Return a new administrator; raises as :func:`kafka`."""
         return self._connected().topics()
 
     def close(self) -> None:

@@ -13,9 +13,9 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.resources import files
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -48,38 +48,6 @@ WINDOW_SECONDS = 8
 
 GRACE_SECONDS = 2
 """Time in seconds for late reports, and for reports that are too early."""
-
-
-@dataclass(frozen=True, slots=True)
-class DemoOutcome:
-    """Result of the demo, which ``--json`` prints.
-
-    Attributes:
-        reports: number of devices, which report once each.
-        accepted: number of reports that were counted.
-        rejected: number of records that were rejected.
-        windows: number of windows of the plan.
-        snapshots: number of snapshots that were published.
-        method: registry name of the method.
-        epsilon: privacy loss of a report.
-        sse_mean: sum over cells of the squared error of the last running total, mean over all
-            published marginals of three attributes.
-        tv_mean: the same mean of the total variation distance.
-        uniform_sse: the same mean of the squared error of the uniform table.
-        reports_per_second: counted reports divided by the duration of the demo.
-    """
-
-    reports: int
-    accepted: int
-    rejected: int
-    windows: int
-    snapshots: int
-    method: str
-    epsilon: float
-    sse_mean: float
-    tv_mean: float
-    uniform_sse: float
-    reports_per_second: float
 
 
 def adult() -> tuple[Domain, Codes]:
@@ -137,9 +105,7 @@ class Demo:
     def __init__(self, broker: Broker, reports: int, method: str) -> None:
         self._broker = broker
         domain, records = adult()
-        rows = np.random.Generator(np.random.PCG64(secrets.randbits(64))).integers(
-            len(records), size=reports
-        )
+        rows = np.random.default_rng(secrets.randbits(64)).integers(len(records), size=reports)
         self.codes = records[rows]
         self.plan = draw_plan(domain, reports, method)
         self.sent = ProduceSummary(reports)
@@ -159,6 +125,10 @@ class Demo:
 
     def _devices(self, stop: threading.Event) -> None:
         """Let all devices report, evenly over the time of the plan."""
+
+        def note(summary: ProduceSummary) -> None:
+            self.sent = summary
+
         rate = len(self.codes) / pacing_seconds(self.plan, SystemClock().now_ms())
         summary = produce(
             self.plan,
@@ -166,38 +136,39 @@ class Demo:
             self._service.names,
             self.codes,
             rate=rate,
-            progress=self._note,
+            progress=note,
             stop=stop,
         )
-        self._note(summary)
+        note(summary)
         if summary.error is not None:
             raise summary.error
 
-    def _note(self, summary: ProduceSummary) -> None:
-        self.sent = summary
 
+def summarise(demo: Demo, last: Snapshot, snapshots: int, seconds: float) -> dict[str, Any]:
+    """Compare the last running total with the true tables of the devices, for ``--json``.
 
-def summarise(demo: Demo, last: Snapshot, snapshots: int, seconds: float) -> DemoOutcome:
-    """Compare the last running total with the true tables of the devices."""
+    Errors are means over all published marginals of three attributes: the squared error summed over
+    cells (``sse_mean``), the total variation distance (``tv_mean``), and the squared error of the
+    uniform table (``uniform_sse``).
+    """
     plan, domain = demo.plan, demo.plan.domain
     errors, distances, baseline = [], [], []
     for attributes in (m for m in plan.marginals if len(m) == K):
         truth = domain.histogram(demo.codes, attributes) / len(demo.codes)
-        record = last.record(*(domain.names[i] for i in attributes))
-        table = np.array(record.table)
+        table = np.array(last.record(*(domain.names[i] for i in attributes)).table)
         errors.append(sse(table, truth))
         distances.append(total_variation(table, truth))
         baseline.append(sse(np.full(len(truth), 1 / len(truth)), truth))
-    return DemoOutcome(
-        reports=len(demo.codes),
-        accepted=last.manifest.reports,
-        rejected=sum(last.manifest.rejected.values()),
-        windows=plan.windows,
-        snapshots=snapshots,
-        method=plan.method,
-        epsilon=float(plan.epsilon),
-        sse_mean=float(np.mean(errors)),
-        tv_mean=float(np.mean(distances)),
-        uniform_sse=float(np.mean(baseline)),
-        reports_per_second=last.manifest.reports / seconds,
-    )
+    return {
+        "reports": len(demo.codes),
+        "accepted": last.manifest.reports,
+        "rejected": sum(last.manifest.rejected.values()),
+        "windows": plan.windows,
+        "snapshots": snapshots,
+        "method": plan.method,
+        "epsilon": float(plan.epsilon),
+        "sse_mean": float(np.mean(errors)),
+        "tv_mean": float(np.mean(distances)),
+        "uniform_sse": float(np.mean(baseline)),
+        "reports_per_second": last.manifest.reports / seconds,
+    }

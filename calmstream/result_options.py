@@ -21,9 +21,6 @@ from calmstream.estimators.wire.snapshot import Kind
 if TYPE_CHECKING:
     from calmstream.terminal import Console
 
-BINARY = ("arrow", "parquet")
-"""Formats that are bytes, not text."""
-
 
 def attributes(domain: Domain, texts: Sequence[str]) -> tuple[str, ...]:
     """Return the attributes that texts name: each an attribute, a JSON list, or ``A,B``."""
@@ -32,20 +29,13 @@ def attributes(domain: Domain, texts: Sequence[str]) -> tuple[str, ...]:
         if text in domain.names:
             found.append(text)
         elif text.lstrip().startswith("["):
-            found += _json_names(text)
+            try:
+                found += map(str, orjson.loads(text))
+            except orjson.JSONDecodeError as error:
+                raise InvalidInput(f"{text}: not JSON: {error}") from None
         else:
             found += [part.strip() for part in text.split(",")]
     return tuple(found)
-
-
-def _json_names(text: str) -> list[str]:
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise InvalidInput(f"{text}: not JSON: {error}") from None
-    if not all(isinstance(name, str) for name in value):
-        raise InvalidInput(f'{text}: expected names, such as ["A", "B"]')
-    return list(value)
 
 
 def add_results(parser: argparse.ArgumentParser) -> None:
@@ -64,6 +54,26 @@ def add_windows(parser: argparse.ArgumentParser) -> None:
         help="total (all windows, the default), current (now), latest, I, I..J, last:N, DATE, "
         "DATE..DATE, 'last 7 days' or last:7d; with a zone: '2026-01-31 Europe/Berlin'",
     )
+
+
+def add_from_window(parser: argparse.ArgumentParser, default: str | None) -> None:
+    """Add ``--from-window``: a number, or ``latest`` for the newest window of each kind."""
+    parser.add_argument(
+        "--from-window",
+        type=_from_window,
+        default=default,
+        metavar="W",
+        help=f"this window and all later ones; 0: all; latest: only the newest, and all later ones "
+        f"(default: {default or 'all'})",
+    )
+
+
+def _from_window(text: str) -> int | Literal["latest"]:
+    if text == "latest":
+        return "latest"
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"expected a window's number or latest, got {text!r}")
+    return int(text)
 
 
 def add_marginal(parser: argparse.ArgumentParser) -> None:
@@ -96,56 +106,38 @@ def add_kind(parser: argparse.ArgumentParser, default: Kind | None) -> None:
     )
 
 
-def add_output(parser: argparse.ArgumentParser, formats: Sequence[str], default: str) -> None:
-    """Add ``--format`` and ``--out``, whose name says the format too; see `output`."""
+def add_output(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
+    """Add ``--format``, the first by default, and ``--out``, whose name says it too."""
     parser.add_argument(
         "--format",
         choices=(*formats, "jsonl"),
-        help=f"default: by the name of --out, else {default}; jsonl is another name of json",
+        help=f"default: by the name of --out, else {formats[0]}; jsonl is another name of json",
     )
     parser.add_argument("--out", metavar="FILE", help="write to this file")
-    parser.set_defaults(formats=tuple(formats), default_format=default)
-
-
-class Output:
-    """Where a command writes: bytes, or text for people."""
-
-    def __init__(self, binary: BinaryIO, console: Console) -> None:
-        self.binary = binary
-        self.console = console
+    parser.set_defaults(formats=tuple(formats))
 
 
 def choose_format(args: argparse.Namespace) -> None:
     """Decide the format: the option, or the end of the name of the file, or the default."""
     suffix = "" if args.out is None else Path(args.out).suffix.removeprefix(".")
-    named = args.format or suffix
-    named = "json" if named == "jsonl" else named
-    args.format = named if named in args.formats else args.default_format
-    if args.format in BINARY and args.out is None and sys.stdout.isatty():
+    named = (args.format or suffix).replace("jsonl", "json")
+    args.format = named if named in args.formats else args.formats[0]
+    if args.format in ("arrow", "parquet") and args.out is None and sys.stdout.isatty():
         raise InvalidInput(f"--format {args.format} is not text: state a file with --out FILE")
 
 
 @contextmanager
-def output(args: argparse.Namespace) -> Iterator[Output]:
-    """Open the output of :func:`add_output`."""
+def output(args: argparse.Namespace) -> Iterator[tuple[BinaryIO, Console]]:
+    """Open the output of :func:`add_output`: for bytes, and for text for people."""
     from calmstream.terminal import Console
 
     if args.out is None:
-        yield Output(sys.stdout.buffer, Console())
+        yield sys.stdout.buffer, Console()
         return
     try:
         with Path(args.out).open("wb") as file:
             text = io.TextIOWrapper(file, "utf-8", write_through=True)
-            yield Output(file, Console(file=text))
+            yield file, Console(file=text)
             text.detach()
     except OSError as error:
         raise InvalidInput(f"--out {args.out}: {error.strerror}") from None
-
-
-def from_window(text: str) -> int | Literal["latest"]:
-    """Return the number of a window, or ``latest`` for the newest window of each kind."""
-    if text == "latest":
-        return "latest"
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"expected a window's number or latest, got {text!r}")
-    return int(text)

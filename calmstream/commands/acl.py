@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from contextlib import closing
 
 from calmstream import arguments
@@ -12,6 +11,7 @@ from calmstream.broker.permissions import ROLES, Permission, permissions
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
 from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.output import say, say_json
 from calmstream.terminal import Console, grid
 
 
@@ -30,17 +30,20 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    plan = arguments.load_plan(args.plan)
-    names = plan_names(plan, args.namespace, args.output_namespace)
+    names = plan_names(arguments.load_plan(args.plan), **arguments.spaces(args))
     if args.apply:
         return _apply(args, names)
     roles = [args.role] if args.role else list(ROLES)
-    rules = [(role, rule) for role in roles for rule in permissions(role, names)]
-    if args.json:
-        for role, rule in rules:
-            print(json.dumps(_document(role, rule)))  # noqa: T201 - this is the interface
-    else:
-        _show(rules)
+    table = grid("role", "operation", "resource", "name")
+    for role in roles:
+        for rule in permissions(role, names):
+            table.add_row(
+                role, rule.operation, rule.kind, rule.name + ("*" if rule.prefixed else "")
+            )
+            if args.json:
+                say_json(_document(role, rule))
+    if not args.json:
+        Console().print(table)
     return 0
 
 
@@ -52,7 +55,7 @@ def _apply(args: argparse.Namespace, names: TopicNames) -> int:
     rules = permissions(args.role, names)
     with closing(kafka(args.bootstrap)) as broker:
         broker.grant(args.principal, rules)
-    Console().print(f"{args.principal} may act as {args.role}: {len(rules)} rules")
+    say(f"{args.principal} may act as {args.role}: {len(rules)} rules")
     return 0
 
 
@@ -64,10 +67,3 @@ def _document(role: str, rule: Permission) -> dict[str, str]:
         "pattern": "prefixed" if rule.prefixed else "literal",
         "operation": rule.operation,
     }
-
-
-def _show(rules: list[tuple[str, Permission]]) -> None:
-    table = grid("role", "operation", "resource", "name")
-    for role, rule in rules:
-        table.add_row(role, rule.operation, rule.kind, rule.name + ("*" if rule.prefixed else ""))
-    Console().print(table)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterable
 from contextlib import closing
 from typing import Any
-
-import orjson
 
 from calmstream import arguments, result_options
 from calmstream.broker.transport import Broker
@@ -17,13 +13,12 @@ from calmstream.connect import kafka
 from calmstream.consumer.read.causes import causes
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import Windows
-from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.methods.base import HiddenCauses
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
+from calmstream.output import say_json
 from calmstream.pages import analyse
-from calmstream.pages import causes as causes_page
 from calmstream.terminal import Console
 
 
@@ -51,35 +46,33 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the newest set and show it."""
-    plan = arguments.load_plan(args.plan)
+    plan, kind = arguments.load_plan(args.plan), Kind(args.kind)
     with closing(kafka(args.bootstrap)) as broker:
-        found = _newest(
-            subscribe(
-                plan,
-                broker,
-                kinds=(Kind(args.kind),),
-                from_window="latest" if args.window is None else args.window,
-                follow=False,
-                namespace=args.namespace,
-                output_namespace=args.output_namespace,
-            ),
-            args.window,
-        )
-        if found is None:
-            raise RecoverableError(f"there is no {args.kind} snapshot with tables to analyse yet")
-        explained = _causes(args, plan, broker, found.window) if args.causes else []
+        newest = None
+        for snapshot in subscribe(
+            plan,
+            broker,
+            kinds=(kind,),
+            from_window="latest" if args.window is None else args.window,
+            follow=False,
+            **arguments.spaces(args),
+        ):
+            if snapshot.marginals and args.window in (None, snapshot.window):
+                newest = snapshot
+        if newest is None:
+            raise RecoverableError(f"there is no {kind} snapshot with tables to analyse yet")
+        explained = _causes(args, plan, broker, newest.window) if args.causes else []
     if args.json:
-        joint = {"joint": analyse.joint(found)} if args.tree else {}
+        joint = {"joint": analyse.joint(newest)} if args.tree else {}
         more = {"causes": explained} if args.causes else {}
-        sys.stdout.buffer.write(orjson.dumps(analyse.document(found) | joint | more) + b"\n")
+        say_json(analyse.document(newest) | joint | more)
         return 0
     console = Console()
-    console.print(analyse.render(found))
+    console.print(analyse.render(newest))
     if args.tree:
-        console.print(analyse.render_tree(found))
+        console.print(analyse.render_tree(newest))
     if args.causes:
-        console.print(causes_page.render(explained))
+        console.print(analyse.render_causes(explained))
     return 0
 
 
@@ -90,21 +83,10 @@ def _causes(
     kind = Kind(args.kind)
     if kind is Kind.EARLY:
         raise InvalidInput("--causes: counts are kept of final windows; use another --kind")
-    first = 0 if kind is Kind.TOTAL else window
-    windows = Windows(first, window, total=kind is Kind.TOTAL, current=kind is Kind.CURRENT)
-    with History(
-        plan, broker, namespace=args.namespace, output_namespace=args.output_namespace
-    ) as history:
+    total = kind is Kind.TOTAL
+    windows = Windows(0 if total else window, window, total=total, current=kind is Kind.CURRENT)
+    with History(plan, broker, **arguments.spaces(args)) as history:
         model, _ = history.model(windows)
     if not isinstance(model, HiddenCauses):
         raise InvalidInput(f"--causes: method {plan.method} knows no causes; noise-aware does")
     return causes(plan.domain, model)
-
-
-def _newest(snapshots: Iterable[Snapshot], window: int | None) -> Snapshot | None:
-    """Return the last snapshot with tables, of the given window if there is one."""
-    newest = None
-    for snapshot in snapshots:
-        if snapshot.marginals and window in (None, snapshot.window):
-            newest = snapshot
-    return newest

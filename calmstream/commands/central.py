@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
-import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -27,11 +25,11 @@ from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.randomness import SystemRandomness
-from calmstream.pages.central_watch import show_release
+from calmstream.output import say
+from calmstream.pages.central_watch import lines
 from calmstream.planning import central_plan
 from calmstream.producer.central.submit import DEFAULT_BATCH, submit
 from calmstream.tables.records import read_texts
-from calmstream.terminal import Console
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -109,7 +107,7 @@ def names_of(plan: CentralPlan, namespace: str) -> CentralNames:
 def _account(args: argparse.Namespace) -> int:
     plan = arguments.load_central_plan(args.plan)
     BudgetAccount.create(args.account, plan.new_ledger)
-    Console().print(f"{args.account}: {plan.new_ledger.summary()}")
+    say(f"{args.account}: {plan.new_ledger.summary()}")
     return 0
 
 
@@ -120,7 +118,7 @@ def _topics(args: argparse.Namespace) -> int:
         topics = broker.topics()
         created = topics.create(names.specs(plan.window * 1000))
         refuse(central_faults(names, topics.describe([names.raw, names.releases])))
-    Console().print(f"{len(created)} topics created, {2 - len(created)} there before; verified")
+    say(f"{len(created)} topics created, {2 - len(created)} there before; verified")
     return 0
 
 
@@ -164,21 +162,15 @@ def _submit(args: argparse.Namespace) -> int:
             batch_size=args.batch_size,
         )
     left = f"; {rows - sent:,} without a user's id left out" if sent < rows else ""
-    Console().print(f"{sent:,} raw records submitted{left}")
+    say(f"{sent:,} raw records submitted{left}")
     return 0
 
 
 def _watch(args: argparse.Namespace) -> int:
     plan = arguments.load_central_plan(args.plan)
     configure_logging(os.environ.get("CALMSTREAM_LOG_LEVEL", "warning"))
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    broker = kafka(args.bootstrap)
-    console = Console()
-    try:
+    with closing(kafka(args.bootstrap)) as broker:
         names = names_of(plan, args.namespace)
-        for release in subscribe_releases(broker, names, follow=not args.once, stop=stop):
-            show_release(console, release, args.marginal)
-    finally:
-        broker.close()
+        for release in subscribe_releases(broker, names, follow=not args.once):
+            say(*lines(release, args.marginal))
     return 0

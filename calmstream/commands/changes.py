@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
-
-import orjson
+from contextlib import ExitStack, closing
 
 from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
 from calmstream.consumer.read.changes import (
-    Changes,
     changes,
     changes_of_plans,
     require_same_domain,
     with_modelled,
 )
 from calmstream.consumer.read.history import History
-from calmstream.estimators.plan import Plan
+from calmstream.output import say_json
 from calmstream.pages.changes import show
 from calmstream.terminal import Console
 
@@ -68,26 +65,18 @@ def run(args: argparse.Namespace) -> int:
         require_same_domain(plan, other)
         if not set(plan.marginals) & set(other.marginals):
             raise InvalidInput("the plans publish no table over the same attributes")
-    found = _found(args, plan, other)
-    if args.json:
-        sys.stdout.buffer.write(orjson.dumps(found.to_json()) + b"\n")
-    else:
-        show(Console(), found, args.limit)
+    with ExitStack() as stack:
+        broker = stack.enter_context(closing(kafka(args.bootstrap)))
+        spaces = arguments.spaces(args)
+        first = second = stack.enter_context(History(plan, broker, **spaces))
+        if other is None:
+            found = changes(first, args.window or "latest", args.against or "previous")
+        else:
+            second = stack.enter_context(History(other, broker, **spaces))
+            windows = args.window or "total", args.against or "total"
+            found = changes_of_plans(first, second, *windows)
+        if args.json:
+            say_json(with_modelled(found, first, second).to_json())
+        else:
+            show(Console(), found, args.limit)
     return 0
-
-
-def _found(args: argparse.Namespace, plan: Plan, other: Plan | None) -> Changes:
-    broker = kafka(args.bootstrap)
-    names = {"namespace": args.namespace, "output_namespace": args.output_namespace}
-    try:
-        with History(plan, broker, **names) as history:
-            if other is None:
-                window, against = args.window or "latest", args.against or "previous"
-                found = changes(history, window, against)
-                return with_modelled(found, history) if args.json else found
-            with History(other, broker, **names) as second:
-                window, against = args.window or "total", args.against or "total"
-                found = changes_of_plans(history, second, window, against)
-                return with_modelled(found, history, second) if args.json else found
-    finally:
-        broker.close()

@@ -18,5 +18,5 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    print(shellcode(["calmstream"], shell=args.shell))  # noqa: T201 - the interface
+    print(shellcode(["calmstream"], shell=args.shell))  # noqa: T201 - a program, line by line
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
 from dataclasses import replace
 
 from calmstream import arguments
@@ -66,16 +67,13 @@ def run(args: argparse.Namespace) -> int:
     # One session for both sides: the group gives a silent member's partitions away when the member
     # itself stops writing.
     limits = {"session_seconds": tally.session_seconds, **fetch_limits(args)}
-    broker = kafka(args.bootstrap, **limits)
-    try:
+    with closing(kafka(args.bootstrap, **limits)) as broker:
         where = Namespaces(args.namespace, args.output_namespace)
         service = Service(plans, broker, registry, where, create_topics=args.create_topics)
         roles = service.roles
-        if args.role in ("tally", "all"):
+        if args.role != "publish":
             roles.append(service.tally(tally))
-        if args.role in ("publish", "all"):
+        if args.role != "tally":
             roles.append(service.publisher(publish, tally))
         run_service(roles, registry, http)
-    finally:
-        broker.close()
     return 0

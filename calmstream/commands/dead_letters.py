@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 
@@ -16,13 +15,13 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Partition
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import Reason
-from calmstream.common.text import visible
 from calmstream.connect import kafka
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
 from calmstream.consumer.runtime.read_topics import TopicReader
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.dead_letter import DeadLetter
+from calmstream.output import say_json
 from calmstream.terminal import Console, grid
 
 
@@ -42,21 +41,20 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the topic once and show."""
     plan = arguments.load_plan(args.plan)
-    names = plan_names(plan, args.namespace, args.output_namespace)
+    names = plan_names(plan, **arguments.spaces(args))
+    numbers: Counter[Reason] = Counter()
+    newest: deque[DeadLetter] = deque(maxlen=args.last)
     with closing(kafka(args.bootstrap)) as broker:
-        numbers: Counter[Reason] = Counter()
-        newest: deque[DeadLetter] = deque(maxlen=args.last)
         for letter in letters(plan, broker, names):
             numbers[letter.reason] += letter.records
             if args.reason in (None, letter.reason.value):
                 newest.append(letter)
     if args.json:
         for letter in newest:
-            print(json.dumps(document(letter, names)))  # noqa: T201 - this is the interface
+            say_json(document(letter, names))
     else:
-        show(list(newest), numbers, names, Console())
+        show(newest, numbers, names, Console())
     return 0
 
 
@@ -90,20 +88,15 @@ def document(letter: DeadLetter, names: TopicNames) -> dict[str, str | int]:
 
 
 def show(
-    newest: list[DeadLetter], numbers: Counter[Reason], names: TopicNames, console: Console
+    newest: Iterable[DeadLetter], numbers: Counter[Reason], names: TopicNames, console: Console
 ) -> None:
     """Print a table of records, and below it how many there are."""
-    table = grid(right=("time", "reason", "where", "bytes"))
-    table.add_column("detail", overflow="ellipsis", no_wrap=True, ratio=1)
-    table.expand = True
-    for column in table.columns[:3]:
-        column.justify = "left"
+    table = grid("time", "reason", "where", "bytes", "detail")
     for letter in newest:
         time = datetime.fromtimestamp(letter.timestamp / 1000, UTC)
         where = f"g{names.group_of(letter.topic)}[{letter.partition}] {letter.offset:,}"
-        detail = visible(letter.detail)
-        table.add_row(f"{time:%m-%d %H:%M:%S}", letter.reason.value, where, f"{letter.length:,}",
-                      detail)  # fmt: skip
+        cells = (f"{time:%m-%d %H:%M:%S}", letter.reason.value, where, f"{letter.length:,}")
+        table.add_row(*cells, letter.detail)
     console.print(table)
     listed = ", ".join(f"{reason.value} {number:,}" for reason, number in sorted(numbers.items()))
     console.print(f"\nall dead letters that are kept: {listed or 'none'}")

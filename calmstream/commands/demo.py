@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
-import threading
 import time
-from dataclasses import asdict
-from typing import Self
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from typing import Any, Self
 
-import orjson
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -24,7 +21,9 @@ from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
 from calmstream.consumer.runtime.service import configure_logging
 from calmstream.consumer.subscribe.subscribe import Snapshot, plan_names
-from calmstream.demo import NAMESPACE, Demo, DemoOutcome, K, summarise
+from calmstream.demo import NAMESPACE, Demo, K, summarise
+from calmstream.local_service import local_results
+from calmstream.output import say, say_json, stopped_by_signals
 from calmstream.pages.watch import render
 from calmstream.terminal import Console
 
@@ -68,14 +67,20 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidInput("--json: prints one object and ends; it does not go with --serve")
     configure_logging("error")
     broker: Broker = kafka(args.kafka) if args.kafka else InProcessBroker()
-    try:
+    with ExitStack() as stack:
+        stack.enter_context(closing(broker))
         demo = Demo(broker, args.reports, args.method)
-        if args.serve:
-            _run_with_page(demo, broker, args.port)
-        else:
+        if not args.serve:
             _run(demo, as_json=args.json)
-    finally:
-        broker.close()
+            return 0
+        ensure_topics(broker, demo.plan, plan_names(demo.plan, NAMESPACE))
+        page = stack.enter_context(local_results(demo.plan, broker, NAMESPACE, args.port))
+        say(f"the page: {page}")
+        _run(demo, as_json=False)
+        say(f"the page stays open: {page} (Ctrl+C ends it)")
+        stop = stopped_by_signals()
+        while not stop.wait(_TURN_SECONDS):
+            pass
     return 0
 
 
@@ -88,31 +93,9 @@ def _run(demo: Demo, *, as_json: bool) -> None:
             screen.show(last)
     outcome = summarise(demo, last, snapshots, time.monotonic() - began)
     if as_json:
-        sys.stdout.buffer.write(orjson.dumps(asdict(outcome)) + b"\n")
+        say_json(outcome)
     else:
         Console().print(_conclusion(demo, outcome))
-
-
-def _run_with_page(demo: Demo, broker: Broker, port: int) -> None:
-    """Run the demo beside the page of its results, which stays until a signal comes."""
-    from calmstream.local_service import local_results
-
-    console = Console()
-    ensure_topics(broker, demo.plan, plan_names(demo.plan, NAMESPACE))
-    with local_results(demo.plan, broker, NAMESPACE, port) as address:
-        console.print(f"the page: {address}", soft_wrap=True)
-        _run(demo, as_json=False)
-        console.print(f"the page stays open: {address} (Ctrl+C ends it)", soft_wrap=True)
-        _wait_for_signal()
-
-
-def _wait_for_signal() -> None:
-    """Return when SIGINT or SIGTERM comes."""
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    while not stop.wait(_TURN_SECONDS):
-        pass
 
 
 class _Screen:
@@ -157,24 +140,20 @@ class _Screen:
         return Group(self._progress, self._table)
 
 
-def _conclusion(demo: Demo, outcome: DemoOutcome) -> Grid:
-    grid = Grid(title=f"all {outcome.windows} windows against the truth", show_header=False)
-    ratio = outcome.uniform_sse / outcome.sse_mean
+def _conclusion(demo: Demo, outcome: Mapping[str, Any]) -> Grid:
+    unsent = outcome["reports"] - demo.sent.sent
+    counted = f"{outcome['accepted']:,} of {outcome['reports']:,}"
+    uniform, ratio = outcome["uniform_sse"], outcome["uniform_sse"] / outcome["sse_mean"]
+    grid = Grid(title=f"all {outcome['windows']} windows against the truth", show_header=False)
     for name, value in (
-        ("reports counted", _counted(demo, outcome)),
-        ("records rejected", f"{outcome.rejected:,}"),
-        ("snapshot sets published", f"{outcome.snapshots:,}"),
-        (f"squared error of a {K}-way marginal", f"{outcome.sse_mean:.5f}"),
-        ("the same for a uniform table", f"{outcome.uniform_sse:.5f} ({ratio:.0f} times as much)"),
-        ("total variation distance", f"{outcome.tv_mean:.4f}"),
-        ("reports a second, paced", f"{outcome.reports_per_second:,.0f}"),
+        ("reports counted", f"{counted}; {unsent:,} not sent in time" if unsent > 0 else counted),
+        ("records rejected", f"{outcome['rejected']:,}"),
+        ("snapshot sets published", f"{outcome['snapshots']:,}"),
+        (f"squared error of a {K}-way marginal", f"{outcome['sse_mean']:.5f}"),
+        ("the same for a uniform table", f"{uniform:.5f} ({ratio:.0f} times as much)"),
+        ("total variation distance", f"{outcome['tv_mean']:.4f}"),
+        ("reports a second, paced", f"{outcome['reports_per_second']:,.0f}"),
         ("privacy loss of a device", f"epsilon {demo.plan.epsilon}, once"),
     ):
         grid.add_row(name, value)
     return grid
-
-
-def _counted(demo: Demo, outcome: DemoOutcome) -> str:
-    text = f"{outcome.accepted:,} of {outcome.reports:,}"
-    unsent = outcome.reports - demo.sent.sent
-    return f"{text}; {unsent:,} not sent in time" if unsent > 0 else text

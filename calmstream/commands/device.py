@@ -12,13 +12,12 @@ import numpy as np
 from calmstream import arguments
 from calmstream.common.clock import wall_clock
 from calmstream.common.errors import InvalidInput
-from calmstream.common.text import visible
 from calmstream.estimators.plan import Plan
+from calmstream.output import say
 from calmstream.producer.device.assignment import place
 from calmstream.producer.device.history import Sent
 from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.device.policy import Policy, Status
-from calmstream.producer.device.read_plan import read_any_plan
 from calmstream.producer.device.recorder import Recorder
 from calmstream.producer.device.report import Report
 from calmstream.producer.device.reporter import Reporter
@@ -57,16 +56,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run_view(args: argparse.Namespace) -> int:
-    """Print what left, and what may still be spent."""
     state = _store(args.store).read()
-    given = (
-        read_any_plan(arguments.read_file(path), None, allow_unsigned=True) for path in args.plans
-    )
-    plans = {each.plan.digest: each.plan for each in given}
-    _say(f"Reports of this device: {len(state.history)} (the latest 200 are kept)")
+    plans = {plan.digest: plan for plan in map(arguments.load_plan, args.plans)}
+    say(f"Reports of this device: {len(state.history)} (the latest 200 are kept)")
     for sent in state.history:
-        _say("", *_left(sent, plans.get(sent.digest)))
-    _say("", *_may_cost(state, wall_clock() // 1000))
+        say("", *_left(sent, plans.get(sent.digest)))
+    say("", *_may_cost(state, wall_clock() // 1000))
     return 0
 
 
@@ -80,7 +75,7 @@ def run_preview(args: argparse.Namespace) -> int:
     recorder = Recorder(raw, copy, clock=wall_clock, allow_unsigned=True)
     plan, where = recorder.reporter.plan, place(recorder.reporter.plan, copy.read().secret)
     attributes = plan.groups[where.group].views[where.view].attributes
-    _say(
+    say(
         f"Plan {plan.name}: {plan.purpose or 'no purpose stated'}",
         f"  A report is about {', '.join(plan.domain.names[j] for j in attributes)}; "
         "no other attribute is read.",
@@ -89,10 +84,10 @@ def run_preview(args: argparse.Namespace) -> int:
         record = recorder.record()
         for j in attributes:
             name = plan.domain.attributes[j].field
-            _say(f"  {name} is now {record.get(name, 'without a value')}")
+            say(f"  {name} is now {record.get(name, 'without a value')}")
     else:
-        _say("  This store keeps no values: the application gives them when it reports.")
-    _say(
+        say("  This store keeps no values: the application gives them when it reports.")
+    say(
         f"  It is changed at random before it leaves. It costs epsilon {plan.epsilon}.",
         f"  {_when(recorder.reporter, wall_clock())}",
         *_may_cost(copy.read(), wall_clock() // 1000),
@@ -173,8 +168,3 @@ def _store(path: str) -> FileStore:
     if not Path(path).is_file():
         raise InvalidInput(f"{path}: no such file; give the file of the device's FileStore")
     return FileStore(path, create=False)
-
-
-def _say(*lines: str) -> None:
-    for line in lines:
-        print(visible(line))  # noqa: T201 - this is the interface

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 
 from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
 from calmstream.consumer.sink.stored import StoredSet
-from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.wire.snapshot import Kind
+from calmstream.output import say
 from calmstream.pages.export import WRITERS, records, write_rows, write_snapshots
 
 
@@ -24,15 +23,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "is one object for each snapshot."
     )
     result_options.add_results(parser)
-    result_options.add_output(parser, tuple(WRITERS), "csv")
+    result_options.add_output(parser, tuple(WRITERS))
     result_options.add_kind(parser, Kind.FINAL)
-    parser.add_argument(
-        "--from-window",
-        type=result_options.from_window,
-        default="latest",
-        metavar="W",
-        help="this window and all later ones; 0: all; latest: only the newest (the default)",
-    )
+    result_options.add_from_window(parser, "latest")
     result_options.add_marginal(parser)
     parser.add_argument(
         "--summaries",
@@ -43,7 +36,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read to the end and write."""
     plan = arguments.load_plan(args.plan)
     result_options.choose_format(args)
     marginal = result_options.published(plan, args)
@@ -51,33 +43,25 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidInput("--summaries: this plan publishes none; calmstream query --summary asks")
     count = 0
 
-    def counted(snapshots: Iterable[Snapshot]) -> Iterator[Snapshot]:
+    def sets() -> Iterator[StoredSet]:
         nonlocal count
         for snapshot in snapshots:
             count += 1
-            yield snapshot
+            namespace = args.output_namespace or args.namespace
+            yield StoredSet(namespace, snapshot.manifest, tuple(records(snapshot, marginal)))
 
-    with closing(kafka(args.bootstrap)) as broker:
-        snapshots = counted(
-            subscribe(
-                plan,
-                broker,
-                kinds=(Kind(args.kind),),
-                from_window=args.from_window,
-                follow=False,
-                namespace=args.namespace,
-                output_namespace=args.output_namespace,
-            )
+    with closing(kafka(args.bootstrap)) as broker, result_options.output(args) as (out, _):
+        snapshots = subscribe(
+            plan,
+            broker,
+            kinds=(Kind(args.kind),),
+            from_window=args.from_window,
+            follow=False,
+            **arguments.spaces(args),
         )
-        with result_options.output(args) as out:
-            if args.format == "json" and not args.summaries:
-                write_snapshots(snapshots, out.binary, marginal)
-            else:
-                namespace = args.output_namespace or args.namespace
-                sets = (
-                    StoredSet(namespace, each.manifest, tuple(records(each, marginal)))
-                    for each in snapshots
-                )
-                write_rows(sets, out.binary, args.format, statistics=args.summaries)
-    print(f"{count:,} snapshot{'s' * (count != 1)}", file=sys.stderr)  # noqa: T201 - the interface
+        if args.format == "json" and not args.summaries:
+            write_snapshots(sets(), out)
+        else:
+            write_rows(sets(), out, args.format, statistics=args.summaries)
+    say(f"{count:,} snapshot{'s' * (count != 1)}", error=True)
     return 0

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import threading
+from contextlib import closing
 from pathlib import Path
 
 from calmstream import arguments
-from calmstream.broker.kafka import KafkaBroker
 from calmstream.broker.security import SecurityConfig
-from calmstream.broker.transport import Sink, Topics
 from calmstream.common.clock import SystemClock
-from calmstream.common.errors import InvalidInput, RecoverableError
+from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import load
-from calmstream.connect import kafka
+from calmstream.connect import LazyKafka
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.service import configure_logging, run_service
@@ -64,65 +62,32 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until a signal comes."""
     http = arguments.http_config(args)
     settings = load(GatewaySettings, host=args.host, port=args.port, min_batch=args.min_batch)
     load(SecurityConfig).client_settings()
     if args.roots is None and not args.allow_unsigned:
         raise InvalidInput("--roots FILE says whose plans are offered; --allow-unsigned needs none")
     configure_logging(http.log_level)
-    registry, connection = new_registry(), BrokerConnection(args.bootstrap)
-    environment = Environment(
-        spool=Path(args.spool),
-        plans=Path(args.plans),
-        roots=arguments.load_roots(args.roots),
-        allow_unsigned=args.allow_unsigned,
-        app_keys=None if args.app_keys is None else Path(args.app_keys),
-        connect=connection.sink,
-        administer=connection.topics,
-        names=lambda plan: plan_names(plan, args.namespace),
-    )
-    health = RoleHealth("gateway", SystemClock(), away_seconds=AWAY_SECONDS)
-    gateway = Gateway(environment, settings, GatewayMetrics(registry), health)
-    try:
+    registry = new_registry()
+    with closing(LazyKafka(args.bootstrap, block_seconds=BLOCK_SECONDS)) as broker:
+        environment = Environment(
+            spool=Path(args.spool),
+            plans=Path(args.plans),
+            roots=arguments.load_roots(args.roots),
+            allow_unsigned=args.allow_unsigned,
+            app_keys=None if args.app_keys is None else Path(args.app_keys),
+            connect=broker.sink,
+            administer=broker.topics,
+            names=lambda plan: plan_names(plan, args.namespace),
+        )
+        health = RoleHealth("gateway", SystemClock(), away_seconds=AWAY_SECONDS)
+        gateway = Gateway(environment, settings, GatewayMetrics(registry), health)
         run_service([GatewayRole(gateway, health)], registry, http)
-    finally:
-        connection.close()
     return 0
-
-
-class BrokerConnection:
-    """The connection to the brokers, which is made when it is first needed, and made again."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
-        self._broker: KafkaBroker | None = None
-
-    def sink(self) -> Sink:
-        """Connect; a former connection is closed."""
-        self.close()
-        self._broker = kafka(self._bootstrap, block_seconds=BLOCK_SECONDS)
-        return self._broker.sink()
-
-    def topics(self) -> Topics:
-        broker = self._broker
-        if broker is None:
-            raise RecoverableError("there is no connection to the broker")
-        return broker.topics()
-
-    def close(self) -> None:
-        if self._broker is not None:
-            self._broker.close()
-            self._broker = None
 
 
 class GatewayRole:
     """The gateway as a role of the service, see `Role`."""
 
     def __init__(self, gateway: Gateway, health: RoleHealth) -> None:
-        self._gateway = gateway
-        self.name = health.name
-        self.health = health
-
-    def run(self, stop: threading.Event) -> None:
-        self._gateway.run(stop)
+        self.name, self.health, self.run = health.name, health, gateway.run

@@ -23,7 +23,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask once."""
     config = load(HttpConfig, http_port=args.http_port)
     host = config.http_host
     if anywhere(host):

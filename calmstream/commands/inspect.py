@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from contextlib import closing
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
-
-from rich.table import Table
 
 from calmstream import arguments, result_options
 from calmstream.common.clock import SystemClock
@@ -17,6 +13,7 @@ from calmstream.connect import kafka
 from calmstream.consumer.operations.inspect import Inspection, inspect
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
+from calmstream.output import say_json
 from calmstream.terminal import Console, grid
 
 
@@ -32,15 +29,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read and show; exit code 1 if a worker would refuse a partition or a topic."""
     plan = arguments.load_plan(args.plan)
-    names = plan_names(plan, args.namespace, args.output_namespace)
+    names = plan_names(plan, **arguments.spaces(args))
     with closing(kafka(args.bootstrap)) as broker:
         found = inspect(plan, broker, names, SystemClock())
     if args.json:
-        print(json.dumps(document(plan, found)))  # noqa: T201 - this is the interface
+        say_json(document(plan, found))
     else:
         show(plan, found, Console())
-    refused = any(partition.trouble for partition in found.partitions)
-    return 1 if refused or found.faults else 0
+    return int(bool(found.faults) or any(partition.trouble for partition in found.partitions))
 
 
 def document(plan: Plan, found: Inspection) -> dict[str, Any]:
@@ -63,43 +59,32 @@ def document(plan: Plan, found: Inspection) -> dict[str, Any]:
 
 
 def show(plan: Plan, found: Inspection, console: Console) -> None:
-    """Print the result as tables for people."""
     windows = found.windows
     console.print(
         f"{plan.name}-{plan.digest[:8]}: {found.lag:,} records behind · "
         f"{windows.planned:,} windows planned, {windows.closed_everywhere:,} closed in every "
         f"partition, {windows.final:,} final, {windows.kept:,} with counts kept"
     )
-    console.print(_partitions(found))
-    rejected = ", ".join(f"{reason} {count:,}" for reason, count in found.rejected.items())
-    console.print(f"rejected: {rejected or 'nothing'} · {found.dead_letters:,} dead letters kept")
-    for partition in found.partitions:
-        if partition.trouble:
-            where = f"group {partition.group} partition {partition.partition}"
-            console.print(f"{where}: {partition.trouble}; workers stop here", style="red")
-    for fault in found.faults:
-        console.print(fault, style="red", soft_wrap=True)
-
-
-def _partitions(found: Inspection) -> Table:
     columns = ("group", "partition", "log", "counted to", "lag", "clock", "closed", "open")
-    table = _table("input partitions", columns)
+    table = grid(right=columns)
     for p in found.partitions:
-        clock = datetime.fromtimestamp(p.clock / 1000, UTC) if p.clock else None
         table.add_row(
             str(p.group),
             str(p.partition),
             f"{p.log_start:,}–{p.log_end:,}",
             f"{p.next_offset:,}",
             f"{p.lag:,}",
-            f"{clock:%Y-%m-%d %H:%M:%S}" if clock else "-",
+            arguments.utc(p.clock // 1000) if p.clock else "-",
             f"{p.closed_through + 1:,}",
             ", ".join(map(str, p.open_windows)) or "-",
         )
-    return table
-
-
-def _table(title: str, columns: tuple[str, ...]) -> Table:
-    table = grid(right=columns)
-    table.title, table.title_justify = title, "left"
-    return table
+    console.print(table)
+    rejected = ", ".join(f"{reason} {count:,}" for reason, count in found.rejected.items())
+    console.print(f"rejected: {rejected or 'nothing'} · {found.dead_letters:,} dead letters kept")
+    troubles = (
+        f"group {p.group} partition {p.partition}: {p.trouble}; workers stop here"
+        for p in found.partitions
+        if p.trouble
+    )
+    for trouble in (*troubles, *found.faults):
+        console.print(trouble, style="red", soft_wrap=True)

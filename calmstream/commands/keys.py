@@ -8,6 +8,7 @@ from pathlib import Path
 
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
+from calmstream.output import say
 from calmstream.producer.signed import issue, keys
 from calmstream.producer.signed.certificate import Statement
 from calmstream.producer.signed.text import canonical
@@ -19,31 +20,23 @@ def add(parser: argparse.ArgumentParser) -> None:
         "and applications trust it."
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    _add_new(actions)
-    _add_certify(actions)
-
-
-def _add_new(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = actions.add_parser(
+    new = actions.add_parser(
         "new",
         help="make a key, root or signing",
         description="Make an Ed25519 key. FILE gets the private key (PEM, readable by its owner "
         "only), FILE.pub the public one (64 hexadecimal digits), which is printed too.",
     )
-    parser.add_argument("--out", required=True, metavar="FILE", help="must not exist yet")
-    parser.set_defaults(run=run_new)
-
-
-def _add_certify(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = actions.add_parser(
+    new.add_argument("--out", required=True, metavar="FILE", help="must not exist yet")
+    new.set_defaults(run=run_new)
+    certify = actions.add_parser(
         "certify",
         help="state with the root key that a signing key may sign plans",
         description="Write a certificate: the owner may sign plans with the key between two dates. "
         "Devices stop reporting under a plan when its certificate ends.",
     )
-    parser.add_argument("--root", required=True, metavar="FILE", help="private root key")
-    parser.add_argument("--key", required=True, metavar="FILE.pub", help="public signing key")
-    parser.add_argument(
+    certify.add_argument("--root", required=True, metavar="FILE", help="private root key")
+    certify.add_argument("--key", required=True, metavar="FILE.pub", help="public signing key")
+    certify.add_argument(
         "--from",
         dest="since",
         required=True,
@@ -51,28 +44,26 @@ def _add_certify(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="DATE",
         help="first day, such as 2026-01-31 (UTC), or second since the epoch",
     )
-    parser.add_argument(
+    certify.add_argument(
         "--until", required=True, type=arguments.day, metavar="DATE", help="last day, included"
     )
-    parser.add_argument(
+    certify.add_argument(
         "--owner", required=True, help="who answers for the plans; people see it on their devices"
     )
-    parser.add_argument("--out", required=True, metavar="FILE", help="written, or replaced")
-    parser.set_defaults(run=run_certify)
+    certify.add_argument("--out", required=True, metavar="FILE", help="written, or replaced")
+    certify.set_defaults(run=run_certify)
 
 
 def run_new(args: argparse.Namespace) -> int:
-    """Make a key and write both halves."""
     private = keys.new_private_key()
     public = keys.public_key(private)
     _create(args.out, private, 0o600)
     _create(f"{args.out}.pub", f"{public}\n".encode(), 0o644)
-    print(public)  # noqa: T201 - this is the interface
+    say(public)
     return 0
 
 
 def run_certify(args: argparse.Namespace) -> int:
-    """Certify a key and write the certificate."""
     root, key = arguments.read_file(args.root), arguments.public_key(args.key)
     try:
         statement = Statement(
@@ -82,7 +73,7 @@ def run_certify(args: argparse.Namespace) -> int:
         raise InvalidInput(f"certificate: {error}") from None
     certificate = issue.certify(root, statement)
     arguments.write_file(args.out, canonical(certificate.to_json()) + b"\n")
-    print(f"written to {args.out}")  # noqa: T201 - this is the interface
+    say(f"written to {args.out}")
     return 0
 
 

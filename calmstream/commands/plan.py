@@ -6,6 +6,9 @@ import argparse
 import time
 from math import ceil
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 from calmstream import arguments, result_options
 from calmstream.common.errors import DomainError, InvalidInput
@@ -25,7 +28,7 @@ from calmstream.evaluation.promises import (
     ways,
 )
 from calmstream.pages import understood
-from calmstream.planning import allowed_loss, lineage, plan_options, plan_page
+from calmstream.planning import allowed_loss, plan_options, plan_page
 from calmstream.planning.drafts import Drafts, times_of
 from calmstream.planning.methods_page import MethodOrList
 from calmstream.tables.dictionaries import read_dictionary
@@ -48,26 +51,17 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="a data dictionary (calmstream look writes one; docs/numbers.md), a plan (.json), or "
         "a table (CSV, Parquet, JSON lines, Excel) from which the labels are learnt",
     )
-    own = (
-        _main,
-        plan_options.add_output,
-        _collection,
-        _tables,
-        add_options,
-        _time,
-        _about,
-        _pilot,
-    )
-    for group in own:
-        group(parser)
+    _main(parser)
+    plan_options.add_output(parser)
+    _collection(parser)
+    add_options(parser)
+    _time(parser.add_argument_group("time"))
+    _about(parser.add_argument_group("about"))
+    _pilot(parser.add_argument_group("after a pilot"))
 
 
 def _main(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--epsilon",
-        required=True,
-        help="total privacy loss of one report",
-    )
+    parser.add_argument("--epsilon", required=True, help="total privacy loss of one report")
     parser.add_argument(
         "--users",
         type=arguments.positive,
@@ -116,7 +110,7 @@ def _collection(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--parameters",
-        type=arguments.json_object,
+        type=_json_object,
         default={},
         metavar="JSON",
         help='options of the method, such as \'{"clusters": [["sex", "income"]]}\'',
@@ -136,12 +130,9 @@ def _collection(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         default=True,
         help="publish tables of windows that are still open; with --no-early readers of snapshots "
-        "learn far less about a device, and finals say how much; edges before this release refuse "
-        "such a plan (default: --early)",
+        "learn far less about a device, and finals say how much"
+        " (default: --early)",
     )
-
-
-def _tables(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--marginal",
         action="append",
@@ -151,8 +142,17 @@ def _tables(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _time(parser: argparse.ArgumentParser) -> None:
-    times = parser.add_argument_group("time")
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise argparse.ArgumentTypeError(f"not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f"expected a JSON object, got {text!r}")
+    return value
+
+
+def _time(times: argparse._ArgumentGroup) -> None:
     times.add_argument(
         "--guarantee",
         type=arguments.guarantee,
@@ -173,10 +173,23 @@ def _time(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _about(parser: argparse.ArgumentParser) -> None:
-    about = parser.add_argument_group("about")
+def _about(about: argparse._ArgumentGroup) -> None:
     plan_options.add_about(about)
-    lineage.add_options(about)
+    about.add_argument(
+        "--lineage",
+        metavar="LINEAGE",
+        help="join this lineage of earlier plans, whose privacy loss counts together: 32 "
+        "hexadecimal digits or, for a plan that will be signed, NAME@FILE.pub, its name and the "
+        "public root key",
+    )
+    about.add_argument(
+        "--continues",
+        type=arguments.names,
+        default=(),
+        metavar="LINEAGE,..",
+        help="other lineages; the privacy loss of a device under them counts under the lineage of "
+        "this plan too",
+    )
     about.add_argument(
         "--lineage-epsilon",
         default="",
@@ -186,8 +199,7 @@ def _about(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _pilot(parser: argparse.ArgumentParser) -> None:
-    after = parser.add_argument_group("after a pilot")
+def _pilot(after: argparse._ArgumentGroup) -> None:
     after.add_argument(
         "--pilot",
         metavar="FILE",
@@ -225,7 +237,9 @@ def run(args: argparse.Namespace) -> int:
     def show(console: Console) -> None:
         plan_page.show(console, plan, table(plan, promised))
         if goal is not None:
-            console.print("\n".join(ways(goal, precision, drafts.with_epsilon)))
+            console.print(
+                "\n".join(ways(goal, precision, lambda epsilon: drafts.draft(epsilon)[0]))
+            )
         if args.explain:
             plan_page.explain(console, plan, design)
             console.print(about(precision))

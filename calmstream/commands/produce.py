@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import threading
-from datetime import UTC, datetime
+import math
+from contextlib import ExitStack, closing
 from itertools import starmap
 
 import numpy as np
@@ -24,11 +23,12 @@ from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.evaluation.streams import times_of
+from calmstream.output import say, stopped_by_signals
 from calmstream.producer.gateway.encoding import DEFAULT_SIZE
 from calmstream.producer.gateway.metrics import PRODUCER_METRICS, ProducerMetrics
 from calmstream.producer.simulation.produce import ProduceSummary, produce
 from calmstream.producer.simulation.recorded import Event, RecordedDevices
-from calmstream.tables.reading import add_options, load, reading
+from calmstream.tables.reading import ReadingOptions, add_options, load, reading
 from calmstream.tables.records import read_table
 from calmstream.terminal import Console
 
@@ -55,7 +55,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "recorder that lives through its events before the window (docs/recording.md)",
     )
     parser.add_argument(
-        "--rate", type=arguments.rate, help="reports per second (default: no limit)"
+        "--rate", type=arguments.below(math.inf), help="reports per second (default: no limit)"
     )
     parser.add_argument(
         "--batch-size",
@@ -80,80 +80,58 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Let devices report until all have, the plan ends or a signal comes; see the exit codes."""
-    plan = arguments.load_plan(args.plan)
-    recorded = _recorded(args, plan) if args.events else None
+    plan, how = arguments.load_plan(args.plan), reading(args)
+    recorded = _recorded(args.events, how, plan) if args.events else None
     if recorded is None:
-        codes = read_table(args.records, reading(args), plan.domain, SystemRandomness()).codes
+        codes = read_table(args.records, how, plan.domain, SystemRandomness()).codes
     else:
         codes = np.zeros((len(recorded), len(plan.domain)), np.uint16)
-    stop = _stopped_by_signals()
-    registry = new_registry()
+    registry, console = new_registry(), Console(stderr=True)
     totals = ProducerMetrics(plan, register_all(registry, PRODUCER_METRICS))
-    broker = kafka(args.bootstrap)
-    server = serve(registry, args.http_host, args.http_port)
-    columns = (TextColumn("reports"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    _show_waiting(console, plan)
-    try:
-        with Progress(*columns, console=console) as progress:
-            task = progress.add_task("reports", total=len(codes))
-            summary = produce(
-                plan,
-                broker,
-                plan_names(plan, args.namespace),
-                codes,
-                records=None if recorded is None else recorded.codes,
-                rate=args.rate,
-                batch_size=args.batch_size,
-                windows=args.windows,
-                devices=args.devices,
-                totals=totals,
-                progress=lambda s: progress.update(task, completed=s.sent),
-                stop=stop,
-            )
-    finally:
-        if server is not None:
-            server.close()
-        broker.close()
+    with ExitStack() as stack:
+        broker = stack.enter_context(closing(kafka(args.bootstrap)))
+        if args.http_port is not None:
+            stack.enter_context(closing(serve(registry, args.http_host, args.http_port)))
+        if plan.start > SystemClock().now_ms() / 1000:
+            console.print(f"the plan starts at {arguments.utc(plan.start)}; waiting for that")
+        columns = (TextColumn("reports"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        progress = stack.enter_context(Progress(*columns, console=console))
+        task = progress.add_task("reports", total=len(codes))
+        summary = produce(
+            plan,
+            broker,
+            plan_names(plan, args.namespace),
+            codes,
+            records=None if recorded is None else recorded.codes,
+            rate=args.rate,
+            batch_size=args.batch_size,
+            windows=args.windows,
+            devices=args.devices,
+            totals=totals,
+            progress=lambda s: progress.update(task, completed=s.sent),
+            stop=stopped_by_signals(),
+        )
     if recorded is not None and recorded.dropped:
         console.print(f"{recorded.dropped:,} events were not recorded (docs/recording.md)")
     return _conclude(summary)
 
 
-def _recorded(args: argparse.Namespace, plan: Plan) -> RecordedDevices:
+def _recorded(path: str, how: ReadingOptions, plan: Plan) -> RecordedDevices:
     """Return the devices of a table of events."""
-    table = load(args.events, reading(args))
+    table = load(path, how)
     columns = {column.name: column for column in table.columns}
     if missing := [name for name in ("device", "time", "event") if name not in columns]:
-        raise InvalidInput(f"{args.events}: there is no column {missing[0]!r}")
+        raise InvalidInput(f"{path}: there is no column {missing[0]!r}")
     times = (1000 * times_of(table.columns, "time")[1]).astype(np.int64)
-
-    def texts(name: str) -> list[str]:
-        values = [str(value) for value in columns[name].values]
-        return [values[place] for place in columns[name].places.tolist()]
-
-    given = texts("value") if "value" in columns else [""] * table.records
-    rows = zip(texts("device"), times.tolist(), texts("event"), given, strict=True)
+    given = columns["value"].cells() if "value" in columns else [""] * table.records
+    rows = zip(
+        columns["device"].cells(), times.tolist(), columns["event"].cells(), given, strict=True
+    )
     return RecordedDevices(plan, starmap(Event, rows), SystemRandomness())
 
 
-def _stopped_by_signals() -> threading.Event:
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    return stop
-
-
-def _show_waiting(console: Console, plan: Plan) -> None:
-    if plan.start > SystemClock().now_ms() / 1000:
-        start = datetime.fromtimestamp(plan.start, UTC)
-        console.print(f"the plan starts at {start:%Y-%m-%d %H:%M:%S} UTC; waiting for that")
-
-
-def serve(registry: CollectorRegistry, host: str, port: int | None) -> ThreadServer | None:
-    """Serve the metrics of this run on a port, if one is given."""
-    if port is None:
-        return None
+def serve(registry: CollectorRegistry, host: str, port: int) -> ThreadServer:
+    """Serve the metrics of this run on a port."""
     try:
         return ThreadServer(health_app(registry, ()), host, port, "metrics")
     except FatalError as error:
@@ -161,17 +139,15 @@ def serve(registry: CollectorRegistry, host: str, port: int | None) -> ThreadSer
 
 
 def _conclude(summary: ProduceSummary) -> int:
-    console = Console(soft_wrap=True)
-    console.print(
+    say(
         f"{summary.sent:,} reports of {summary.devices:,} devices acknowledged in "
         f"{summary.batches:,} batches; {summary.retries} retries, {summary.failed:,} failed"
     )
     if summary.missing:
         missed = f"{summary.missing:,} report{'s were' if summary.missing > 1 else ' was'} not made"
-        why = ": the plan ended first" if summary.expired else ""
-        console.print(f"{missed}{why}")
+        say(f"{missed}: the plan ended first" if summary.expired else missed)
     if not summary.devices_kept:
-        console.print("these devices are forgotten now; another run has other ones (see --devices)")
+        say("these devices are forgotten now; another run has other ones (see --devices)")
     if summary.error is not None:
         raise summary.error
     if summary.failed:

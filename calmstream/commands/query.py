@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 from contextlib import closing
-from pathlib import Path
 
 import orjson
 
 from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
-from calmstream.consumer.read.answer import Answer, first_group
+from calmstream.consumer.read.answer import first_group
 from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.summary import document, split, summary
@@ -21,8 +20,6 @@ from calmstream.estimators.analysis.words import candidates
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.pages import answer as page
-from calmstream.pages import words as words_page
-from calmstream.terminal import Console
 
 MAX_LIST_BYTES = 64 << 20
 """Maximum size of a list of candidates."""
@@ -84,25 +81,19 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="instead of the table, statistics of an ordered attribute: mean, median, q0.9 (a "
         "quantile), share:LOW..HIGH; rank: the rank correlation of two",
     )
-    result_options.add_output(parser, (TABLE, *FORMATS), TABLE)
+    result_options.add_output(parser, (TABLE, *FORMATS))
 
 
 def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
     result_options.choose_format(args)
     _check(args, plan)
+    ask = _words if args.candidates else _summary if args.summary else _table
     with (
         closing(kafka(args.bootstrap)) as broker,
-        History(
-            plan, broker, namespace=args.namespace, output_namespace=args.output_namespace
-        ) as history,
+        History(plan, broker, **arguments.spaces(args)) as history,
     ):
-        if args.candidates:
-            _words(args, plan, history)
-        elif args.summary:
-            _summary(args, plan, history)
-        else:
-            _table(args, plan, history)
+        ask(args, plan, history)
     return 0
 
 
@@ -137,28 +128,15 @@ def _candidates(text: str) -> tuple[str, list[str]]:
     name, equals, path = text.partition("=")
     if not (name and equals and path):
         raise InvalidInput(f"--candidates {text!r}: expected ATTRIBUTE=FILE")
-    try:
-        with Path(path).open("rb") as file:
-            raw = file.read(MAX_LIST_BYTES + 1)
-        words = raw.decode("utf-8-sig").splitlines()
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InvalidInput(f"{path}: not UTF-8 text, one word a line") from None
+    raw = arguments.read_file(path)
     if len(raw) > MAX_LIST_BYTES:
         raise InvalidInput(f"{path}: over {MAX_LIST_BYTES >> 20} MB; ask in several lists")
+    try:
+        words = raw.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path}: not UTF-8 text, one word a line") from None
     candidates(words)
     return name, words
-
-
-def _words(args: argparse.Namespace, plan: Plan, history: History) -> None:
-    name, words = args.candidates
-    found = word_shares(history, plan, name, words, args.windows, given=args.given)
-    with result_options.output(args) as out:
-        if args.format == TABLE:
-            words_page.show(out.console, plan, found)
-        else:
-            out.binary.write(FORMATS[args.format](plan, found))
 
 
 def _within(text: str, domain: Domain) -> str:
@@ -167,6 +145,16 @@ def _within(text: str, domain: Domain) -> str:
     if len(found) != 1:
         raise InvalidInput(f"--where {text!r}: expected ATTRIBUTE=LABELS")
     return found[0]
+
+
+def _words(args: argparse.Namespace, plan: Plan, history: History) -> None:
+    name, words = args.candidates
+    found = word_shares(history, plan, name, words, args.windows, given=args.given)
+    with result_options.output(args) as (out, console):
+        if args.format == TABLE:
+            page.show_words(console, plan, found)
+        else:
+            out.write(FORMATS[args.format](plan, found))
 
 
 def _summary(args: argparse.Namespace, plan: Plan, history: History) -> None:
@@ -179,32 +167,28 @@ def _summary(args: argparse.Namespace, plan: Plan, history: History) -> None:
         group=args.group,
         given=args.given,
     )
-    with result_options.output(args) as out:
+    with result_options.output(args) as (out, console):
         if args.format == TABLE:
-            page.show_summary(out.console, plan, found)
+            page.show_summary(console, plan, found)
         else:
-            out.binary.write(orjson.dumps(document(plan, found)) + b"\n")
+            out.write(orjson.dumps(document(plan, found)) + b"\n")
 
 
 def _table(args: argparse.Namespace, plan: Plan, history: History) -> None:
-    answer = first_group(_asked(args, history), args.within)
-    with result_options.output(args) as out:
-        if args.format != TABLE:
-            out.binary.write(FORMATS[args.format](plan, answer))
-            return
-        console: Console = out.console
-        page.show(console, plan, answer, args.where)
-        if not (args.group or args.where or args.minus) and len(answer.windows[0]) == 1:
-            tests = history.tests(answer.windows[0].first)
-            for line in page.tests(plan, args.attributes, tests):
-                console.print(line)
-
-
-def _asked(args: argparse.Namespace, history: History) -> Answer:
     names = list(dict.fromkeys((*args.attributes, *args.within)))
     given = [*args.given, *args.within]
     if set(given) >= set(names):
         raise InvalidInput("--where: an attribute must be left to ask about")
-    if args.minus is not None:
-        return history.difference(names, args.windows, args.minus, group=args.group, given=given)
-    return history.ask(names, args.windows, group=args.group, given=given)
+    if args.minus is None:
+        found = history.ask(names, args.windows, group=args.group, given=given)
+    else:
+        found = history.difference(names, args.windows, args.minus, group=args.group, given=given)
+    answer = first_group(found, args.within)
+    with result_options.output(args) as (out, console):
+        if args.format != TABLE:
+            out.write(FORMATS[args.format](plan, answer))
+            return
+        page.show(console, plan, answer, args.where)
+        if not (args.group or args.minus) and len(answer.windows[0]) == 1:
+            for line in page.tests(plan, names, history.tests(answer.windows[0].first)):
+                console.print(line)

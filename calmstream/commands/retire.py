@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import closing
 
 from prometheus_client import CollectorRegistry
 
@@ -26,8 +27,8 @@ from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
 from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
+from calmstream.output import say
 from calmstream.service import Namespaces, Service
-from calmstream.terminal import Console
 
 # Maximum wait for the tests of change of the last windows, without which a final is complete.
 _TESTS_SECONDS = 60.0
@@ -56,25 +57,19 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Stop, publish, delete."""
     plan = arguments.load_plan(args.plan)
     names = plan_names(plan, args.namespace)
     if not args.yes:
         _confirm(names, counts=args.delete_counts)
-    broker = kafka(args.bootstrap)
-    console = Console(stderr=True, soft_wrap=True)
-    try:
+    with closing(kafka(args.bootstrap)) as broker:
         topics = broker.topics()
         stop_admission(topics, names)
-        console.print("reports are refused from now on")
+        say("reports are refused from now on", error=True)
         if not args.without_finals:
-            published = _publish_last(plan, broker, names, console)
-            console.print(f"{published} windows are final")
+            say(f"{_publish_last(plan, broker, names)} windows are final", error=True)
         deleted = delete_topics(topics, names, counts=args.delete_counts)
-    finally:
-        broker.close()
     left = names.snapshots if args.delete_counts else f"{names.snapshots} and {names.counts}"
-    console.print(f"{len(deleted)} topics deleted; left: {left}")
+    say(f"{len(deleted)} topics deleted; left: {left}", error=True)
     return 0
 
 
@@ -83,13 +78,16 @@ def _confirm(names: TopicNames, *, counts: bool) -> None:
     what = (
         "reports, state, counts and dead letters" if counts else "reports, state and dead letters"
     )
-    asked = f"All {what} of {names.prefix} will be deleted.\n"
-    print(f"{asked}Type {names.prefix} to continue: ", end="", file=sys.stderr, flush=True)  # noqa: T201
+    say(
+        f"All {what} of {names.prefix} will be deleted.",
+        f"Type {names.prefix} to continue:",
+        error=True,
+    )
     if sys.stdin.readline().strip() != names.prefix:
         raise InvalidInput("not confirmed; nothing was done (--yes does not ask)")
 
 
-def _publish_last(plan: Plan, broker: Broker, names: TopicNames, console: Console) -> int:
+def _publish_last(plan: Plan, broker: Broker, names: TopicNames) -> int:
     """Count and publish, next to other running workers, until the last window is final."""
     clock, registry = SystemClock(), CollectorRegistry()
     through = last_window(plan, clock.now_ms())
@@ -99,7 +97,7 @@ def _publish_last(plan: Plan, broker: Broker, names: TopicNames, console: Consol
     tests_seconds = _TESTS_SECONDS if config.test_changes else 0.0
     awaited = FinalsWaiter(plan, broker, names, clock, through, tests_seconds=tests_seconds)
     left = max(0, plan.window_end(through) // 1000 + plan.grace - clock.now_ms() // 1000)
-    console.print(f"window {through} closes in {left:,} s; waiting for its final")
+    say(f"window {through} closes in {left:,} s; waiting for its final", error=True)
     configure_logging(os.environ.get("CALMSTREAM_LOG_LEVEL", "warning"))
     service = Service(plan, broker, registry, Namespaces(names.namespace))
     tally = load(TallyConfig)

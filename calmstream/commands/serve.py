@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Mapping
-
-from prometheus_client import CollectorRegistry
+from contextlib import closing
 
 from calmstream import arguments
 from calmstream.broker.security import SecurityConfig
-from calmstream.common.clock import Clock, SystemClock
+from calmstream.common.clock import SystemClock
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import load
 from calmstream.connect import LazyKafka
 from calmstream.consumer.metrics.registry import new_registry
+from calmstream.consumer.plans.folder import PlanFolder
 from calmstream.consumer.runtime.service import Role, configure_logging, run_service
 from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.serve.server import ResultsServer
 from calmstream.consumer.serve.settings import ServeSettings
-from calmstream.estimators.plan import Plan
-from calmstream.estimators.planning import require_answers
-from calmstream.service import read_folder
+from calmstream.service import served_plans
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
 
@@ -59,7 +56,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until a signal comes."""
     http = arguments.http_config(args)
     settings = load(ServeSettings, host=args.host, port=args.port)
     load(SecurityConfig).client_settings()
@@ -67,37 +63,22 @@ def run(args: argparse.Namespace) -> int:
     arguments.check_plans(args)
     configure_logging(http.log_level)
     registry, clock = new_registry(), SystemClock()
-    wanted, roles = _plans(args, clock, registry)
-    broker = LazyKafka(args.bootstrap)
-    server = ResultsServer(
-        wanted,
-        broker,
-        settings,
-        clock,
-        ServeMetrics(registry),
-        namespace=args.namespace,
-        output_namespace=args.output_namespace,
-        hosts=args.allow_host,
-        origins=args.allow_origin,
-        token=token,
-    )
-    try:
+    plans = served_plans(args, registry, publishes=True)
+    roles: list[Role] = [plans] if isinstance(plans, PlanFolder) else []
+    with closing(LazyKafka(args.bootstrap)) as broker:
+        server = ResultsServer(
+            lambda: plans.plans if isinstance(plans, PlanFolder) else {plans.digest: plans},
+            broker,
+            settings,
+            clock,
+            ServeMetrics(registry),
+            **arguments.spaces(args),
+            hosts=args.allow_host,
+            origins=args.allow_origin,
+            token=token,
+        )
         run_service([*roles, server], registry, http)
-    finally:
-        broker.close()
     return 0
-
-
-def _plans(
-    args: argparse.Namespace, clock: Clock, registry: CollectorRegistry
-) -> tuple[Callable[[], Mapping[str, Plan]], list[Role]]:
-    """Return what gives the plans to serve, by digest, and the role that looks after them."""
-    if args.plans is None:
-        plan = arguments.load_plan(args.plan)
-        require_answers(plan)
-        return lambda: {plan.digest: plan}, []
-    folder = read_folder(args, clock, registry, publishes=True)
-    return lambda: folder.plans, [folder]
 
 
 def read_token(path: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 import orjson
 
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
+from calmstream.output import say
 from calmstream.producer.device.read_plan import read_signed_plan
 from calmstream.producer.signed import issue, keys
 from calmstream.producer.signed.certificate import Certificate, certificate_of, read_statement
@@ -26,7 +26,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Sign, check as a device does, write."""
     plan = arguments.load_plan(args.plan)
     key, certificate = arguments.read_file(args.key), _certificate(args.certificate)
     statement = read_statement(certificate.statement)
@@ -41,12 +40,12 @@ def run(args: argparse.Namespace) -> int:
     read_signed_plan(raw, (statement.root,))
     arguments.write_file(args.out, raw + b"\n")
     if plan.expires > statement.not_after:
-        print(  # noqa: T201 - this is the interface
+        say(
             f"calmstream: the certificate ends at {statement.not_after}, before the plan at "
             f"{plan.expires}: devices stop reporting when it ends",
-            file=sys.stderr,
+            error=True,
         )
-    print(f"written to {args.out}")  # noqa: T201 - this is the interface
+    say(f"written to {args.out}")
     return 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from contextlib import closing
 
 from calmstream import arguments
@@ -12,11 +11,12 @@ from calmstream.common.errors import CalmstreamError, FatalError, RecoverableErr
 from calmstream.common.settings import load, variable
 from calmstream.connect import kafka
 from calmstream.consumer.metrics.registry import new_registry, plan_label
-from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
+from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.consumer.sink.target import Target, target_of
 from calmstream.consumer.sink.worker import store_once
 from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.output import say
 from calmstream.service import Namespaces, Service, fetch_limits, listed_plans, served_plans
 
 
@@ -42,8 +42,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Store until a signal comes, or once."""
-    http = _http(args)
+    # A person waits for the one line of --once: no log lines below warnings.
+    quiet = args.once and variable("log_level") not in os.environ
+    http = arguments.http_config(args, "warning" if quiet else None)
     configure_logging(http.log_level)
     arguments.check_plans(args)
     target = target_of(args.to)
@@ -66,7 +67,7 @@ def _once(args: argparse.Namespace, target: Target) -> int:
     with closing(kafka(args.bootstrap)) as broker, closing(target):
         target.open()
         for plan in plans:
-            names = plan_names(plan, args.namespace, args.output_namespace)
+            names = plan_names(plan, **arguments.spaces(args))
             try:
                 found, done = store_once(plan, broker, names, target)
             except CalmstreamError as error:
@@ -75,28 +76,15 @@ def _once(args: argparse.Namespace, target: Target) -> int:
                 failed[plan_label(plan)] = str(error)
             else:
                 read, sets, rows = read + found, sets + done.sets, rows + done.rows
-    print(  # noqa: T201 - this is the interface
+    say(
         f"{target.name}: {sets:,} sets stored with {rows:,} rows; "
         f"{read - sets:,} skipped, stored before or outdated",
-        file=sys.stderr,
+        *(f"{name}: {why}" for name, why in failed.items()),
+        error=True,
     )
-    for name, why in failed.items():
-        print(f"{name}: {why}", file=sys.stderr)  # noqa: T201 - this is the interface
     if failed:
         raise FatalError(
             f"not everything was stored: {len(failed)} plans or files are left; "
             "run it again when they are repaired"
         )
     return 0
-
-
-def _http(args: argparse.Namespace) -> HttpConfig:
-    """Return the settings of web server and log.
-
-    With ``--once`` there are no log lines below warnings, unless they are asked for: a person waits
-    for the one line at the end.
-    """
-    level = args.log_level
-    if args.once and level is None and variable("log_level") not in os.environ:
-        level = "warning"
-    return load(HttpConfig, http_host=args.http_host, http_port=args.http_port, log_level=level)

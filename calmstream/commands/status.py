@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from calmstream.broker.shared.broker import SharedBroker
 from calmstream.common.clock import SystemClock
 from calmstream.connect import kafka
 from calmstream.consumer.operations.status import PlanStatus, statuses
+from calmstream.output import say_json
 from calmstream.producer.signed.certificate import Statement
 from calmstream.service import Namespaces, accepted_plans
 from calmstream.terminal import Console, grid
@@ -40,22 +41,20 @@ def run(args: argparse.Namespace) -> int:
     arguments.check_plans(args)
     plans, refused = accepted_plans(args)
     where = Namespaces(args.namespace, args.output_namespace)
-    clock, broker = SystemClock(), kafka(args.bootstrap)
-    shared = SharedBroker(broker, where.group("tally"), clock)
-    try:
+    clock = SystemClock()
+    with closing(kafka(args.bootstrap)) as broker:
+        shared = SharedBroker(broker, where.group("tally"), clock)
         asked = [(one.plan, where.names(one.plan)) for one in plans]
         found = [
             signed(status, one.statement, clock.now_ms() // 1000)
             for one, status in zip(plans, statuses(asked, shared, clock), strict=True)
         ]
-    finally:
         shared.close(1.0)
-        broker.close()
     if args.json:
         for status in found:
-            print(json.dumps(document(status)))  # noqa: T201 - this is the interface
+            say_json(document(status))
         for file, why in refused.items():
-            print(json.dumps({"file": file, "health": "refused", "reason": why}))  # noqa: T201
+            say_json({"file": file, "health": "refused", "reason": why})
     else:
         show(found, refused, Console())
     return int(bool(refused) or any(status.health in COLOURS.keys() - {"well"} for status in found))

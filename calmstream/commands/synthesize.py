@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterator
 from contextlib import closing
 
 import numpy as np
@@ -13,9 +11,10 @@ import pyarrow as pa
 from calmstream import arguments, result_options
 from calmstream.connect import kafka
 from calmstream.consumer.read.history import History
-from calmstream.estimators.analysis.synthetic import SOURCES, Codes, RecordSource
+from calmstream.estimators.analysis.synthetic import SOURCES, Codes
 from calmstream.estimators.analysis.tree import TreeDistribution
 from calmstream.estimators.domain import Domain
+from calmstream.output import say
 from calmstream.pages.export import WRITERS
 
 _ROWS = 1 << 16
@@ -54,47 +53,36 @@ def add(parser: argparse.ArgumentParser) -> None:
         "other most; model: from the hidden causes of a noise-aware plan (default: tree)",
     )
     result_options.add_windows(parser)
-    result_options.add_output(parser, tuple(WRITERS), "csv")
+    result_options.add_output(parser, tuple(WRITERS))
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fit the tree and write records of it."""
     plan = arguments.load_plan(args.plan)
     result_options.choose_format(args)
     with (
         closing(kafka(args.bootstrap)) as broker,
-        History(
-            plan, broker, namespace=args.namespace, output_namespace=args.output_namespace
-        ) as history,
+        History(plan, broker, **arguments.spaces(args)) as history,
     ):
         model, windows = history.model(args.windows)
     domain = plan.ordinary.domain
     source, use = SOURCES[args.method](model, domain), USES[args.method]
     fields = [(name, pa.dictionary(pa.uint16(), pa.string())) for name in domain.names]
     schema = pa.schema(fields, metadata={"calmstream.synthetic": use})
-    with result_options.output(args) as out, WRITERS[args.format](out.binary, schema) as writer:
-        for codes in _sampled(source, args.records):
+    random = np.random.default_rng(0)
+    with result_options.output(args) as (out, _), WRITERS[args.format](out, schema) as writer:
+        for start in range(0, args.records, _ROWS):
+            codes = source.sample(min(_ROWS, args.records - start), random)
             writer.write_table(_table(codes, domain, schema))
-    made = f"{args.records:,} records of {windows}{_edges(source, domain)}\n{use}"
-    print(made, file=sys.stderr)  # noqa: T201 - the interface
-    return 0
-
-
-def _edges(source: RecordSource, domain: Domain) -> str:
-    if not isinstance(source, TreeDistribution):
-        return ""
-    found = [
+    edges = [
         f"{domain.names[one.parent]} - {domain.names[one.attribute]}"
-        for one in source.branches
+        for one in (source.branches if isinstance(source, TreeDistribution) else ())
         if one.parent is not None
     ]
-    return f"\ntree: {', '.join(found) or 'no pair'}"
-
-
-def _sampled(source: RecordSource, records: int) -> Iterator[Codes]:
-    random = np.random.default_rng(0)
-    for start in range(0, records, _ROWS):
-        yield source.sample(min(_ROWS, records - start), random)
+    say(f"{args.records:,} records of {windows}", error=True)
+    if args.method == "tree":
+        say(f"tree: {', '.join(edges) or 'no pair'}", error=True)
+    say(use, error=True)
+    return 0
 
 
 def _table(codes: Codes, domain: Domain, schema: pa.Schema) -> pa.Table:

@@ -7,13 +7,12 @@ from contextlib import closing
 
 from calmstream import arguments
 from calmstream.broker.topic_facts import ensure_topics
-from calmstream.broker.transport import Broker
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 from calmstream.connect import kafka
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.subscribe.subscribe import plan_names
-from calmstream.estimators.plan import Plan
-from calmstream.terminal import Console
+from calmstream.output import say
+from calmstream.service import listed_plans
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -28,43 +27,22 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     arguments.check_plans(args)
-    if args.plans is None:
-        plan = arguments.load_plan(args.plan)
-        with closing(kafka(args.bootstrap)) as broker:
-            Console().print(_ensure(args, plan, broker))
-        return 0
-    return _ensure_all(args)
-
-
-def _ensure(args: argparse.Namespace, plan: Plan, broker: Broker) -> str:
-    """Create and verify the topics of a plan; return what was done."""
-    names = plan_names(plan, args.namespace, args.output_namespace)
-    created = ensure_topics(broker, plan, names)
-    total = len(names.specs(0))
-    return f"{len(created)} topics created, {total - len(created)} there before; all verified"
-
-
-def _ensure_all(args: argparse.Namespace) -> int:
-    """Create and verify the topics of every plan of a folder."""
-    from calmstream.service import listed_plans
-
     plans, failed = listed_plans(args)
-    console, broker = Console(), kafka(args.bootstrap)
-    try:
+    with closing(kafka(args.bootstrap)) as broker:
         for plan in plans:
+            names = plan_names(plan, **arguments.spaces(args))
             try:
-                done = _ensure(args, plan, broker)
-            except RecoverableError:
-                raise
+                created = ensure_topics(broker, plan, names)
             except CalmstreamError as error:
+                if isinstance(error, RecoverableError) or args.plans is None:
+                    raise
                 failed[plan_label(plan)] = str(error)
-            else:
-                console.print(f"{plan_label(plan)}: {done}")
-    finally:
-        broker.close()
-    for name, why in failed.items():
-        console.print(f"{name}: {why}", style="red")
+                continue
+            before = len(names.specs(0)) - len(created)
+            done = f"{len(created)} topics created, {before} there before; all verified"
+            say(done if args.plans is None else f"{plan_label(plan)}: {done}")
     if failed:
+        say(*(f"{name}: {why}" for name, why in failed.items()))
         raise FatalError(
             f"plans and refused files without topics: {len(failed)}; run it again when they are "
             "repaired"

@@ -6,21 +6,19 @@ An operator's root key certifies signing keys, which sign plans (docs/signed-pla
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from typing import Any
 
 import orjson
 
 from calmstream import arguments
-from calmstream.common.errors import InvalidInput
 from calmstream.estimators.plan.loss import Loss
 from calmstream.estimators.randomness import MAX_EPSILON
+from calmstream.output import say, say_json
 from calmstream.planning import allowed_loss
 from calmstream.producer.device.acceptance import AcceptedPlan, standing
 from calmstream.producer.device.policy import Policy
 from calmstream.producer.device.read_plan import read_signed_plan
-from calmstream.producer.signed.keys import read_public_keys
 from calmstream.producer.signed.refusal import PlanRefused
 
 
@@ -41,21 +39,22 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the plan and print the result; the exit code is 1 if the plan is refused."""
-    roots = _roots(args.roots) if args.roots else None
+    roots = arguments.load_roots(args.roots) if args.roots else None
     raw = arguments.read_file(args.plan)
     try:
         accepted = _checked(raw, roots)
     except PlanRefused as refused:
-        found = {"accepted": False, "reason": refused.reason.value, "detail": refused.detail}
-        if not args.json:
-            print(f"calmstream: {refused}", file=sys.stderr)  # noqa: T201 - the interface
-    else:
-        found = document(accepted, trusted=roots is not None)
-        if not args.json:
-            print("\n".join(_lines(accepted, trusted=roots is not None)))  # noqa: T201 - the same
+        if args.json:
+            reason = {"reason": refused.reason.value, "detail": refused.detail}
+            say_json({"accepted": False} | reason)
+        else:
+            say(f"calmstream: {refused}", error=True)
+        return 1
     if args.json:
-        sys.stdout.buffer.write(orjson.dumps(found, option=orjson.OPT_SORT_KEYS) + b"\n")
-    return 0 if found["accepted"] else 1
+        say_json(document(accepted, trusted=roots is not None), orjson.OPT_SORT_KEYS)
+    else:
+        say(*_lines(accepted, trusted=roots is not None))
+    return 0
 
 
 def document(accepted: AcceptedPlan, *, trusted: bool) -> dict[str, Any]:
@@ -91,13 +90,6 @@ def _checked(raw: bytes, roots: tuple[str, ...] | None) -> AcceptedPlan:
     if refused is not None:
         raise refused
     return accepted
-
-
-def _roots(path: str) -> tuple[str, ...]:
-    try:
-        return read_public_keys(arguments.read_file(path).decode())
-    except (InvalidInput, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path}: {error}") from None
 
 
 def _lines(accepted: AcceptedPlan, *, trusted: bool) -> list[str]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import threading
 from contextlib import closing
 
 from calmstream import arguments, result_options
 from calmstream.connect import kafka
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.wire.snapshot import Kind
+from calmstream.output import say
 from calmstream.pages.watch import watch
-from calmstream.terminal import Console
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -23,21 +21,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     result_options.add_results(parser)
     result_options.add_marginal(parser)
     result_options.add_kind(parser, None)
-    parser.add_argument(
-        "--from-window",
-        type=result_options.from_window,
-        metavar="W",
-        help="begin with this window; latest: with the newest",
-    )
+    result_options.add_from_window(parser, None)
     parser.add_argument("--once", action="store_true", help="show what is published now and exit")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show until interrupted."""
     plan = arguments.load_plan(args.plan)
     marginal = result_options.published(plan, args)
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
     with closing(kafka(args.bootstrap)) as broker:
         snapshots = subscribe(
             plan,
@@ -45,10 +35,8 @@ def run(args: argparse.Namespace) -> int:
             kinds=tuple(Kind) if args.kind is None else (Kind(args.kind),),
             from_window=args.from_window,
             follow=not args.once,
-            stop=stop,
-            namespace=args.namespace,
-            output_namespace=args.output_namespace,
+            **arguments.spaces(args),
         )
         if not watch(snapshots, marginal) and args.once:
-            Console(stderr=True).print("calmstream: no such snapshot is published yet")
+            say("calmstream: no such snapshot is published yet", error=True)
     return 0

@@ -6,37 +6,24 @@ counts their reports as the tallies of a plan's groups (docs/concepts.md).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators.randomness import SeededRandomness
-from calmstream.estimators.tally import Tally
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from calmstream.estimators.domain import Codes
-    from calmstream.estimators.mechanisms.base import Mechanism
-    from calmstream.estimators.plan import Plan
-from functools import partial
-from typing import TYPE_CHECKING
-
 from calmstream.estimators import methods, planning
+from calmstream.estimators.domain import Attributes, Codes, Domain
+from calmstream.estimators.marginal import Floats
+from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.methods import hashed_views
-from calmstream.estimators.methods.base import Follows, Piloted
+from calmstream.estimators.methods.base import Design, Follows, Method, Model, Piloted
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from calmstream.estimators.domain import Codes
-    from calmstream.estimators.methods.base import Design, Method, Model
-
+from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.tally import Tally
 
 MAX_DISTINCT_CELLS = 1 << 12
 """Maximum number of possible records with which devices are counted by record, which is faster if
@@ -70,6 +57,11 @@ def draw(codes: Codes, users: int, generator: np.random.Generator) -> Codes:
     with replacement.
     """
     return codes if users == len(codes) else codes[generator.integers(len(codes), size=users)]
+
+
+def true_tables(domain: Domain, codes: Codes, targets: Sequence[Attributes]) -> list[Floats]:
+    """Return the shares of the cells of tables among some records."""
+    return [domain.histogram(codes, target) / len(codes) for target in targets]
 
 
 def collect(plan: Plan, codes: Codes, seed: np.random.SeedSequence, *, exact: bool) -> list[Tally]:

@@ -7,38 +7,23 @@ number (the code ``other`` of a number) is left out, and the rest divided by its
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.estimators.analysis.summaries import Distribution, SummaryLevels, levels
-from calmstream.estimators.domain import Attributes, Codes, Domain
+from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.marginal import Floats
 from calmstream.estimators.methods.base import Model
-
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class RangeErrors:
-    """Mean errors of answers about ordered attributes.
-
-    Attributes:
-        range_mse: mean squared error of the shares of random ranges.
-        wasserstein: mean over the attributes of the Wasserstein-1 distance between the estimated
-            and the true margin.
-        mean_error: mean over the attributes of the absolute error of the mean.
-        median_error: the same of the median.
-    """
-
-    range_mse: float
-    wasserstein: float
-    mean_error: float
-    median_error: float
 
 
 class RangeQuestions:
-    """Random ranges over targets, the same for all methods."""
+    """Random ranges over targets, the same for all methods.
+
+    Attributes:
+        margins: the single attributes, whose distances, means and medians are measured.
+    """
+
+    names = ("range_mse", "wasserstein", "mean_error", "median_error")
 
     def __init__(
         self,
@@ -47,7 +32,7 @@ class RangeQuestions:
         count: int,
         generator: np.random.Generator,
     ) -> None:
-        self._domain = domain
+        self.margins = tuple((j,) for j in range(domain.ordinary))
         self._levels = [levels(attribute) for attribute in domain.attributes]
         self._boxes = [
             (i % len(targets), self._box(targets[i % len(targets)], generator))
@@ -62,43 +47,44 @@ class RangeQuestions:
             box.append(slice(int(ends.min()), int(ends.max())))
         return tuple(box)
 
-    def truth(self, codes: Codes) -> list[Floats]:
-        """Return the margins of all attributes among records of shape (n, d)."""
-        return [self._domain.histogram(codes, (j,)) / len(codes) for j in range(codes.shape[1])]
-
     def errors(
         self,
         model: Model,
         answers: Sequence[Floats],
         truths: Sequence[Floats],
         margins: Sequence[Floats],
-    ) -> RangeErrors:
+    ) -> dict[str, float]:
+        """Return errors by name.
+
+        The mean squared error of the shares of the ranges; and means over the attributes of the
+        Wasserstein-1 distance of estimated and true margin, and of the absolute errors of mean and
+        median.
+        """
         changes = [
             (a - t).reshape(shape)
             for a, t, shape in zip(answers, truths, self._shapes, strict=True)
         ]
         squares = [float(changes[i][box].sum()) ** 2 for i, box in self._boxes]
-        pairs = [
-            _margin_errors(own, model.marginal((j,)).table, margins[j])
-            for j, own in enumerate(self._levels)
+        own = [
+            _margin_errors(self._levels[j], model.marginal((j,)).table, margin)
+            for j, margin in enumerate(margins)
         ]
-        return RangeErrors(float(np.mean(squares)), *np.mean(pairs, axis=0).tolist())
+        errors = (float(np.mean(squares)), *np.mean(own, axis=0).tolist())
+        return dict(zip(self.names, errors, strict=True))
 
 
 def _margin_errors(
     own: SummaryLevels, estimate: Floats, truth: Floats
 ) -> tuple[float, float, float]:
     """Return the Wasserstein-1 distance, and the errors of mean and median."""
-    found, true = _distribution(own, estimate), _distribution(own, truth)
+    found, true = (
+        Distribution(own, x, np.zeros((own.count, own.count))) for x in (estimate, truth)
+    )
     gap = np.cumsum(_ordered(own, estimate) - _ordered(own, truth))[:-1]
     distance = float(np.abs(gap) @ np.diff(own.positions))
     mean = abs(found.mean().value - true.mean().value)
     median = abs(found.quantile(0.5).value - true.quantile(0.5).value)
     return distance, mean, median
-
-
-def _distribution(own: SummaryLevels, shares: Floats) -> Distribution:
-    return Distribution(own, shares, np.zeros((own.count, own.count)))
 
 
 def _ordered(own: SummaryLevels, shares: Floats) -> Floats:

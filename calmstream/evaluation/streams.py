@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods as registry
+from calmstream.estimators import planning
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import inside, sse
-from calmstream.estimators.methods.base import Method, Model, ReadsReports
+from calmstream.estimators.methods.base import ReadsReports
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
-from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.tracker import Tracker
 from calmstream.evaluation.evaluate import draw_targets
-from calmstream.evaluation.population import collect, local_plan
+from calmstream.evaluation.population import collect, local_plan, true_tables
 from calmstream.tables.records import RecordTable
 from calmstream.tables.table import FileColumn, listed
 
@@ -43,7 +43,7 @@ class StreamResult:
         epsilon: privacy loss of a report.
         windows: windows with records.
         measured: windows whose tables were compared.
-        users: devices of a window.
+        n: devices of a window.
         final, total, current: mean of the squared error, summed over the cells of a target.
         coverage: share of the true cells inside the 95 % intervals of current sets.
     """
@@ -52,7 +52,7 @@ class StreamResult:
     epsilon: float
     windows: int
     measured: int
-    users: int
+    n: int
     final: float
     total: float
     current: float
@@ -105,63 +105,45 @@ def evaluate_stream(
         raise InvalidInput("--window: all records are in one window, which is no stream")
     records = dict(zip(windows.tolist(), np.split(order, starts[1:]), strict=True))
     chosen = draw_targets(len(table.domain), k, targets, np.random.default_rng((seed, 0)))
-    for name in methods:
-        method = registry.get(name)
+    for method in map(registry.get, methods):
         if isinstance(method, ReadsReports):
-            raise InvalidInput(f"method {name} reads reports one by one: it has no current sets")
+            raise InvalidInput(f"method {method.name} reads reports one by one: no current sets")
         for epsilon in epsilons:
             plan = local_plan(method, Request(table.domain, epsilon, users, k))
-            stream = _Stream(method, replace(plan, window=window, expires=window * MOST_WINDOWS))
-            yield stream.run(table, records, chosen, seed, progress)
-
-
-class _Stream:
-    def __init__(self, method: Method, plan: Plan) -> None:
-        self._method = method
-        self._plan = plan
-        self._tracker = Tracker(plan)
-        self._total: list[Tally] | None = None
-
-    def run(
-        self,
-        table: RecordTable,
-        records: dict[int, NDArray[np.int64]],
-        targets: Sequence[Attributes],
-        seed: int,
-        progress: Callable[[], object],
-    ) -> StreamResult:
-        windows, plan = sorted(records), self._plan
-        late = windows[len(windows) // 4 :]
-        places = np.linspace(0, len(late) - 1, min(MOST_MEASURED, len(late))).astype(int)
-        measured, rows = {late[i] for i in places}, []
-        for window in windows:
-            own = table.codes[records[window]]
-            generator = np.random.default_rng((seed, 1, window))
-            codes = own[generator.integers(len(own), size=plan.users)]
-            noise = np.random.SeedSequence((seed, 2, window))
-            final = collect(plan, codes, noise, exact=True)
-            before = self._total
-            total = final if before is None else [a + b for a, b in zip(before, final, strict=True)]
-            self._total = total
-            self._tracker.add(window, final)
-            if window in measured:
-                truths = [plan.domain.histogram(own, target) / len(own) for target in targets]
-                fits = [self._method.fit(self._plan, tallies) for tallies in (final, total)]
-                fits.append(self._tracker.current().model(self._plan))
-                errors = [_errors(model, targets, truths) for model in fits]
-                rows.append((*(error for error, _ in errors), errors[-1][1]))
-            progress()
-        means = np.mean(rows, axis=0).tolist()
-        return StreamResult(
-            self._method.name, float(plan.epsilon), len(windows), len(rows), plan.users, *means
-        )
+            plan = replace(plan, window=window, expires=window * MOST_WINDOWS)
+            rows = list(_errors(plan, table, records, chosen, seed, progress))
+            means = np.mean(rows, axis=0).tolist()
+            yield StreamResult(method.name, float(epsilon), len(records), len(rows), users, *means)
 
 
 def _errors(
-    model: Model, targets: Sequence[Attributes], truths: Sequence[NDArray[np.float64]]
-) -> tuple[float, float]:
-    """Return the mean squared error of the targets, and the share of cells in intervals."""
-    found = [model.marginal(target) for target in targets]
-    pairs = list(zip(found, truths, strict=True))
-    held = np.concatenate([inside(one.table, one.stderr, truth) for one, truth in pairs])
-    return float(np.mean([sse(one.table, truth) for one, truth in pairs])), float(held.mean())
+    plan: Plan,
+    table: RecordTable,
+    records: dict[int, NDArray[np.int64]],
+    targets: Sequence[Attributes],
+    seed: int,
+    progress: Callable[[], object],
+) -> Iterator[tuple[float, float, float, float]]:
+    """Yield the errors of final, total and current of each measured window, and the coverage."""
+    windows, tracker, total = sorted(records), Tracker(plan), planning.empty_tallies(plan)
+    late = windows[len(windows) // 4 :]
+    places = np.linspace(0, len(late) - 1, min(MOST_MEASURED, len(late))).astype(int)
+    measured = {late[i] for i in places}
+    for window in windows:
+        own = table.codes[records[window]]
+        codes = own[np.random.default_rng((seed, 1, window)).integers(len(own), size=plan.users)]
+        final = collect(plan, codes, np.random.SeedSequence((seed, 2, window)), exact=True)
+        total = [before + now for before, now in zip(total, final, strict=True)]
+        tracker.add(window, final)
+        if window in measured:
+            truths = true_tables(plan.domain, own, targets)
+            errors = []
+            fits = [registry.get(plan.method).fit(plan, tallies) for tallies in (final, total)]
+            for model in (*fits, tracker.current().model(plan)):
+                found = [model.marginal(target) for target in targets]
+                errors.append(
+                    float(np.mean([sse(f.table, t) for f, t in zip(found, truths, strict=True)]))
+                )
+            held = [inside(f.table, f.stderr, t) for f, t in zip(found, truths, strict=True)]
+            yield errors[0], errors[1], errors[2], float(np.concatenate(held).mean())
+        progress()

@@ -25,7 +25,7 @@ class WordResult:
 
     Attributes:
         attribute: the hashed attribute.
-        users: devices that were drawn.
+        n: devices that were drawn.
         words: candidates that devices have.
         seen: those of them that are seen.
         false: candidates that nobody has and that are seen.
@@ -35,7 +35,7 @@ class WordResult:
 
     attribute: str
     epsilon: float
-    users: int
+    n: int
     words: int
     seen: int
     false: int
@@ -70,7 +70,7 @@ def evaluate_words(
         yield WordResult(
             attribute=name,
             epsilon=float(plan.epsilon),
-            users=plan.users,
+            n=plan.users,
             words=len(known),
             seen=int(found.seen[: len(known)].sum()),
             false=int(found.seen[len(known) :].sum()),

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from rich.console import Group
-from rich.table import Table as Grid
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from calmstream.common.errors import InvalidInput
+from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.analysis.association import chow_liu, mutual_information
+from calmstream.estimators.analysis.tree import tree_distribution
+from calmstream.estimators.marginal import Z95
 from calmstream.estimators.numerics.dependence import cramers_v
 from calmstream.pages.watch import header, truth
 from calmstream.terminal import grid
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from calmstream.consumer.subscribe.assembler import Snapshot
-from typing import TYPE_CHECKING
-
-from calmstream.estimators.analysis.tree import tree_distribution
-
-if TYPE_CHECKING:
-    from calmstream.consumer.subscribe.assembler import Snapshot
-
 
 WITHOUT_TEST = (
     "no test of independence: the snapshot contains none (make a plan with --summaries "
@@ -101,7 +91,7 @@ def _pair(entry: Mapping[str, Any]) -> str:
     return " - ".join(entry["attributes"])
 
 
-def _pairs(result: Mapping[str, Any]) -> Grid:
+def _pairs(result: Mapping[str, Any]) -> RenderableType:
     """Return the pairs, strongest first, without empty columns."""
     columns = ("pair", "information", "Cramér's V", "chi-square", "critical", "p", "")
     strongest = sorted(result["pairs"], key=lambda pair: -pair["mutual_information"])
@@ -176,3 +166,34 @@ def render_tree(snapshot: Snapshot) -> Group:
             shown.add_row(label, *(f"{100.0 * share:.1f}" for share in shares))
         parts += [Text(), shown]
     return Group(*parts)
+
+
+MOST_LABELS = 10
+"""Labels of a cause that are shown; ``--json`` has all."""
+
+NO_CAUSE = "no hidden cause is supported: what pairs have in common may be noise"
+
+
+def render_causes(causes: Sequence[Mapping[str, Any]]) -> Group:
+    """Return the causes for people: shares of labels without and with each, in percent."""
+    parts: list[Any] = [Text(), Text("Hidden causes", style="bold")]
+    if not causes:
+        return Group(*parts, Text(NO_CAUSE, style="dim"))
+    for number, cause in enumerate(causes, 1):
+        shown = grid("label", right=("without", "with", "95 %"))
+        for one in cause["labels"][:MOST_LABELS]:
+            shown.add_row(
+                f"{one['attribute']}: {one['label']}",
+                f"{100.0 * one['without']:.0f}",
+                f"{100.0 * one['within']:.0f}",
+                f"± {100.0 * Z95 * one['stderr']:.0f}",
+            )
+        parts += [Text(f"\n{number}. {about(cause)}"), shown]
+    return Group(*parts)
+
+
+def about(cause: Mapping[str, Any]) -> str:
+    """Say how many people have a cause, and how sure it is."""
+    low, high = (cause["share"] + side * Z95 * cause["stderr"] for side in (-1.0, 1.0))
+    share = f"{100.0 * max(low, 0.0):.0f} to {100.0 * min(high, 1.0):.0f} % of all"
+    return f"{share}, in {100.0 * cause['agreement']:.0f} % of the model's draws"

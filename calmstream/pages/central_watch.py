@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from calmstream.consumer.central.subscribe import CentralRelease
 from calmstream.estimators.marginal import Z95
-
-if TYPE_CHECKING:
-    from calmstream.consumer.central.subscribe import CentralRelease
-    from calmstream.terminal import Console
 
 MAX_ROWS = 20
 """Number of tuples of one size that are shown, the largest first."""
-
-
-def show_release(
-    console: Console, release: CentralRelease, marginal: Sequence[str] | None = None
-) -> None:
-    console.print("\n".join(lines(release, marginal)), soft_wrap=True)
 
 
 def lines(release: CentralRelease, marginal: Sequence[str] | None = None) -> Iterator[str]:

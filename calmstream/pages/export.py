@@ -25,13 +25,11 @@ _ROWS = 1 << 17
 _OF_TABLE = ("attributes", "labels", "table", "stderr", "noise_floor", "reports", "flags")
 
 
-def write_snapshots(
-    snapshots: Iterable[Snapshot], out: BinaryIO, marginal: Sequence[str] | None
-) -> None:
+def write_snapshots(sets: Iterable[StoredSet], out: BinaryIO) -> None:
     """Write one JSON object for each snapshot: its manifest, and its tables as ``marginals``."""
-    for snapshot in snapshots:
-        tables = [_table(record) for record in records(snapshot, marginal)]
-        out.write(orjson.dumps(asdict(snapshot.manifest) | {"marginals": tables}) + b"\n")
+    for one in sets:
+        tables = [_table(record) for record in one.tables]
+        out.write(orjson.dumps(asdict(one.manifest) | {"marginals": tables}) + b"\n")
 
 
 def write_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calmstream.tables.dictionaries import Dictionary
 from calmstream.tables.records import RecordTable
 from calmstream.tables.understand import Understood, percent
 from calmstream.terminal import Console, grid
@@ -39,3 +40,16 @@ def _kind(column: Understood) -> str:
         return f"list of {len(entry['options'])}"
     ordered = " in order" if entry.get("kind") == "ordered" else ""
     return f"{len(entry['labels'])} labels{ordered}"
+
+
+def show_dictionary(console: Console, name: str, dictionary: Dictionary) -> None:
+    """Print what another dictionary says, and what was not taken over."""
+    entries = dictionary.domain.to_json()
+    console.print(f"{name}: {dictionary.source}, {len(entries)} fields")
+    for entry in entries:
+        labels = next(entry[x] for x in ("labels", "options", "edges") if x in entry)
+        kind = entry.get("kind", "labels")
+        text = f"  {entry['name']}: {kind}, {', '.join(labels[:6])}{' ..' * (len(labels) > 6)}"
+        console.print(text)
+    for field, why in dictionary.left.items():
+        console.print(f"  not taken over: {field}, {why}", style="yellow")

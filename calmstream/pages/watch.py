@@ -31,8 +31,8 @@ EMPTY = 0.00005
 
 _FEW = 10
 _BAR_CELLS = 24
-_FRAME_ROWS = 7
-"""Number of lines of a table beside its cells: headings and notes."""
+_TABLE_ROWS = 14
+"""Lines that a table takes on a dashboard, about."""
 
 KINDS = {
     Kind.EARLY: "early: still receives reports",
@@ -174,37 +174,22 @@ class Dashboard:
 
     def show(self, snapshot: Snapshot) -> None:
         """Show a snapshot, unless a newer window is shown already."""
-        if self._marginal is not None and snapshot.marginals:
-            snapshot.record(*self._marginal)
         place = Kind.FINAL if snapshot.kind is Kind.EARLY else snapshot.kind
         if place not in self._shown or snapshot.window >= self._shown[place].window:
             self._shown[place] = snapshot
 
-    def tables(self, height: int) -> Iterator[tuple[Snapshot, Sequence[str]]]:
-        """Yield the tables to show on ``height`` lines, at least one of each snapshot."""
-        for snapshot in [self._shown[kind] for kind in Kind if kind in self._shown]:
-            for marginal in _fitting(snapshot, self._marginal, height // len(self._shown)):
-                yield snapshot, marginal
+    @property
+    def shown(self) -> list[Snapshot]:
+        return [self._shown[kind] for kind in Kind if kind in self._shown]
 
     def __rich_console__(self, console: RichConsole, options: ConsoleOptions) -> RenderResult:
         if not self._shown:
             yield Text("waiting for the first snapshot")
-        for snapshot, marginal in self.tables(options.height or console.height):
-            yield render(snapshot, marginal)
-
-
-def _fitting(
-    snapshot: Snapshot, marginal: Sequence[str] | None, room: int
-) -> Iterator[Sequence[str]]:
-    """Yield the requested marginal, or published ones in order while they fit, at least one."""
-    if marginal is not None or not snapshot.marginals:
-        yield marginal or ()
-        return
-    for place, (attributes, record) in enumerate(snapshot.marginals.items()):
-        room -= min(len(record.table), MAX_ROWS) + _FRAME_ROWS + len(statistics_lines(record))
-        if place and room < 0:
-            return
-        yield attributes
+        tables = (options.height or console.height) // (_TABLE_ROWS * max(1, len(self._shown)))
+        for snapshot in self.shown:
+            wanted = [self._marginal] if self._marginal else [*snapshot.marginals] or [()]
+            for marginal in wanted[: max(1, tables)]:
+                yield render(snapshot, marginal)
 
 
 def watch(
@@ -215,52 +200,29 @@ def watch(
 ) -> int:
     """Show snapshots until they end; return how many there were.
 
-    On a terminal as a live dashboard, elsewhere as one block for each table. Consecutive windows
-    without reports are one line, when they end.
+    On a terminal as a live dashboard, elsewhere as one block for each table; a total without new
+    reports says nothing new.
     """
     console = Console() if console is None else console
-    shown = 0
+    count = counted = 0
     if console.is_terminal:
         dashboard = Dashboard(marginal)
         with Live(dashboard, console=console, refresh_per_second=4, vertical_overflow="crop"):
-            for shown, snapshot in enumerate(snapshots, 1):  # noqa: B007 - their number is the result
+            for snapshot in snapshots:
+                count += 1
                 dashboard.show(snapshot)
-        return shown
-    empty = Empty()
-    for shown, snapshot in enumerate(snapshots, 1):  # noqa: B007 - as above
-        if empty.add(snapshot):
-            continue
-        empty.end(console)
-        for one in [marginal] if marginal is not None else snapshot.marginals:
+        return count
+    for snapshot in snapshots:
+        count += 1
+        if snapshot.kind is Kind.TOTAL:
+            if snapshot.manifest.reports <= counted:
+                continue
+            counted = snapshot.manifest.reports
+        if not snapshot.marginals:
+            console.print(f"window {snapshot.window}: no reports\n")
+        for one in [marginal] if marginal and snapshot.marginals else snapshot.marginals:
             console.print(render(snapshot, one), "")
-    empty.end(console)
-    return shown
-
-
-class Empty:
-    """The windows without reports since the last table, which are shown as one line."""
-
-    def __init__(self) -> None:
-        self._windows: set[int] = set()
-        self._counted = 0
-
-    def add(self, snapshot: Snapshot) -> bool:
-        """Return whether a snapshot says nothing new: no tables, or a total without new reports."""
-        manifest = snapshot.manifest
-        total = manifest.kind is Kind.TOTAL
-        new = bool(snapshot.marginals) and not (total and manifest.reports <= self._counted)
-        if new and total:
-            self._counted = manifest.reports
-        if not new:
-            self._windows.add(manifest.window)
-        return not new
-
-    def end(self, console: Console) -> None:
-        if self._windows:
-            first, last = min(self._windows), max(self._windows)
-            windows = f"window {first}" if first == last else f"windows {first} to {last}"
-            console.print(f"{windows}: no reports\n")
-        self._windows.clear()
+    return count
 
 
 MAX_LINES = 12

@@ -3,44 +3,64 @@
 from __future__ import annotations
 
 import argparse
+import secrets
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
 from calmstream.estimators import planning
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.methods.base import Design
+from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
-from calmstream.planning import lineage, plan_options
-from calmstream.planning.lineage import Lineage
+from calmstream.planning import plan_options
 from calmstream.planning.pilot import learn
-
-if TYPE_CHECKING:
-    from calmstream.estimators.domain import Domain
-    from calmstream.estimators.methods.base import Design
-    from calmstream.estimators.plan import Plan
+from calmstream.producer.signed.envelope import signed_lineage
 
 _ASSOCIATION = "association"
 """What snapshots have for `calmstream analyse`; not a statistic of an ordered attribute."""
 
 
 class Drafts:
-    """Plans as the options state them, with other numbers of users or another epsilon."""
+    """Plans as the options state them, with other numbers of users or another epsilon.
+
+    Attributes:
+        users: number of reports expected per window; None if a goal decides it.
+    """
 
     def __init__(self, args: argparse.Namespace, domain: Domain, times: dict[str, int]) -> None:
         self._args = args
         self._domain = domain
         self._times = times
-        self._given = _after_pilot(args, domain) if args.pilot else _without_pilot(args)
-        self.users = self._given.users
+        pilot = arguments.load_plan(args.pilot) if args.pilot else None
+        self._lineage, self._lineage_name = _lineage(args.lineage, pilot)
+        self.users: int | None = args.users
+        self._parameters: dict[str, Any] = args.parameters
+        if pilot is not None:
+            self._learn(pilot)
+
+    def _learn(self, pilot: Plan) -> None:
+        """Take from a pilot what the options do not state."""
+        args = self._args
+        if pilot.domain != self._domain:
+            raise InvalidInput("--pilot: its domain is different; use the pilot's file as DATA too")
+        if args.bootstrap is None:
+            raise InvalidInput("--pilot needs --bootstrap, the broker of its counts")
+        with closing(kafka(args.bootstrap)) as broker:
+            result = learn(args.method, pilot, broker, args.namespace)
+        self._parameters = result.parameters | self._parameters
+        if self.users is None:
+            # The devices that the pilot did not ask, spread over the windows of the guarantee.
+            self.users = max(1, result.others(pilot) // args.guarantee.windows)
 
     def draft(self, epsilon: str | None = None) -> tuple[Plan, Design]:
-        args, given = self._args, self._given
+        args = self._args
         assert self.users is not None
         request = Request(
-            self._domain, epsilon or args.epsilon, self.users, args.k, given.parameters
+            self._domain, epsilon or args.epsilon, self.users, args.k, self._parameters
         )
         return planning.draft(
             args.method,
@@ -48,10 +68,10 @@ class Drafts:
             name=args.name,
             purpose=args.purpose,
             owner=args.owner,
-            lineage=given.lineage.lineage,
+            lineage=self._lineage,
             lineage_epsilon=args.lineage_epsilon,
-            lineage_name=given.lineage.lineage_name,
-            continues=given.lineage.continues,
+            lineage_name=self._lineage_name,
+            continues=tuple(args.continues),
             **self._times,
             partitions=args.partitions,
             guarantee=args.guarantee,
@@ -61,44 +81,20 @@ class Drafts:
             marginals=args.marginal and sorted(map(self._domain.index, args.marginal)),
         )
 
-    def with_epsilon(self, epsilon: str) -> Plan:
-        return self.draft(epsilon)[0]
 
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """The inputs of a design that a pilot can supply.
-
-    Attributes:
-        users: number of reports expected per window; None if a goal decides it.
-        parameters: options of the method.
-        lineage: the lineage of the plan.
-    """
-
-    users: int | None
-    parameters: dict[str, Any]
-    lineage: Lineage
-
-
-def _without_pilot(args: argparse.Namespace) -> Inputs:
-    return Inputs(args.users, args.parameters, lineage.chosen(args, None))
-
-
-def _after_pilot(args: argparse.Namespace, domain: Domain) -> Inputs:
-    """Return the inputs that a pilot supplies; options that are given take precedence."""
-    pilot = arguments.load_plan(args.pilot)
-    if pilot.domain != domain:
-        raise InvalidInput("--pilot: its domain is different; use the pilot's file as DATA too")
-    follows = lineage.chosen(args, pilot)
-    if args.bootstrap is None:
-        raise InvalidInput("--pilot needs --bootstrap, the broker of its snapshots")
-    with closing(kafka(args.bootstrap)) as broker:
-        result = learn(args.method, pilot, broker, args.namespace)
-    users = args.users
-    if users is None:
-        # The devices that the pilot did not ask, spread over the windows of the guarantee.
-        users = max(1, result.others(pilot) // args.guarantee.windows)
-    return Inputs(users, result.parameters | args.parameters, follows)
+def _lineage(given: str | None, pilot: Plan | None) -> tuple[str, str]:
+    """Return the lineage that the option states, or a random one, and its name if it has one."""
+    name, lineage = "", given
+    if lineage is not None and "@" in lineage:
+        name, _, root = lineage.rpartition("@")
+        if not (name and root):
+            raise InvalidInput(f"--lineage: expected NAME@FILE.pub, got {given!r}")
+        lineage = signed_lineage(arguments.public_key(root), name)
+    if pilot is None:
+        return lineage or secrets.token_hex(16), name
+    if lineage not in (None, pilot.lineage):
+        raise InvalidInput("--lineage: a plan after a pilot has the pilot's lineage")
+    return pilot.lineage, pilot.lineage_name
 
 
 def _summaries(domain: Domain, texts: Sequence[str]) -> tuple[str, ...]:

@@ -1,63 +1,21 @@
-"""Lets a method learn its parameters from a pilot, an earlier plan for a part of the devices.
-
-Some methods learn from the tables that the pilot published, others from its counts, which stay in
-the counts topic.
-"""
+"""Lets a method learn its parameters from the kept counts of a pilot, an earlier plan."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-from calmstream.common.clock import SystemClock
-from calmstream.common.errors import InvalidInput, PlanError
-from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
-from calmstream.estimators import methods
-from calmstream.estimators.marginal import Marginal
-from calmstream.estimators.methods.base import Follows, Piloted
-from calmstream.estimators.wire.snapshot import Kind
-
-if TYPE_CHECKING:
-    from calmstream.broker.transport import Broker
-    from calmstream.consumer.subscribe.assembler import Snapshot
-    from calmstream.estimators.domain import Attributes
-    from calmstream.estimators.plan import Plan
 from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker
-from calmstream.common.clock import Clock
+from calmstream.common.clock import Clock, SystemClock
+from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.consumer.read.kept import KeptCounts
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators import methods
+from calmstream.estimators.methods.base import Follows, Piloted
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedModel:
-    """A model that answers with the tables of a snapshot (`base.Model`).
-
-    Attributes:
-        plan: the plan of the snapshot.
-        snapshot: the published tables.
-    """
-
-    plan: Plan
-    snapshot: Snapshot
-
-    def marginal(self, attributes: Attributes) -> Marginal:
-        names = [self.plan.domain.names[i] for i in attributes]
-        if attributes not in self.plan.marginals:
-            raise InvalidInput(f"the pilot does not publish the table over {', '.join(names)}")
-        record = self.snapshot.record(*names)
-        return Marginal(
-            attributes,
-            np.array(record.table),
-            np.array(record.stderr),
-            record.reports,
-            tuple(record.flags),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +37,7 @@ class PilotResult:
 
         With the guarantee w-event, another w-th part of the devices reports in every window.
         """
-        parts = pilot.guarantee.windows
-        remaining = max(parts - pilot.windows, 0)
+        remaining = max(pilot.guarantee.windows - pilot.windows, 0)
         devices = round(self.reports / self.windows * remaining)
         if devices < 1:
             raise InvalidInput(
@@ -91,47 +48,26 @@ class PilotResult:
 
 
 def learn(method: str, pilot: Plan, broker: Broker, namespace: str) -> PilotResult:
-    """Let a method learn from the closed windows of its pilot."""
+    """Let a method learn from the counts of its pilot's closed windows."""
     learner = methods.get(method)
     if isinstance(learner, Follows):
-        if pilot.method in learner.teachers:
-            return _from_counts(learner, pilot, broker, namespace)
-        teachers = ", ".join(learner.teachers)
+        teachers = learner.teachers
     elif isinstance(learner, Piloted):
-        if pilot.method == learner.pilot:
-            return _from_snapshots(learner, pilot, broker, namespace)
-        teachers = learner.pilot
+        teachers = (learner.pilot,)
     else:
         raise PlanError(f"method {method} does not learn from a pilot")
-    raise PlanError(f"method {method} learns from {teachers}; the pilot is {pilot.method}")
-
-
-def _from_counts(method: Follows, pilot: Plan, broker: Broker, namespace: str) -> PilotResult:
-    """Learn from the counts of the pilot's closed windows."""
+    if pilot.method not in teachers:
+        known = ", ".join(teachers)
+        raise PlanError(f"method {method} learns from {known}; the pilot is {pilot.method}")
     counts = counted(pilot, broker, plan_names(pilot, namespace), SystemClock())
-    if not counts.windows or not counts.reports:
-        raise _no_reports(pilot)
-    return PilotResult(
-        method.follow(pilot.ordinary, counts.tallies[: pilot.ordinary_groups]),
-        counts.reports,
-        counts.windows,
-    )
-
-
-def _from_snapshots(method: Piloted, pilot: Plan, broker: Broker, namespace: str) -> PilotResult:
-    """Learn from the tables of the pilot's latest running total."""
-    totals = subscribe(
-        pilot, broker, kinds=(Kind.TOTAL,), from_window="latest", follow=False, namespace=namespace
-    )
-    latest = next(iter(totals), None)
-    if latest is None or latest.manifest.reports == 0:
-        raise _no_reports(pilot)
-    parameters = method.learn(pilot.ordinary.domain, PublishedModel(pilot, latest))
-    return PilotResult(parameters, latest.manifest.reports, latest.manifest.window + 1)
-
-
-def _no_reports(pilot: Plan) -> InvalidInput:
-    return InvalidInput(f"plan {pilot.name}: no window with reports is final yet; wait for it")
+    if not counts.reports:
+        raise InvalidInput(f"plan {pilot.name}: no window with reports is final yet; wait for it")
+    plan, tallies = pilot.ordinary, counts.tallies[: pilot.ordinary_groups]
+    if isinstance(learner, Follows):
+        parameters = learner.follow(plan, tallies)
+    else:
+        parameters = learner.learn(plan.domain, methods.fit(plan, tallies))
+    return PilotResult(parameters, counts.reports, counts.windows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,9 @@ def add_windows(times: argparse._ArgumentGroup) -> None:
     )
     times.add_argument(
         "--start",
-        type=arguments.instant,
-        help="start in seconds since the epoch (default: start of the present window)",
+        type=lambda text: arguments.day(text).first,
+        help="a day, such as 2026-01-31 (UTC), or a second since the epoch (default: start of "
+        "the present window)",
     )
     times.add_argument(
         "--lifetime",

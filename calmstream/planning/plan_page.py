@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 from rich.filesize import decimal
+from rich.table import Table as Grid
 
 from calmstream import read_device_plan
+from calmstream.arguments import write_file
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.analysis.words import smallest_share
+from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.methods.base import Design
+from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.central_statement import expected_statement
 from calmstream.estimators.plan.loss import Loss
 from calmstream.estimators.plan.state_size import kept_window_bytes
+from calmstream.output import say_json
 from calmstream.planning import allowed_loss, findable, over_time
+from calmstream.tables.records import RecordTable
 from calmstream.terminal import Console
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from rich.table import Table as Grid
-
-    from calmstream.estimators.central.plan import CentralPlan
-    from calmstream.estimators.methods.base import Design
-    from calmstream.estimators.plan import Plan
-    from calmstream.tables.records import RecordTable
 
 RESTORE_BYTES_PER_SECOND = 20 << 20
 """Rate at which a worker restores state from its topic; a cautious value."""
-
-YEAR_SECONDS = 365 * 86_400
 
 _LEARNT = (
     "The labels were learnt from data. If that data is private, a published plan reveals them: "
@@ -51,10 +46,12 @@ def deliver(
 ) -> int:
     """Write the plan to a file and print it with its warnings, as JSON or for people."""
     if out:
-        _write(plan, out)
+        # Indented for people; the digest does not depend on the layout.
+        check_new(out)
+        write_file(out, orjson.dumps(plan.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
     if as_json:
         document = {"plan": plan.to_json(), "warnings": warnings} | dict(more or {})
-        sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_SORT_KEYS) + b"\n")
+        say_json(document, orjson.OPT_SORT_KEYS)
         return 0
     console = Console()
     show(console)
@@ -101,7 +98,7 @@ def show(console: Console, plan: Plan, promised: Grid) -> None:
     )
     console.print(promised)
     loss = allowed_loss.line(Loss.of(plan))
-    for line in filter(None, (over_time.line(plan), loss, findable.short(plan))):
+    for line in filter(None, (over_time.line(plan), loss, findable.line(plan))):
         console.print(line, soft_wrap=True)
     for name in plan.domain.hashed:
         share = 100 * smallest_share(plan, name)
@@ -112,8 +109,7 @@ def show(console: Console, plan: Plan, promised: Grid) -> None:
 
 def explain(console: Console, plan: Plan, design: Design) -> None:
     """Print the reasons of the design, its cost, and expected errors."""
-    details = [*_central(plan), *design.reason, _cost(plan), _kept(plan)]
-    for line in (*details, *filter(None, [findable.line(plan)])):
+    for line in (*_central(plan), *design.reason, *_cost(plan)):
         console.print(f"- {line}", soft_wrap=True)
 
 
@@ -131,25 +127,18 @@ def _central(plan: Plan) -> list[str]:
     ]
 
 
-def _cost(plan: Plan) -> str:
-    """Return one line about the topics and the state of the plan."""
+def _cost(plan: Plan) -> tuple[str, str]:
+    """Return the lines about the topics and the state of the plan, and about its kept counts."""
     partitions = (len(plan.groups) + 1) * plan.partitions + 3
     state = plan.state_record_bytes * len(plan.groups) * plan.partitions
-    return (
-        f"{len(plan.groups)} groups: {len(plan.groups) + 4} topics, {partitions} partitions; state "
-        f"at most {decimal(state)}, restored in about "
-        f"{max(1, round(state / RESTORE_BYTES_PER_SECOND))} s"
+    restored = max(1, round(state / RESTORE_BYTES_PER_SECOND))
+    kept = round(plan.windows * kept_window_bytes(plan))
+    groups = len(plan.groups)
+    topics = (
+        f"{groups} groups: {groups + 4} topics, {partitions} partitions; state at most "
+        f"{decimal(state)}, restored in about {restored} s"
     )
-
-
-def _kept(plan: Plan) -> str:
-    """Return one line about the size of the counts topic."""
-    per_year = YEAR_SECONDS / plan.window * kept_window_bytes(plan)
-    per_plan = plan.windows * kept_window_bytes(plan)
-    return (
-        "counts kept for calmstream query: about "
-        f"{decimal(round(per_year))} a year, {decimal(round(per_plan))} over the whole plan"
-    )
+    return topics, f"counts kept for calmstream query: about {decimal(kept)} over the whole plan"
 
 
 def check_new(path: str | None) -> None:
@@ -159,15 +148,3 @@ def check_new(path: str | None) -> None:
             f"--out {path}: the file exists, and nothing that its plan collects can be read "
             "without it; choose another name, or move it away"
         )
-
-
-def _write(plan: Plan | CentralPlan, path: str) -> None:
-    """Write the document, indented for people; the digest does not depend on the layout."""
-    text = orjson.dumps(plan.to_json(), option=orjson.OPT_INDENT_2) + b"\n"
-    try:
-        with Path(path).open("xb") as file:
-            file.write(text)
-    except FileExistsError:
-        check_new(path)
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}") from None

@@ -288,7 +288,4 @@ def read_texts(path: str | Path, names: Sequence[str] = ()) -> dict[str, list[st
         raise InvalidInput(f"{path}: the header must name every column, and none twice")
     if missing := [name for name in names if name not in columns]:
         raise InvalidInput(f"{path}: there is no column {missing[0]!r}")
-    return {
-        name: [str(columns[name].values[i]) for i in columns[name].places[1:].tolist()]
-        for name in names or columns
-    }
+    return {name: columns[name].cells()[1:] for name in names or columns}

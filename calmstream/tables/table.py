@@ -80,6 +80,11 @@ class FileColumn:
         """The text of the first record."""
         return str(self.values[self.places[0]])
 
+    def cells(self) -> list[str]:
+        """Return the text of every record."""
+        texts = list(map(str, self.values))
+        return [texts[place] for place in self.places.tolist()]
+
     def taken(self, rows: Any) -> FileColumn:
         """Return some records of the column, with the values that they have."""
         used, places = np.unique(self.places[rows], return_inverse=True)

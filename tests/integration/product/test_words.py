@@ -21,7 +21,7 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.local_service import LocalService
-from calmstream.pages import words as page
+from calmstream.pages import answer as page
 from calmstream.producer.simulation.produce import produce
 from calmstream.tables.records import read_table
 from calmstream.terminal import Console
@@ -97,7 +97,7 @@ def test_words_within_the_labels_of_another_attribute(asked: Asked) -> None:
 
 def test_answers_for_people_and_programs(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
     found = shares(asked, given=["version"])
-    page.show(Console(width=80), asked[0], found)
+    page.show_words(Console(width=80), asked[0], found)
     said = capsys.readouterr().out
     assert "version 42" in said
     assert "null pointer" in said

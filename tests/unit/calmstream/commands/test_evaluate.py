@@ -46,11 +46,6 @@ def test_raw_tables_are_marked_as_raw_beside_corrected_ones(
     assert float(rows[1].split()[7]) > 1, "a total variation that no distribution has"
     assert "(raw): published without the correction" in shown
     assert "TV can exceed 1" in shown
-    assert main(evaluated(alike, "calm,rr-ind-joint", "--json")) == 0
-    out, err = capsys.readouterr()
-    assert len(out.splitlines()) == 2
-    assert "rr-ind-joint: its tables are published without" in err
-    assert "calm: its tables" not in err
 
 
 def test_numbers_of_a_data_dictionary_are_measured_in_ranges(

@@ -142,7 +142,6 @@ def test_where_leaves_the_people_with_these_labels(
         (["--attributes", "a0", "--where", "a0=1"], "--where: an attribute must be left"),
         (["--attributes", "a0", "--where", "a1"], "expected"),
         (["--attributes", "a0", "--where", "a1=7"], "no label '7'"),
-        (["--attributes", "[5]"], "[5]: expected names"),
         (["--attributes", "a0", "--windows", "never"], "expected current, total, latest"),
         (["--attributes", "a0", "--windows", "0..3"], "the newest final window is 2"),
         (["--attributes", "a0", "--windows", "0", "--minus", "0"], "overlap"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from calmstream.consumer.read.causes import causes
 from calmstream.estimators.cause import Cause, LabelShift
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.pages.causes import NONE, render
+from calmstream.pages.analyse import NO_CAUSE, render_causes
 from calmstream.terminal import Console
 
 DOMAIN = Domain((Attribute("married", ("no", "yes")), Attribute("age", ("17-30", "31+"))))
@@ -30,7 +30,7 @@ class Explaining:
 def shown(model: object) -> str:
     console = Console(width=80, no_color=True)
     with console.capture() as capture:
-        console.print(render(causes(DOMAIN, model)))  # type: ignore[arg-type]
+        console.print(render_causes(causes(DOMAIN, model)))  # type: ignore[arg-type]
     return capture.get()
 
 
@@ -43,4 +43,4 @@ def test_labels_stand_with_their_shares_without_and_with_the_cause() -> None:
 
 
 def test_a_model_without_causes_says_that_there_are_none() -> None:
-    assert NONE in shown(object())
+    assert NO_CAUSE in shown(object())

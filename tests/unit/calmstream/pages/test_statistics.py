@@ -15,7 +15,7 @@ from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.sink.arrow_rows import STATISTICS
 from calmstream.consumer.sink.columns import statistic_rows
-from calmstream.consumer.sink.stored import StoredSet
+from calmstream.consumer.sink.stored import StoredSet, stored_set
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
@@ -78,7 +78,7 @@ def exported(snapshot: Snapshot, form: str) -> io.BytesIO:
 
 def whole(snapshot: Snapshot) -> Any:
     out = io.BytesIO()
-    write_snapshots([snapshot], out, None)
+    write_snapshots([stored_set("", snapshot)], out)
     return json.loads(out.getvalue())
 
 

@@ -15,6 +15,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.producer.simulation.recorded import Event, RecordedDevices
 from calmstream.producer.simulation.simulate import Population
+from calmstream.tables.reading import ReadingOptions
 from tests.support.plans import draft
 
 DAY = 86_400_000
@@ -96,11 +97,8 @@ def test_a_table_of_events_is_read(plan: Plan, tmp_path: Path) -> None:
         for e in EVENTS
     ]
     path.write_text("\n".join(["device,time,event,value", *rows]))
-    parser = command.argparse.ArgumentParser()
-    command.add(parser)
-    given = ["--plan", "p", "--bootstrap", "b", "--events"]
-    devices = command._recorded(parser.parse_args([*given, str(path)]), plan)
+    devices = command._recorded(str(path), ReadingOptions(), plan)
     assert devices.codes(2)[:, 0].tolist() == [1, 2]
     path.write_text("device,when,event\na,2027-01-01,open\nb,2027-01-02,open\n")
     with pytest.raises(InvalidInput, match="no column 'time'"):
-        command._recorded(parser.parse_args([*given, str(path)]), plan)
+        command._recorded(str(path), ReadingOptions(), plan)
