@@ -54,6 +54,9 @@ class Candidates(Protocol):
     def now(self) -> Weighted:
         """Return the frequencies in the window that was added last."""
 
+    def worth(self) -> Floats:
+        """Return the reports that `now` is worth: shape (candidates, views)."""
+
     def drift(self) -> Floats:
         """Return which share of the variance of `now` is drift since the reports came in.
 
@@ -92,7 +95,10 @@ class LevelCandidates:
         self._window, self._last = window, np.where(n > 0, window, self._last)
 
     def now(self) -> Weighted:
-        return Weighted(self._kept(self._window) * self._n, _ratio(self._counts, self._n))
+        return Weighted(self.worth(), _ratio(self._counts, self._n))
+
+    def worth(self) -> Floats:
+        return self._kept(self._window) * self._n
 
     def drift(self) -> Floats:
         return 1 - self._kept(self._window) * self._q / np.maximum(self._n, 1e-300)
@@ -149,12 +155,22 @@ class SeasonCandidates:
         found: NDArray[np.int64] = (window - phases) // self._period - before
         return found
 
+    def worth(self) -> Floats:
+        phase = self._last % self._period
+        n: Floats = self._n[phase][None] + self._level(phase)[1]
+        return n.reshape(-1, n.shape[2])
+
+    def _level(self, phase: int) -> tuple[Floats, Floats]:
+        """Return the reports of other phases, and how many of them a phase is drawn by."""
+        others: Floats = self._n.sum(axis=0) - self._n[phase]
+        spread = self._spread[:, None]
+        return others, spread * others / (spread + others + (others == 0))
+
     def _shrunk(self, phase: int, kept: Floats) -> Weighted:
         """Return a phase's frequencies, drawn to those of the other phases."""
-        others = self._n.sum(axis=0) - self._n[phase]
+        others, prior = self._level(phase)
         counts = self._counts.sum(axis=0) - self._counts[phase]
         level = _ratio(counts, others)
-        prior = self._spread[:, None] * others / (self._spread[:, None] + others + (others == 0))
         n = (kept * self._n[phase])[None] + prior
         phased = (kept[..., None] * self._counts[phase])[None]
         mean = _ratio(phased + prior[..., None] * level, n)

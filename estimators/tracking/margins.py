@@ -55,7 +55,7 @@ class Margins:
 
     def worth(self) -> Floats:
         """Return the reports that each candidate is worth: shape (candidates, attributes)."""
-        return self._series.now().n
+        return self._series.worth()
 
     def score(self, window: int, n: Floats, counts: Floats, noise: Floats) -> Floats:
         """Return the log density of a window by candidate: shape (candidates, attributes).

@@ -58,6 +58,10 @@ class Series:
         """Return the frequencies in the window that was added last, by candidate."""
         return _joined([part.now() for part in self._parts])
 
+    def worth(self) -> Floats:
+        """Return the reports that each candidate is worth: shape (candidates, rows)."""
+        return np.concatenate([part.worth() for part in self._parts])
+
     def drift(self) -> Floats:
         """Return the share of drift in the variance of `now`: shape (candidates, rows)."""
         return np.concatenate([part.drift() for part in self._parts])

@@ -18,8 +18,8 @@ from calmstream.estimators.methods.widened import widened
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.candidates import DISCOUNTS, Floats
-from calmstream.estimators.tracking.group import Group
 from calmstream.estimators.tracking.series import jumps, weights_of
+from calmstream.estimators.tracking.views import FollowedViews
 
 _DAY, _WEEK = 86_400, 7 * 86_400
 _MOST_PHASES = 24
@@ -106,7 +106,7 @@ class Tracker:
         period = phases(plan.window) if seasons else 0
         self._first, self._last, self._added = 0, -1, 0
         self._groups = [
-            Group(plan, number, discounts, period) for number in range(len(plan.groups))
+            FollowedViews(plan, number, discounts, period) for number in range(len(plan.groups))
         ]
         self._label_count = sum(plan.domain.cardinalities)
 

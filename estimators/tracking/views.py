@@ -20,7 +20,7 @@ _ALARM = 4.0
 _SMALL = 0.2
 
 
-class Group:
+class FollowedViews:
     """The views of one group.
 
     Attributes:
@@ -64,7 +64,7 @@ class Group:
             shared: those by all views with an attribute: (candidates, attributes).
         """
         rows = self.margins.holds @ self._n
-        ages = _worth(own, self._series.now().n) / np.maximum(self._n, 1.0)
+        ages = _worth(own, self._series.worth()) / np.maximum(self._n, 1.0)
         of_labels = _worth(shared, self.margins.worth()) / np.maximum(rows, 1.0)
         by_view = np.where(self.margins.holds, of_labels[:, None], np.inf)
         quick = by_view.min(axis=0) < ages
