@@ -23,7 +23,7 @@ from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import PlanRetired
 from calmstream.common.metric_definition import MetricDefinition
-from calmstream.common.watched_folder import Identity, WatchedFolder
+from calmstream.common.watched_folder import WatchedFolder
 from calmstream.consumer.metrics.plan import PLAN_METRICS, set_plan_numbers
 from calmstream.consumer.metrics.registry import Metrics, plan_label, plan_metrics
 from calmstream.consumer.plans.folder import PlanFolder
@@ -96,12 +96,7 @@ def plans_in(
         note(found)
         return found.plan
 
-    return WatchedFolder(
-        folder,
-        read,
-        lambda plan: Identity(plan.name, plan.digest),
-        max_bytes=MAX_ENVELOPE_BYTES,
-    )
+    return WatchedFolder(folder, read, max_bytes=MAX_ENVELOPE_BYTES)
 
 
 def _folder_of(

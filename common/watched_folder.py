@@ -10,7 +10,7 @@ import stat
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from calmstream.common.errors import CalmstreamError, InvalidInput
 
@@ -20,46 +20,29 @@ MAX_FILES = 1000
 _READ_SECONDS = 10.0
 """A refresh reads new files for this long; the next one continues."""
 
-T = TypeVar("T")
+
+class Named(Protocol):
+    """A document: equal digests mean the same one, a folder may allow a name only once."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def digest(self) -> str: ...
+
+
+T = TypeVar("T", bound=Named)
 
 Stamp = tuple[int, int, int]
 """Time of the last change, size and inode of a file: equal stamps mean an unchanged file."""
 
 
-class Identity(NamedTuple):
-    """What identifies a document.
+class _File(NamedTuple, Generic[T]):
+    """A file as it was read: its document, or why it has none."""
 
-    Attributes:
-        name: a name for people, which a folder may allow only once.
-        digest: the identity; equal digests mean the same document.
-    """
-
-    name: str
-    digest: str
-
-
-class _Read(NamedTuple, Generic[T]):
     stamp: Stamp
-    identity: Identity
-    document: T
-
-
-class _Failed(NamedTuple):
-    """Why a file is not used.
-
-    Attributes:
-        stamp: its stamp; the file is read again when that changes. None: at the next refresh.
-        why: the reason.
-        clash: whether another file has the name; the file is read again when a file goes.
-    """
-
-    stamp: Stamp | None
-    why: str
-    clash: bool = False
-
-
-class _Clash(InvalidInput):
-    """Another document has the name."""
+    document: T | None
+    why: str = ""
 
 
 class WatchedFolder(Generic[T]):
@@ -82,18 +65,15 @@ class WatchedFolder(Generic[T]):
         self,
         folder: Path,
         read: Callable[[bytes], T],
-        identify: Callable[[T], Identity],
         *,
         max_bytes: int,
         unique_names: bool = True,
     ) -> None:
         self._folder = folder.absolute()  # not where the process is later
-        self._read_bytes = read
-        self._identify = identify
+        self._read = read
         self._max_bytes = max_bytes
         self._unique_names = unique_names
-        self._read: dict[str, _Read[T]] = {}
-        self._failed: dict[str, _Failed] = {}
+        self._files: dict[str, _File[T]] = {}
         self._missing: set[str] = set()
         self.documents: Mapping[str, T] = {}
         self.refused: Mapping[str, str] = {}
@@ -103,26 +83,35 @@ class WatchedFolder(Generic[T]):
 
         Cost: one ``stat`` for each file, and the reading of those that have changed.
         """
-        present = self._stamps()
-        self._forget_changed(present)
+        stamps, troubles = self._stamps()
+        self._files = {n: file for n, file in self._files.items() if stamps.get(n) == file.stamp}
         deadline = time.monotonic() + _READ_SECONDS
-        for name in sorted(present):
-            if name not in self._read and name not in self._failed:
-                self._load(name, present[name])
-                if time.monotonic() > deadline:
-                    break
-        self._replace()
+        for name in sorted(stamps.keys() - self._files.keys()):
+            try:
+                self._files[name] = _File(stamps[name], self._load(name))
+            except CalmstreamError as error:
+                self._files[name] = _File(stamps[name], None, str(error))
+            except OSError as error:
+                troubles[name] = error.strerror or "cannot be read"
+            if time.monotonic() > deadline:
+                break
+        found = self._usable(troubles)
+        gone = self.documents.keys() - found.keys()
+        again = {d: self.documents[d] for d in gone - self._missing}
+        self._missing = set(gone)
+        self.documents = found | again
+        self._show(troubles)
 
     def refuse(self, digest: str, why: str) -> None:
         """Refuse a document that was read; its files are read again when they change."""
-        for name, kept in list(self._read.items()):
-            if kept.identity.digest == digest:
-                del self._read[name]
-                self._failed[name] = _Failed(kept.stamp, why)
+        for name, file in self._files.items():
+            if file.document is not None and file.document.digest == digest:
+                self._files[name] = _File(file.stamp, None, why)
         self.documents = {d: kept for d, kept in self.documents.items() if d != digest}
-        self._show_refused()
+        self._show(self.refused)
 
-    def _stamps(self) -> dict[str, Stamp]:
+    def _stamps(self) -> tuple[dict[str, Stamp], dict[str, str]]:
+        """Return the stamps of files, and why others are not used."""
         try:
             with os.scandir(self._folder) as entries:
                 names = sorted(
@@ -132,63 +121,44 @@ class WatchedFolder(Generic[T]):
             raise InvalidInput(f"--plans {self._folder}: no such directory") from None
         except OSError as error:
             raise InvalidInput(f"--plans {self._folder}: {error.strerror}") from None
-        self._failed = {n: kept for n, kept in self._failed.items() if kept.stamp is not None}
+        stamps: dict[str, Stamp] = {}
+        troubles: dict[str, str] = {}
         if len(names) > MAX_FILES:
             beyond = f"{len(names) - MAX_FILES:,} files after {names[MAX_FILES - 1]}"
-            self._failed[beyond] = _Failed(None, f"at most {MAX_FILES:,} files are read")
-        stamps: dict[str, Stamp] = {}
+            troubles[beyond] = f"at most {MAX_FILES:,} files are read"
         for name in names[:MAX_FILES]:
             try:
                 found = (self._folder / name).stat()
             except OSError as error:  # a dangling link concerns this file only
-                self._failed[name] = _Failed(None, error.strerror or "cannot be read")
+                troubles[name] = error.strerror or "cannot be read"
                 continue
             if stat.S_ISREG(found.st_mode):
                 stamps[name] = (found.st_mtime_ns, found.st_size, found.st_ino)
             else:
-                self._failed[name] = _Failed(None, "not a file")
-        return stamps
+                troubles[name] = "not a file"
+        return stamps, troubles
 
-    def _forget_changed(self, present: Mapping[str, Stamp]) -> None:
-        kept = {n: read for n, read in self._read.items() if present.get(n) == read.stamp}
-        goes = len(kept) < len(self._read)
-        self._read = kept
-        self._failed = {
-            name: failed
-            for name, failed in self._failed.items()
-            if failed.stamp is None
-            or (present.get(name) == failed.stamp and not (failed.clash and goes))
-        }
+    def _load(self, name: str) -> T:
+        with (self._folder / name).open("rb") as file:
+            raw = file.read(self._max_bytes + 1)
+        if len(raw) > self._max_bytes:
+            raise InvalidInput(f"more than {self._max_bytes:,} bytes")
+        return self._read(raw)
 
-    def _load(self, name: str, stamp: Stamp) -> None:
-        try:
-            with (self._folder / name).open("rb") as file:
-                raw = file.read(self._max_bytes + 1)
-            if len(raw) > self._max_bytes:
-                raise InvalidInput(f"more than {self._max_bytes:,} bytes")
-            document = self._read_bytes(raw)
-            identity = self._identify(document)
-            self._check_name(identity)
-        except CalmstreamError as error:
-            self._failed[name] = _Failed(stamp, str(error), isinstance(error, _Clash))
-        except OSError as error:
-            self._failed[name] = _Failed(None, error.strerror or "cannot be read")
-        else:
-            self._read[name] = _Read(stamp, identity, document)
+    def _usable(self, troubles: dict[str, str]) -> dict[str, T]:
+        """Return the documents that were read, without those whose name another one has."""
+        found: dict[str, T] = {}
+        users: dict[str, tuple[str, str]] = {}
+        read = [(name, file.document) for name, file in sorted(self._files.items())]
+        documents = [(name, document) for name, document in read if document is not None]
+        for name, one in sorted(documents, key=lambda each: each[1].digest not in self.documents):
+            digest, first = users.setdefault(one.name, (one.digest, name))
+            if self._unique_names and digest != one.digest:
+                troubles[name] = f"the name {one.name!r} is in use by another plan, in {first}"
+            else:
+                found[one.digest] = one
+        return found
 
-    def _check_name(self, identity: Identity) -> None:
-        for file, kept in self._read.items() if self._unique_names else ():
-            if kept.identity.name == identity.name and kept.identity.digest != identity.digest:
-                raise _Clash(f"the name {identity.name!r} is in use by another plan, in {file}")
-
-    def _replace(self) -> None:
-        """Set what others see, from what was read; keep what is missing for the first time."""
-        found = {kept.identity.digest: kept.document for kept in self._read.values()}
-        gone = self.documents.keys() - found.keys()
-        again = {d: self.documents[d] for d in gone - self._missing}
-        self._missing = set(gone)
-        self.documents = found | again
-        self._show_refused()
-
-    def _show_refused(self) -> None:
-        self.refused = {name: failed.why for name, failed in sorted(self._failed.items())}
+    def _show(self, troubles: Mapping[str, str]) -> None:
+        why = {name: file.why for name, file in self._files.items() if file.why}
+        self.refused = dict(sorted({**troubles, **why}.items()))

@@ -35,7 +35,7 @@ from calmstream.producer.gateway.http.cors import Origins
 from calmstream.producer.gateway.http.counted_plans import CountedPlans
 from calmstream.producer.gateway.http.delivery import BatchDelivery
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
-from calmstream.producer.gateway.http.plans import Offered, PlanDirectory
+from calmstream.producer.gateway.http.plans import Offered, plan_folder
 from calmstream.producer.gateway.http.settings import GatewaySettings
 from calmstream.producer.gateway.totals import Failure
 
@@ -99,6 +99,7 @@ class Gateway:
     Attributes:
         port: the one in use, once it listens.
         stopping: whether no report is taken any more.
+        offered: the plans by digest; replaced as a whole, so that any thread may read it.
         app_keys: who may send; None for everybody.
     """
 
@@ -116,23 +117,24 @@ class Gateway:
         self._metrics = metrics
         self._clock = clock or SystemClock()
         self._log = structlog.get_logger("calmstream.gateway")
-        self._plans = PlanDirectory(
+        self._plans = plan_folder(
             environment.plans, environment.roots, allow_unsigned=environment.allow_unsigned
         )
         path = environment.app_keys
+        self.offered: Mapping[str, Offered] = {}
         self.app_keys = None if path is None else AppKeys(path)
         self._origins = Origins(settings.origins)
         self._refused_origins: set[str] = set()
         self.stopping = False
         self._failure: BaseException | None = None
-        self._reported: dict[str, str] = {}
+        self._reported: Mapping[str, str] = {}
         self._trouble = ""
         self._refusals: dict[str, str] = {}
         self._ended = threading.Event()
         self._counted = CountedPlans(
             environment.administer,
             environment.names,
-            lambda: {digest: one.plan for digest, one in self._plans.offered.items()},
+            lambda: {digest: one.plan for digest, one in self.offered.items()},
             self._clock,
         )
         self._socket = listen(settings.host, settings.port, "reports")
@@ -148,10 +150,6 @@ class Gateway:
             runner.run(self._run(stop))
 
     # What the application asks for.
-
-    @property
-    def offered(self) -> Mapping[str, Offered]:
-        return self._plans.offered
 
     def refusal(self, digest: str) -> str:
         """Return why reports of a plan are not accepted now; empty while they are."""
@@ -295,9 +293,9 @@ class Gateway:
     def _say_ready(self) -> None:
         if not self._spool.has_room:
             self.health.not_ready("the disk of the spool takes no reports")
-        elif not self._plans.offered:
+        elif not self.offered:
             self.health.not_ready("no plan is offered")
-        elif self._plans.offered.keys() <= self._counted.refused.keys():
+        elif self.offered.keys() <= self._counted.refused.keys():
             self.health.not_ready(next(iter(self._counted.refused.values())))
         else:
             self.health.ready()
@@ -313,7 +311,7 @@ class Gateway:
         ended = {
             digest: f"its signing certificate ended at {one.until}: devices refuse it; sign it "
             "again (calmstream sign)"
-            for digest, one in self._plans.offered.items()
+            for digest, one in self.offered.items()
             if one.until is not None and one.until < now
         }
         refused = {**ended, **self._counted.refused}
@@ -321,7 +319,7 @@ class Gateway:
             if self._refusals.get(digest) != why:
                 self._log.error("reports of a plan are refused", plan=digest[:8], reason=why)
         self._refusals = refused
-        soon = [u for one in self._plans.offered.values() if (u := one.until) and u < now + WEEK]
+        soon = [u for one in self.offered.values() if (u := one.until) and u < now + WEEK]
         self._metrics.ending(len(soon))
         self.health.troubled({digest[:8]: why for digest, why in refused.items()})
 
@@ -332,16 +330,18 @@ class Gateway:
             self._log.error("cannot read the plans", error=str(error))
 
     def _read_files(self) -> None:
-        for found in self._plans.changes():
+        self._plans.refresh()
+        for digest, found in self._plans.documents.items():
+            if digest in self.offered:
+                continue
             try:
                 self._metrics.of_plan(found.plan)
                 self._committer.add(found.plan).result()
             except CancelledError:
                 return  # the spool's thread has ended
             except CalmstreamError as error:
-                self._plans.refuse(found.plan, str(error))
-        self._plans.offer()
-        refused = self._plans.refused
+                self._plans.refuse(digest, str(error))
+        self.offered, refused = self._plans.documents, self._plans.refused
         for name in refused.keys() - self._reported.keys():
             self._log.warning("plan refused", file=name, reason=refused[name])
         self._reported = refused
@@ -349,7 +349,7 @@ class Gateway:
         if keys is not None and keys.refresh():
             self._log.warning("app keys refused", reason=keys.refused)
         stale = keys is not None and bool(keys.refused)
-        self._metrics.files(len(self._plans.offered), len(refused), keys_refused=stale)
+        self._metrics.files(len(self.offered), len(refused), keys_refused=stale)
 
     def _thread(self, name: str, work: Callable[[], None]) -> threading.Thread:
         def run() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from calmstream.common.watched_folder import Identity, WatchedFolder
+from calmstream.common.watched_folder import WatchedFolder
 from calmstream.estimators.plan import Plan
 from calmstream.producer.device.acceptance import AcceptedPlan
 from calmstream.producer.device.read_plan import read_any_plan
@@ -29,6 +29,14 @@ class Offered:
     fixed: bool
     until: int | None
 
+    @property
+    def name(self) -> str:
+        return self.plan.name
+
+    @property
+    def digest(self) -> str:
+        return self.plan.digest
+
     @classmethod
     def of(cls, accepted: AcceptedPlan, raw: bytes) -> Offered:
         """Return a plan, signed or not, that was read from these bytes."""
@@ -40,47 +48,15 @@ class Offered:
         return cls(plan, document, etag, over, statement is None, until)
 
 
-class PlanDirectory:
-    """Reads ``*.json`` of a directory. Only one thread calls :meth:`changes`.
+def plan_folder(
+    directory: Path, roots: Collection[str], *, allow_unsigned: bool
+) -> WatchedFolder[Offered]:
+    """Return the folder of plans to offer, not read yet.
 
     Plans of one name are offered side by side: devices report under the old one until it ends.
-
-    Attributes:
-        offered: by digest; replaced as a whole, so that any thread may read it.
     """
 
-    def __init__(self, directory: Path, roots: Collection[str], *, allow_unsigned: bool) -> None:
-        def read(document: bytes) -> Offered:
-            found = read_any_plan(document, roots, allow_unsigned=allow_unsigned)
-            return Offered.of(found, document)
+    def read(document: bytes) -> Offered:
+        return Offered.of(read_any_plan(document, roots, allow_unsigned=allow_unsigned), document)
 
-        self._folder = WatchedFolder(
-            directory,
-            read,
-            lambda found: Identity(found.plan.name, found.plan.digest),
-            max_bytes=MAX_ENVELOPE_BYTES,
-            unique_names=False,
-        )
-        self.offered: Mapping[str, Offered] = {}
-
-    @property
-    def refused(self) -> dict[str, str]:
-        """Why files are not offered, by file name."""
-        return dict(self._folder.refused)
-
-    def changes(self) -> Iterator[Offered]:
-        """Read files that are new or have changed; yield each plan that was not offered yet.
-
-        The caller prepares for the plan and then calls :meth:`offer`, or :meth:`refuse`.
-        """
-        self._folder.refresh()
-        for digest, found in self._folder.documents.items():
-            if digest not in self.offered:
-                yield found
-
-    def refuse(self, plan: Plan, why: str) -> None:
-        self._folder.refuse(plan.digest, why)
-
-    def offer(self) -> None:
-        """Offer exactly the plans that were read and not refused."""
-        self.offered = self._folder.documents
+    return WatchedFolder(directory, read, max_bytes=MAX_ENVELOPE_BYTES, unique_names=False)

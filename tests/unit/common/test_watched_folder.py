@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from calmstream.common import watched_folder
 from calmstream.common.errors import InvalidInput
-from calmstream.common.watched_folder import Identity, WatchedFolder
+from calmstream.common.watched_folder import WatchedFolder
 
 
-def _read(raw: bytes) -> str:
+@dataclass(frozen=True)
+class Document:
+    """A text of a name and anything behind a colon."""
+
+    digest: str
+
+    @property
+    def name(self) -> str:
+        return self.digest.split(":")[0]
+
+
+def _read(raw: bytes) -> Document:
     text = raw.decode(errors="replace")
     if ":" not in text:
         raise InvalidInput("not a document")
-    return text
+    return Document(text)
 
 
-def _folder(path: Path, *, unique_names: bool = True) -> WatchedFolder[str]:
-    return WatchedFolder(
-        path,
-        _read,
-        lambda text: Identity(text.split(":")[0], text),
-        max_bytes=20,
-        unique_names=unique_names,
-    )
+def _folder(path: Path, *, unique_names: bool = True) -> WatchedFolder[Document]:
+    return WatchedFolder(path, _read, max_bytes=20, unique_names=unique_names)
 
 
 def test_files_appear_change_and_go(tmp_path: Path) -> None:
@@ -38,7 +44,7 @@ def test_files_appear_change_and_go(tmp_path: Path) -> None:
     (tmp_path / "ignored.txt").write_text("c:1")
     (tmp_path / ".hidden.json").write_text("d:1")
     folder.refresh()
-    assert folder.documents == {"a:1": "a:1", "b:1": "b:1"}
+    assert folder.documents == {"a:1": Document("a:1"), "b:1": Document("b:1")}
     (tmp_path / "b.json").unlink()
     folder.refresh()
     assert set(folder.documents) == {"a:1", "b:1"}, "one look does not take a document away"

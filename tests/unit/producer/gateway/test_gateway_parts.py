@@ -14,13 +14,14 @@ from calmstream import MemoryStore
 from calmstream.broker.transport import Topics
 from calmstream.common.errors import InvalidInput, RecoverableError
 from calmstream.common.settings import variables
+from calmstream.common.watched_folder import WatchedFolder
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.entries import RowCodec, SpoolEntry
 from calmstream.producer.gateway.http.app_keys import read_app_keys
 from calmstream.producer.gateway.http.counted_plans import CountedPlans
 from calmstream.producer.gateway.http.metrics import RESULTS
-from calmstream.producer.gateway.http.plans import PlanDirectory
+from calmstream.producer.gateway.http.plans import Offered, plan_folder
 from calmstream.producer.gateway.http.problems import GatewayProblem, problem
 from calmstream.producer.gateway.http.read_reports import read_reports
 from calmstream.producer.gateway.http.settings import GatewaySettings
@@ -70,10 +71,9 @@ def test_two_keys_share_neither_number_nor_digest(tmp_path: Path) -> None:
         read_app_keys(tmp_path / "none")
 
 
-def offered(directory: PlanDirectory) -> set[str]:
-    list(directory.changes())
-    directory.offer()
-    return set(directory.offered)
+def offered(directory: WatchedFolder[Offered]) -> set[str]:
+    directory.refresh()
+    return set(directory.documents)
 
 
 def test_only_plans_of_trusted_roots_are_offered(tmp_path: Path) -> None:
@@ -84,34 +84,14 @@ def test_only_plans_of_trusted_roots_are_offered(tmp_path: Path) -> None:
     (tmp_path / "unsigned.json").write_bytes(make_plan().to_bytes())
     (tmp_path / "broken.json").write_bytes(b"{")
     (tmp_path / "notes.txt").write_bytes(b"not read")
-    directory = PlanDirectory(tmp_path, [operator.root], allow_unsigned=False)
+    directory = plan_folder(tmp_path, [operator.root], allow_unsigned=False)
     assert offered(directory) == {plan.digest}
     assert set(directory.refused) == {"strange.json", "unsigned.json", "broken.json"}
-    assert directory.offered[plan.digest].document == operator.sign(plan)
+    assert directory.documents[plan.digest].document == operator.sign(plan)
 
-    lenient = PlanDirectory(tmp_path, [operator.root], allow_unsigned=True)
+    lenient = plan_folder(tmp_path, [operator.root], allow_unsigned=True)
     assert offered(lenient) == {plan.digest, make_plan().digest}
     assert "strange.json" in lenient.refused, "a signature of nobody known is worse than none"
-
-
-def test_files_are_read_again_only_when_they_change(tmp_path: Path) -> None:
-    directory = PlanDirectory(tmp_path, (), allow_unsigned=True)
-    assert offered(directory) == set()
-    path = tmp_path / "a.json"
-    path.write_bytes(make_plan().to_bytes())
-    assert [found.plan.digest for found in directory.changes()] == [make_plan().digest]
-    directory.offer()
-    assert list(directory.changes()) == []
-    path.write_bytes(make_plan(name="other").to_bytes())
-    offered(directory)  # a plan whose file is gone stays until the next look
-    assert offered(directory) == {make_plan(name="other").digest}
-    (refused,) = directory.offered.values()
-    directory.refuse(refused.plan, "no")
-    assert (offered(directory), directory.refused) == (set(), {"a.json": "no"})
-    path.unlink()
-    assert (offered(directory), directory.refused) == (set(), {})
-    with pytest.raises(InvalidInput, match="no such directory"):
-        offered(PlanDirectory(tmp_path / "none", (), allow_unsigned=True))
 
 
 def test_every_setting_stands_on_the_page() -> None:
