@@ -9,7 +9,7 @@ from contextlib import closing
 from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
-from calmstream.consumer.sink.stored import StoredSet
+from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.output import say
@@ -43,12 +43,13 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidInput("--summaries: this plan publishes none; calmstream query --summary asks")
     count = 0
 
-    def sets() -> Iterator[StoredSet]:
+    def chosen() -> Iterator[Snapshot]:
         nonlocal count
         for snapshot in snapshots:
             count += 1
-            namespace = args.output_namespace or args.namespace
-            yield StoredSet(namespace, snapshot.manifest, tuple(records(snapshot, marginal)))
+            yield Snapshot(
+                snapshot.manifest, {one.attributes: one for one in records(snapshot, marginal)}
+            )
 
     with closing(kafka(args.bootstrap)) as broker, result_options.output(args) as (out, _):
         snapshots = subscribe(
@@ -60,8 +61,9 @@ def run(args: argparse.Namespace) -> int:
             **arguments.spaces(args),
         )
         if args.format == "json" and not args.summaries:
-            write_snapshots(sets(), out)
+            write_snapshots(chosen(), out)
         else:
-            write_rows(sets(), out, args.format, statistics=args.summaries)
+            namespace = args.output_namespace or args.namespace
+            write_rows(namespace, chosen(), out, args.format, statistics=args.summaries)
     say(f"{count:,} snapshot{'s' * (count != 1)}", error=True)
     return 0

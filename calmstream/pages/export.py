@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 
 from calmstream.consumer.read.formats import harmless
 from calmstream.consumer.sink.arrow_rows import RESULTS, STATISTICS, results_table, statistics_table
-from calmstream.consumer.sink.stored import StoredSet
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import MarginalRecord
 
@@ -25,28 +24,33 @@ _ROWS = 1 << 17
 _OF_TABLE = ("attributes", "labels", "table", "stderr", "noise_floor", "reports", "flags")
 
 
-def write_snapshots(sets: Iterable[StoredSet], out: BinaryIO) -> None:
+def write_snapshots(sets: Iterable[Snapshot], out: BinaryIO) -> None:
     """Write one JSON object for each snapshot: its manifest, and its tables as ``marginals``."""
     for one in sets:
-        tables = [_table(record) for record in one.tables]
+        tables = [_table(record) for record in one.marginals.values()]
         out.write(orjson.dumps(asdict(one.manifest) | {"marginals": tables}) + b"\n")
 
 
 def write_rows(
-    sets: Iterable[StoredSet], out: BinaryIO, form: str, *, statistics: bool = False
+    namespace: str,
+    sets: Iterable[Snapshot],
+    out: BinaryIO,
+    form: str,
+    *,
+    statistics: bool = False,
 ) -> None:
     """Write one row for each cell, or statistic, with the columns of ``calmstream sink``."""
     schema, table = (STATISTICS, statistics_table) if statistics else (RESULTS, results_table)
     with WRITERS[form](out, schema) as writer:
         for several in _together(sets):
-            writer.write_table(table(several))
+            writer.write_table(table(namespace, several))
 
 
-def _together(sets: Iterable[StoredSet]) -> Iterator[list[StoredSet]]:
-    waiting, rows = list[StoredSet](), 0
+def _together(sets: Iterable[Snapshot]) -> Iterator[list[Snapshot]]:
+    waiting, rows = list[Snapshot](), 0
     for one in sets:
         waiting.append(one)
-        rows += one.rows
+        rows += one.cells
         if rows >= _ROWS:
             yield waiting
             waiting, rows = [], 0

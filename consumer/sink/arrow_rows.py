@@ -8,8 +8,8 @@ from itertools import chain, product
 import numpy as np
 import pyarrow as pa
 
-from calmstream.consumer.sink.columns import OF_SET, statistic_rows
-from calmstream.consumer.sink.stored import StoredSet
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.columns import OF_CELL, statistic_rows
 
 _TEXT, _TEXTS, _TIME = pa.string(), pa.list_(pa.string()), pa.timestamp("us", tz="UTC")
 
@@ -58,16 +58,19 @@ STATISTICS = pa.schema(
 """Columns of the statistics, one row each; the four numbers are null where they are unknown."""
 
 
-def results_table(sets: Sequence[StoredSet]) -> pa.Table:
+def results_table(namespace: str, sets: Sequence[Snapshot]) -> pa.Table:
     """Return one row for each cell, ordered by set, table and cell.
 
     Cost: O(cells); Python makes the labels alone, a list for each cell.
     """
-    tables = [(number, table) for number, one in enumerate(sets) for table in one.tables]
+    tables = [
+        (number, table) for number, one in enumerate(sets) for table in one.marginals.values()
+    ]
     sizes = [len(table.table) for _, table in tables]
     of_table = pa.array(np.repeat(np.arange(len(tables)), sizes))
+    of_set = pa.array([number for number, _ in tables], pa.int64()).take(of_table)
     columns = {
-        **_set_columns(sets, pa.array([number for number, _ in tables], pa.int64()).take(of_table)),
+        **_set_columns(namespace, sets, of_set),
         "cell": pa.array(chain.from_iterable(map(range, sizes)), pa.int32()),
         "labels": pa.array(
             [labels for _, table in tables for labels in product(*table.labels)], _TEXTS
@@ -82,11 +85,15 @@ def results_table(sets: Sequence[StoredSet]) -> pa.Table:
     return pa.Table.from_arrays([columns[name] for name in RESULTS.names], schema=RESULTS)
 
 
-def statistics_table(sets: Sequence[StoredSet]) -> pa.Table:
+def statistics_table(namespace: str, sets: Sequence[Snapshot]) -> pa.Table:
     """Return one row for each statistic of the tables, ordered by set and table."""
-    rows = [(number, row) for number, one in enumerate(sets) for row in statistic_rows(one.tables)]
+    rows = [
+        (number, row)
+        for number, one in enumerate(sets)
+        for row in statistic_rows(one.marginals.values())
+    ]
     places = pa.array([number for number, _ in rows], pa.int64())
-    columns = list(_set_columns(sets, places).values())
+    columns = list(_set_columns(namespace, sets, places).values())
     columns += [
         pa.array([getattr(row, field.name) for _, row in rows], field.type)
         for field in list(STATISTICS)[len(_SET) :]
@@ -94,9 +101,10 @@ def statistics_table(sets: Sequence[StoredSet]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=STATISTICS)
 
 
-def _set_columns(sets: Sequence[StoredSet], places: pa.Array) -> dict[str, pa.Array]:
+def _set_columns(namespace: str, sets: Sequence[Snapshot], places: pa.Array) -> dict[str, pa.Array]:
     """Return the columns of `_SET` for rows of which each is from the set at its place."""
-    return {
-        name: pa.array([OF_SET[name](one) for one in sets], kind).take(places)
-        for name, kind in _SET
-    }
+    columns = {"output_namespace": pa.array([namespace] * len(sets), _TEXT).take(places)}
+    for name, kind in _SET[1:]:
+        values = [OF_CELL[name](one.manifest) for one in sets]
+        columns[name] = pa.array(values, kind).take(places)
+    return columns

@@ -16,9 +16,10 @@ from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.common.files import exclusive, real_path, write_durably
 from calmstream.common.text import plan_name
 from calmstream.consumer.sink.arrow_rows import results_table
-from calmstream.consumer.sink.columns import OF_SET, statistic_rows
-from calmstream.consumer.sink.stored import SetId, StoredSet, newest, replaced
+from calmstream.consumer.sink.stored import SetId, newest, replaced, set_id
 from calmstream.consumer.sink.target import Stored
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.columns import OF_SET, statistic_rows
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind, Revision
 
@@ -55,20 +56,22 @@ class ParquetTarget:
         except RecoverableError as error:
             raise FatalError(f"{self.name}: {error}") from None
 
-    def store(self, sets: Sequence[StoredSet]) -> Stored:
+    def store(self, namespace: str, sets: Sequence[Snapshot]) -> Stored:
         with self._locked():
-            folder = self._folder(sets[0])
+            manifest = sets[0].manifest
+            name = plan_name(manifest.name, manifest.plan)
+            folder = self._directory / namespace / name
             _remove_leftovers(folder)
-            ids = {i for one in sets for i in (one.id, SetId(one.id.window, Kind.FINAL))}
+            ids = {i for one in sets for i in (set_id(one), SetId(one.window, Kind.FINAL))}
             stored = {i: at for i in ids if (at := _offsets(folder / _name(i))) is not None}
             chosen = newest(sets, stored)
             for one in chosen:
-                self._write(folder / _name(one.id), one)
+                self._write(folder / _name(set_id(one)), namespace, one)
             # Early sets of windows whose final was stored before are left by a crash in between.
             for one in sets:
-                for old in set(replaced(one)) - {one.id}:
+                for old in set(replaced(one)) - {set_id(one)}:
                     (folder / _name(old)).unlink(missing_ok=True)
-        return Stored(len(chosen), sum(one.rows for one in chosen))
+        return Stored(len(chosen), sum(one.cells for one in chosen))
 
     def abort(self) -> None:
         """See the protocol; nothing waits for an answer."""
@@ -84,16 +87,12 @@ class ParquetTarget:
         except OSError as error:
             raise RecoverableError(f"{self.name}: {error.strerror}") from None
 
-    def _folder(self, one: StoredSet) -> Path:
-        manifest = one.manifest
-        return self._directory / one.output_namespace / plan_name(manifest.name, manifest.plan)
-
-    def _write(self, path: Path, one: StoredSet) -> None:
-        facts = {name: value(one) for name, value in OF_SET.items()}
-        metadata = {_METADATA: orjson.dumps(facts)}
-        if statistics := list(statistic_rows(one.tables)):
+    def _write(self, path: Path, namespace: str, one: Snapshot) -> None:
+        facts = {name: value(one.manifest) for name, value in OF_SET.items()}
+        metadata = {_METADATA: orjson.dumps({"output_namespace": namespace} | facts)}
+        if statistics := list(statistic_rows(one.marginals.values())):
             metadata[_STATISTICS] = orjson.dumps(statistics)
-        rows = results_table([one]).replace_schema_metadata(metadata)
+        rows = results_table(namespace, [one]).replace_schema_metadata(metadata)
         buffer = io.BytesIO()
         pq.write_table(rows, buffer, compression="zstd")
         write_durably(path, buffer.getvalue())

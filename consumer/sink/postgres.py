@@ -15,10 +15,11 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from calmstream.common.errors import CalmstreamError, FatalError, InvalidInput, RecoverableError
-from calmstream.consumer.sink.columns import OF_SET, statistic_rows
 from calmstream.consumer.sink.postgres_schema import LOCK, create
-from calmstream.consumer.sink.stored import SetId, StoredSet, newest, replaced
+from calmstream.consumer.sink.stored import SetId, newest, replaced
 from calmstream.consumer.sink.target import Stored
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.columns import OF_SET, statistic_rows
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind, MarginalRecord, Revision
 
@@ -35,8 +36,8 @@ Row = tuple[Any, ...]
 _INSERT_SET = sql.SQL(
     "INSERT INTO calmstream.sets ({columns}) VALUES ({values}) RETURNING set_id"
 ).format(
-    columns=sql.SQL(", ").join(map(sql.Identifier, OF_SET)),
-    values=sql.SQL(", ").join([sql.Placeholder()] * len(OF_SET)),
+    columns=sql.SQL(", ").join(map(sql.Identifier, ("output_namespace", *OF_SET))),
+    values=sql.SQL(", ").join([sql.Placeholder()] * (1 + len(OF_SET))),
 )
 
 
@@ -73,16 +74,16 @@ class PostgresTarget:
         with self._errors():
             self._connect()
 
-    def store(self, sets: Sequence[StoredSet]) -> Stored:
+    def store(self, namespace: str, sets: Sequence[Snapshot]) -> Stored:
         with self._lock, self._errors():
             connection = self._connect()
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
-                ids, stored = _stored(connection, sets)
+                ids, stored = _stored(connection, namespace, sets)
                 chosen = newest(sets, stored)
                 _remove(connection, [ids[i] for s in chosen for i in replaced(s) if i in ids])
-                _insert(connection, chosen)
-        return Stored(len(chosen), sum(one.rows for one in chosen))
+                _insert(connection, namespace, chosen)
+        return Stored(len(chosen), sum(one.cells for one in chosen))
 
     def abort(self) -> None:
         """See the protocol: the socket is shut down, and the connection keeps its descriptor."""
@@ -138,14 +139,13 @@ def _passes(error: psycopg.Error) -> bool:
 
 
 def _stored(
-    connection: psycopg.Connection[Any], sets: Sequence[StoredSet]
+    connection: psycopg.Connection[Any], namespace: str, sets: Sequence[Snapshot]
 ) -> tuple[dict[SetId, int], dict[SetId, Revision]]:
     """Return row ids and revisions of the stored sets of the same windows."""
-    first = sets[0]
     rows = connection.execute(
         "SELECT window_number, kind, set_id, offsets FROM calmstream.sets "
         "WHERE output_namespace = %s AND plan = %s AND window_number = ANY(%s)",
-        (first.output_namespace, first.manifest.plan, [one.id.window for one in sets]),
+        (namespace, sets[0].manifest.plan, [one.window for one in sets]),
     ).fetchall()
     ids = {SetId(window, Kind(kind)): row for window, kind, row, _ in rows}
     return ids, {SetId(window, Kind(kind)): tuple(at) for window, kind, _, at in rows}
@@ -166,8 +166,8 @@ def _remove(connection: psycopg.Connection[Any], ids: list[int]) -> None:
     connection.execute("DELETE FROM calmstream.sets WHERE set_id = ANY(%s)", (ids,))
 
 
-def _insert(connection: psycopg.Connection[Any], sets: Sequence[StoredSet]) -> None:
-    count = sum(len(one.tables) for one in sets)
+def _insert(connection: psycopg.Connection[Any], namespace: str, sets: Sequence[Snapshot]) -> None:
+    count = sum(len(one.marginals) for one in sets)
     ids = connection.execute(
         "SELECT nextval(pg_get_serial_sequence('calmstream.tables', 'table_id')) "
         "FROM generate_series(1, %s)",
@@ -176,8 +176,8 @@ def _insert(connection: psycopg.Connection[Any], sets: Sequence[StoredSet]) -> N
     free = iter([number for (number,) in ids])
     placed = []
     for one in sets:
-        set_id = _insert_set(connection, one)
-        placed += [(next(free), set_id, table) for table in one.tables]
+        row = _insert_set(connection, namespace, one)
+        placed += [(next(free), row, table) for table in one.marginals.values()]
     _copy(
         connection,
         "tables (table_id, set_id, attributes, reports, flags)",
@@ -212,7 +212,8 @@ def _statistics(table_id: int, table: MarginalRecord) -> Iterator[Row]:
         yield table_id, number, *about, *numbers, row.unit, list(row.flags)
 
 
-def _insert_set(connection: psycopg.Connection[Any], one: StoredSet) -> int:
-    row = connection.execute(_INSERT_SET, [value(one) for value in OF_SET.values()]).fetchone()
+def _insert_set(connection: psycopg.Connection[Any], namespace: str, one: Snapshot) -> int:
+    values = [namespace, *(value(one.manifest) for value in OF_SET.values())]
+    row = connection.execute(_INSERT_SET, values).fetchone()
     assert row is not None
     return int(row[0])

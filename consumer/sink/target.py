@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.sink.stored import StoredSet
+from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.plan import Plan
 
 
@@ -37,9 +37,10 @@ class Target(Protocol):
     def open(self) -> None:
         """Connect, and create the tables where there are none."""
 
-    def store(self, sets: Sequence[StoredSet]) -> Stored:
+    def store(self, namespace: str, sets: Sequence[Snapshot]) -> Stored:
         """Store those sets of one plan that are newer than what is stored; all of them or none.
 
+        ``namespace`` is the one of the plan's results.
         After a failure the next call connects again.
         """
 

@@ -17,7 +17,6 @@ from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.consumer.runtime.service import Role
 from calmstream.consumer.sink import metrics as m
-from calmstream.consumer.sink.stored import StoredSet, stored_set
 from calmstream.consumer.sink.target import Stored, Target
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
@@ -66,7 +65,6 @@ class SinkWorker:
         self._plan = plan
         self._broker = broker
         self._names = names
-        self._namespace = names.results_namespace
         self._target = target
         self._clock = clock
         self._metrics = metrics
@@ -77,7 +75,7 @@ class SinkWorker:
         self._retries = RetryBudget(clock, retry_seconds)
         self._log = structlog.get_logger("calmstream.sink").bind(plan=plan_label(plan))
         self._topic: SnapshotTopic | None = None
-        self._sets: list[StoredSet] = []
+        self._sets: list[Snapshot] = []
         self._rows = self._finals = 0
         self._since = self._resume_at = clock.monotonic()
         self._pause = 0.0
@@ -112,8 +110,8 @@ class SinkWorker:
         for snapshot in found or ():
             if not self._sets:
                 self._since, self._rows = self._clock.monotonic(), 0
-            self._sets.append(stored_set(self._namespace, snapshot))
-            self._rows += self._sets[-1].rows
+            self._sets.append(snapshot)
+            self._rows += snapshot.cells
             if self._much() and not self._pause:
                 self._store()
         if found is None and self._sets:
@@ -155,12 +153,12 @@ class SinkWorker:
 
     def _store(self) -> None:
         try:
-            stored = self._target.store(self._sets)
+            stored = self._target.store(self._names.results_namespace, self._sets)
         except RecoverableError as error:
             self._failed(error)
             return
         self._pause = 0.0
-        finals = (one.id.window + 1 for one in self._sets if one.id.kind is Kind.FINAL)
+        finals = (one.window + 1 for one in self._sets if one.kind is Kind.FINAL)
         self._finals = max(self._finals, *finals, 0)
         self._metrics.set(m.FINALS, self._finals)
         self._metrics.inc(m.SETS, stored.sets)
@@ -224,9 +222,8 @@ BATCH_SETS = 500
 def store_once(plan: Plan, broker: Broker, names: TopicNames, target: Target) -> tuple[int, Stored]:
     """Return the number of sets that were read, and what was stored of them in an open target."""
     target.check_plan(plan)
-    waiting: list[StoredSet] = []
+    waiting: list[Snapshot] = []
     read = sets = rows = cells = 0
-    namespace = names.results_namespace
     published = subscribe(
         plan,
         broker,
@@ -236,10 +233,10 @@ def store_once(plan: Plan, broker: Broker, names: TopicNames, target: Target) ->
     )
     for snapshot in chain(published, [None]):
         if snapshot is not None:
-            waiting.append(stored_set(namespace, snapshot))
-            read, cells = read + 1, cells + waiting[-1].rows
+            waiting.append(snapshot)
+            read, cells = read + 1, cells + snapshot.cells
         much = cells >= BATCH_ROWS or len(waiting) >= BATCH_SETS
         if waiting and (snapshot is None or much):
-            done = target.store(waiting)
+            done = target.store(names.results_namespace, waiting)
             sets, rows, waiting, cells = sets + done.sets, rows + done.rows, [], 0
     return read, Stored(sets, rows)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import product
 from typing import Any
 
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import ForeignRecord, InvalidInput
+from calmstream.consumer.subscribe.columns import OF_CELL
 from calmstream.consumer.subscribe.frame import Frame, FrameColumns, free_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import (
@@ -96,6 +96,11 @@ class Snapshot(Frame):
         """The revision: one offset for each partition of the plan's reports topics."""
         return self.manifest.revision
 
+    @property
+    def cells(self) -> int:
+        """The number of cells of all tables."""
+        return sum(len(record.table) for record in self.marginals.values())
+
     def record(self, *names: str) -> MarginalRecord:
         """Return the published record of these attributes, which may be named in any order.
 
@@ -132,15 +137,7 @@ class Snapshot(Frame):
     def columns(self) -> FrameColumns:
         """Return one row for each cell of all tables, as ``calmstream export`` writes them."""
         manifest, tables = self.manifest, self.marginals.values()
-        of_set = {
-            "plan": manifest.plan,
-            "plan_name": manifest.name,
-            "window_number": manifest.window,
-            "kind": manifest.kind.value,
-            "window_start": datetime.fromtimestamp(manifest.start, UTC),
-            "window_end": datetime.fromtimestamp(manifest.end, UTC),
-            "revision": sum(manifest.revision),
-        }
+        of_set = {name: value(manifest) for name, value in OF_CELL.items()}
         cells = [
             (list(t.attributes), cell, list(labels), value, stderr, list(t.flags), t.reports)
             for t in tables

@@ -11,7 +11,6 @@ import pytest
 
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
-from calmstream.consumer.sink.stored import stored_set
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.wire.snapshot import Kind
@@ -52,9 +51,9 @@ class Grafana:
         target = where.target()
         target.open()
         sets = [*FINALS, TOTAL, CURRENT]
-        target.store([stored_set("calmstream", one) for one in sets])
+        target.store("calmstream", sets)
         replayed = FINALS[0]
-        target.store([stored_set("again", replayed)])
+        target.store("again", [replayed])
         target.close()
         self._connection = postgres_server.connect(where.address.rsplit("/", 1)[1])
         self.chosen = {"kind": "final"}

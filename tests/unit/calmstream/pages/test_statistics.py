@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.sink.arrow_rows import STATISTICS
-from calmstream.consumer.sink.columns import statistic_rows
-from calmstream.consumer.sink.stored import StoredSet, stored_set
 from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.columns import statistic_rows
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
@@ -71,14 +70,13 @@ def test_a_table_begins_with_its_statistics() -> None:
 
 def exported(snapshot: Snapshot, form: str) -> io.BytesIO:
     out = io.BytesIO()
-    tables = tuple(snapshot.marginals.values())
-    write_rows([StoredSet("test", snapshot.manifest, tables)], out, form, statistics=True)
+    write_rows("test", [snapshot], out, form, statistics=True)
     return io.BytesIO(out.getvalue())
 
 
 def whole(snapshot: Snapshot) -> Any:
     out = io.BytesIO()
-    write_snapshots([stored_set("", snapshot)], out)
+    write_snapshots([snapshot], out)
     return json.loads(out.getvalue())
 
 

@@ -100,5 +100,5 @@ def test_a_directory_that_is_locked_is_a_failure_that_passes(
     target.open()
     in_use = pytest.raises(RecoverableError, match="is in use by another process")
     with exclusive(tmp_path / "calmstream-sink", wait=True), in_use:
-        target.store([])
+        target.store("x", [])
     target.open()

@@ -12,7 +12,6 @@ import pytest
 
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
-from calmstream.consumer.sink.stored import stored_set
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.wire.snapshot import Kind
@@ -49,7 +48,7 @@ def test_the_questions_have_answers(
     where = place(kind, tmp_path, postgres_server)
     target = where.target()
     target.open()
-    target.store([stored_set("calmstream", one) for one in SETS])
+    target.store("calmstream", SETS)
     target.close()
 
     (views,) = re.findall(r"CREATE VIEW results.*?= 'calmstream.set';", PAGE.read_text(), re.DOTALL)

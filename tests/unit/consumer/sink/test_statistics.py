@@ -14,7 +14,6 @@ from calmstream.common.errors import ForeignRecord
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.sink.arrow_rows import STATISTICS
-from calmstream.consumer.sink.stored import StoredSet, stored_set
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.wire.snapshot import Kind, decode, encode
@@ -94,18 +93,14 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return place(request.param, tmp_path, server)
 
 
-def as_stored(*snapshots: Snapshot) -> list[StoredSet]:
-    return [stored_set("test", one) for one in snapshots]
-
-
 def test_statistics_are_stored_and_replaced_with_their_set(where: Place) -> None:
     target = where.target()
     target.open()
     early, total = snapshot(1, Kind.EARLY, 3), snapshot(0, Kind.TOTAL, 2)
-    target.store(as_stored(early, total))
+    target.store("test", [early, total])
     assert stored(where) == expected(early, total)
     final = snapshot(1, Kind.FINAL, 5)
-    target.store(as_stored(final))
+    target.store("test", [final])
     target.close()
     assert stored(where) == expected(final, total)
     assert len(stored(where)) == 14

@@ -16,7 +16,7 @@ import pytest
 from calmstream.common.errors import InvalidInput, RecoverableError
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
-from calmstream.consumer.sink.stored import SetId, StoredSet, stored_set
+from calmstream.consumer.sink.stored import SetId
 from calmstream.consumer.sink.target import Target
 from calmstream.consumer.subscribe.assembler import Snapshot, above
 from calmstream.estimators.domain import Attribute, Domain
@@ -30,6 +30,7 @@ from tests.support.sink.targets import KINDS, Place, expected_results, expected_
 
 PLAN = published_plan(groups=1, windows=20)
 NAMES = names_of(PLAN)
+SPACE = NAMES.namespace
 
 
 @pytest.fixture(params=KINDS)
@@ -46,10 +47,6 @@ def snapshot(window: int, kind: Kind, revision: tuple[int, int], reports: int = 
     return Snapshot(built.manifest, {record.attributes: record for record in built.marginals})
 
 
-def as_stored(*snapshots: Snapshot, namespace: str = NAMES.namespace) -> list[StoredSet]:
-    return [stored_set(namespace, one) for one in snapshots]
-
-
 def check(where: Place, *snapshots: Snapshot) -> None:
     assert where.results() == expected_results(PLAN, NAMES, list(snapshots))
     assert where.sets() == expected_sets(PLAN, NAMES, list(snapshots))
@@ -61,7 +58,7 @@ def test_rows_are_the_tables_and_a_second_time_changes_nothing(where: Place) -> 
     for again in range(2):
         target = where.target()
         target.open()
-        stored = target.store(as_stored(*sets))
+        stored = target.store(SPACE, sets)
         target.close()
         assert (stored.sets, stored.rows) == ((0, 0) if again else (3, 12))
         check(where, *sets)
@@ -71,11 +68,11 @@ def test_a_higher_revision_replaces_and_a_lower_or_other_one_does_not(where: Pla
     target = where.target()
     target.open()
     newer = snapshot(3, Kind.EARLY, (7, 4), reports=9)
-    target.store(as_stored(snapshot(3, Kind.EARLY, (5, 4))))
-    assert target.store(as_stored(newer)).sets == 1
+    target.store(SPACE, [snapshot(3, Kind.EARLY, (5, 4))])
+    assert target.store(SPACE, [newer]).sets == 1
     for revision in ((7, 4), (6, 4), (8, 3), (7, 4, 9)):
         older = snapshot(3, Kind.EARLY, revision, reports=2)  # type: ignore[arg-type]
-        assert target.store(as_stored(older)).sets == 0
+        assert target.store(SPACE, [older]).sets == 0
     target.close()
     check(where, newer)
 
@@ -84,13 +81,13 @@ def test_a_final_replaces_the_early_set_for_ever(where: Place) -> None:
     target = where.target()
     target.open()
     early, final = snapshot(2, Kind.EARLY, (5, 4)), snapshot(2, Kind.FINAL, (9, 9))
-    target.store(as_stored(early))
+    target.store(SPACE, [early])
     check(where, early)
-    target.store(as_stored(final))
+    target.store(SPACE, [final])
     check(where, final)
     # After a restart the topic may still hold the early set, before the final or alone.
     for sets in ([early], [snapshot(2, Kind.EARLY, (99, 99))], [early, final]):
-        assert target.store(as_stored(*sets)).sets == 0
+        assert target.store(SPACE, sets).sets == 0
         check(where, final)
     target.close()
 
@@ -98,9 +95,9 @@ def test_a_final_replaces_the_early_set_for_ever(where: Place) -> None:
 def test_a_set_with_fewer_tables_leaves_no_row_of_the_earlier_one(where: Place) -> None:
     target = where.target()
     target.open()
-    target.store(as_stored(snapshot(4, Kind.EARLY, (5, 4))))
+    target.store(SPACE, [snapshot(4, Kind.EARLY, (5, 4))])
     empty = Snapshot(snapshot(4, Kind.EARLY, (6, 4)).manifest, {})
-    target.store(as_stored(empty))
+    target.store(SPACE, [empty])
     target.close()
     assert where.results() == []
     assert [row[3:5] for row in where.sets()] == [(4, "early")]
@@ -110,8 +107,8 @@ def test_another_output_namespace_stands_beside_the_first(where: Place) -> None:
     target = where.target()
     target.open()
     first, again = snapshot(0, Kind.FINAL, (5, 1)), snapshot(0, Kind.FINAL, (5, 1))
-    target.store(as_stored(first))
-    assert target.store(as_stored(again, namespace="again")).sets == 1
+    target.store(SPACE, [first])
+    assert target.store("again", [again]).sets == 1
     target.close()
     rows = where.results()
     assert {row[0] for row in rows} == {"again", NAMES.namespace}
@@ -160,7 +157,7 @@ def test_odd_labels_and_4096_of_them_come_back_as_they_are(where: Place) -> None
     target, one = where.target(), odd_set(ODD_PLAN)
     target.check_plan(ODD_PLAN)
     target.open()
-    target.store([stored_set(NAMES.namespace, one)])
+    target.store(SPACE, [one])
     target.close()
     assert where.results() == expected_results(ODD_PLAN, NAMES, [one])
 
@@ -175,7 +172,7 @@ def test_nul_in_a_label_is_stored_or_refused_before_anything_is_written(where: P
         return
     target.check_plan(plan)
     target.open()
-    target.store([stored_set(NAMES.namespace, one)])
+    target.store(SPACE, [one])
     assert where.results() == expected_results(plan, NAMES, [one])
 
 
@@ -193,7 +190,7 @@ def test_two_writers_leave_the_newest_of_each_set(where: Place) -> None:
         target = where.target()
         try:
             for at in range(0, len(order), 3):
-                store_patiently(target, as_stored(*order[at : at + 3]))
+                store_patiently(target, order[at : at + 3])
         except BaseException as error:  # noqa: BLE001 - asserted below
             failures.append(error)
         finally:
@@ -209,11 +206,11 @@ def test_two_writers_leave_the_newest_of_each_set(where: Place) -> None:
     check(where, *finals, *(s for s in sets if s.window > 1 and s.revision == (5, 5)))
 
 
-def store_patiently(target: Target, sets: list[StoredSet]) -> None:
+def store_patiently(target: Target, sets: list[Snapshot]) -> None:
     """Store, and repeat as the follower does where a file is in use."""
     for _ in range(600):
         try:
-            target.store(sets)
+            target.store(SPACE, sets)
         except RecoverableError:
             time.sleep(0.05)
         else:
@@ -229,7 +226,7 @@ def test_any_order_leaves_what_an_oracle_keeps(where: Place, seed: int) -> None:
     kept: dict[SetId, Snapshot] = {}
     for _ in range(12):
         batch = [random_set(rng) for _ in range(rng.randrange(1, 4))]
-        target.store(as_stored(*batch))
+        target.store(SPACE, [*batch])
         for one in batch:
             keep(kept, one)
         if rng.random() < 0.3:
@@ -270,7 +267,7 @@ def test_parquet_after_a_crash_at_any_step(
     finals = [snapshot(window, Kind.FINAL, (9, 9)) for window in range(2)]
     target = where.target()
     target.open()
-    target.store(as_stored(*early))
+    target.store(SPACE, [*early])
     left = [step]
 
     def dies(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -286,11 +283,11 @@ def test_parquet_after_a_crash_at_any_step(
         for name in ("replace", "unlink", "chmod"):
             patch.setattr(Path, name, dies(getattr(Path, name)))
         with contextlib.suppress(Killed):
-            where.target().store(as_stored(*finals))
+            where.target().store(SPACE, [*finals])
     # Every file is whole, and each window has its early set or its final.
     kinds = {(row[3], row[4]) for row in where.results()}
     assert {window for window, _ in kinds} == {0, 1}
-    where.target().store(as_stored(*early, *finals))
+    where.target().store(SPACE, [*early, *finals])
     check(where, *finals)
     assert not list(tmp_path.rglob("*.tmp"))
 
@@ -302,14 +299,14 @@ def test_a_lost_connection_fails_once_and_the_next_call_connects_again(
     first, second = snapshot(0, Kind.FINAL, (5, 1)), snapshot(1, Kind.FINAL, (6, 1))
     target = where.target()
     target.open()
-    target.store(as_stored(first))
+    target.store(SPACE, [first])
     with postgres_server.connect("postgres") as owner:
         owner.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
             (where.address.rsplit("/", 1)[1],),
         )
     with pytest.raises(RecoverableError, match=r"^PostgreSQL .*: "):
-        target.store(as_stored(second))
-    assert target.store(as_stored(second)).sets == 1
+        target.store(SPACE, [second])
+    assert target.store(SPACE, [second]).sets == 1
     target.close()
     check(where, first, second)

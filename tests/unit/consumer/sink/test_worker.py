@@ -26,7 +26,6 @@ from calmstream.consumer.sink.metrics import (
 )
 from calmstream.consumer.sink.parquet_files import ParquetTarget
 from calmstream.consumer.sink.postgres_schema import LOCK
-from calmstream.consumer.sink.stored import StoredSet
 from calmstream.consumer.sink.target import Stored, Target
 from calmstream.consumer.sink.worker import SinkWorker, WithTarget, store_once
 from calmstream.consumer.subscribe.assembler import Snapshot
@@ -67,11 +66,11 @@ class Flaky(ParquetTarget):
     failing = False
     calls = 0
 
-    def store(self, sets: Sequence[StoredSet]) -> Stored:
+    def store(self, namespace: str, sets: Sequence[Snapshot]) -> Stored:
         self.calls += 1
         if self.failing:
             raise RecoverableError("the target is away")
-        return super().store(sets)
+        return super().store(namespace, sets)
 
 
 class Running:

@@ -14,7 +14,6 @@ import pytest
 from calmstream import Answer, History, Snapshot, Table, changes, subscribe
 from calmstream.consumer.read.ranges import Windows
 from calmstream.consumer.sink.arrow_rows import results_table
-from calmstream.consumer.sink.stored import stored_set
 from calmstream.consumer.subscribe.frame import Frame, free_names
 from tests.support.publisher import Bench, published_plan, work
 
@@ -72,7 +71,7 @@ def test_all_forms_hold_the_same_rows(frame: Frame) -> None:
 
 def test_a_snapshot_has_the_columns_and_values_that_sinks_store(snapshots: list[Snapshot]) -> None:
     for snapshot in snapshots:
-        stored = results_table([stored_set("x", snapshot)])
+        stored = results_table("x", [snapshot])
         assert (
             stored.drop_columns("output_namespace").to_pylist() == snapshot.to_arrow().to_pylist()
         )

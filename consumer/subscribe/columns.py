@@ -1,4 +1,4 @@
-"""The columns that describe a set, with the same names in every target."""
+"""The columns of published sets, with the same names in a notebook, in files and in databases."""
 
 from __future__ import annotations
 
@@ -7,25 +7,29 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from calmstream.consumer.sink.stored import StoredSet
-from calmstream.estimators.wire.snapshot import MarginalRecord
+from calmstream.estimators.wire.snapshot import Manifest, MarginalRecord
 
-OF_SET: Mapping[str, Callable[[StoredSet], Any]] = {
-    "output_namespace": lambda s: s.output_namespace,
-    "plan": lambda s: s.manifest.plan,
-    "plan_name": lambda s: s.manifest.name,
-    "window_number": lambda s: s.manifest.window,
-    "kind": lambda s: s.manifest.kind.value,
-    "window_start": lambda s: datetime.fromtimestamp(s.manifest.start, UTC),
-    "window_end": lambda s: datetime.fromtimestamp(s.manifest.end, UTC),
-    "revision": lambda s: s.revision,
-    "offsets": lambda s: list(s.manifest.revision),
-    "reports": lambda s: s.manifest.reports,
-    "rejected": lambda s: s.rejected,
-    "method": lambda s: s.manifest.method,
-    "epsilon": lambda s: s.manifest.epsilon,
+OF_CELL: Mapping[str, Callable[[Manifest], Any]] = {
+    "plan": lambda m: m.plan,
+    "plan_name": lambda m: m.name,
+    "window_number": lambda m: m.window,
+    "kind": lambda m: m.kind.value,
+    "window_start": lambda m: datetime.fromtimestamp(m.start, UTC),
+    "window_end": lambda m: datetime.fromtimestamp(m.end, UTC),
+    # One number that grows with every revision of the set.
+    "revision": lambda m: sum(m.revision),
 }
-"""Columns of the table of sets and their values. The first eight are also columns of the cells."""
+"""What a row of a cell says of its set, beside the output namespace where there may be several."""
+
+OF_SET: Mapping[str, Callable[[Manifest], Any]] = {
+    **OF_CELL,
+    "offsets": lambda m: list(m.revision),
+    "reports": lambda m: m.reports,
+    "rejected": lambda m: sum(m.rejected.values()),
+    "method": lambda m: m.method,
+    "epsilon": lambda m: m.epsilon,
+}
+"""What a target says of a set, beside its output namespace."""
 
 
 @dataclass(frozen=True, slots=True)
