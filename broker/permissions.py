@@ -1,8 +1,8 @@
 """The permissions that each role of a plan needs in Kafka.
 
 A role is a kind of process: ``edge`` sends reports, ``tally`` counts them, ``publisher`` publishes
-the tables, ``subscriber`` reads them, and ``operator`` creates and deletes topics. The permissions
-are data, so that they can be printed, applied and tested. In Kafka, READ and WRITE include
+the tables, ``subscriber`` reads them, ``analyst`` asks kept counts, ``observer`` reads everything,
+as ``status`` does, and ``operator`` creates and deletes topics. In Kafka, READ and WRITE include
 DESCRIBE, and an idempotent producer needs nothing beyond WRITE.
 
 The reports topics have the plan's prefix. All other topics and the consumer groups have its output
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from calmstream.broker.names import CountingRole, TopicNames
+from calmstream.broker.names import TopicNames
 from calmstream.common.errors import InvalidInput
 
 
@@ -33,11 +33,7 @@ _DESCRIBE = ("DESCRIBE", "DESCRIBE_CONFIGS")
 
 
 def permissions(role: str, names: TopicNames) -> tuple[Permission, ...]:
-    """Return the permissions of a role on the topics and consumer groups of one plan.
-
-    Raises:
-        InvalidInput: there is no such role.
-    """
+    """Return the permissions of a role, which must be one of `ROLES`, on what one plan has."""
     if role not in ROLES:
         raise InvalidInput(f"no role {role!r}; there are {', '.join(ROLES)}")
     return tuple(sorted(set(ROLES[role](names))))
@@ -53,11 +49,6 @@ def _topic(name: str, *operations: str) -> list[Permission]:
     return [Permission("topic", name, operation) for operation in operations]
 
 
-def _consumer_group(names: TopicNames, which: CountingRole) -> list[Permission]:
-    """Return permissions on the plan's own group, and on that of processes with many plans."""
-    return [Permission("group", group, "READ") for group in names.groups_of(which)]
-
-
 def _edge(names: TopicNames) -> list[Permission]:
     return _reports(names, "WRITE")
 
@@ -69,20 +60,19 @@ def _tally(names: TopicNames) -> list[Permission]:
         *_topic(names.state, "READ", "WRITE", "DESCRIBE_CONFIGS"),
         *_topic(names.dead_letters, "WRITE", "DESCRIBE_CONFIGS"),
         *_topic(names.snapshots, *_DESCRIBE),
-        *_consumer_group(names, "tally"),
+        *(Permission("group", group, "READ") for group in names.groups_of("tally")),
     ]
 
 
 def _publisher(names: TopicNames) -> list[Permission]:
-    # The publisher reads the first offsets of the reports topics: they decide which records it may
-    # delete from the state topic.
+    # The first offsets of the reports topics decide which records it may delete from the state.
     return [
         *_reports(names, *_DESCRIBE),
         *_topic(names.state, "READ", "WRITE", "DESCRIBE_CONFIGS"),
         *_topic(names.snapshots, "READ", "WRITE", "DESCRIBE_CONFIGS"),
         *_topic(names.counts, "READ", "WRITE", "DESCRIBE_CONFIGS"),
         *_topic(names.dead_letters, *_DESCRIBE),
-        *_consumer_group(names, "publisher"),
+        *(Permission("group", group, "READ") for group in names.groups_of("publisher")),
     ]
 
 
@@ -95,14 +85,22 @@ def _analyst(names: TopicNames) -> list[Permission]:
     return [*_subscriber(names), *_topic(names.counts, "READ")]
 
 
+def _observer(names: TopicNames) -> list[Permission]:
+    return _everything(names, "DESCRIBE", "READ", "DESCRIBE_CONFIGS")
+
+
 def _operator(names: TopicNames) -> list[Permission]:
     every = ("CREATE", "READ", "WRITE", "DELETE", "ALTER_CONFIGS", "DESCRIBE_CONFIGS")
-    prefixes = {f"{names.prefix}.", f"{names.output_prefix}."}
     # With READ on the consumer groups, Kafka's tools can show their lag and reset their offsets.
+    return _everything(names, "READ", *every)
+
+
+def _everything(names: TopicNames, of_groups: str, *of_topics: str) -> list[Permission]:
+    prefixes = {f"{names.prefix}.", f"{names.output_prefix}."}
+    groups = (*names.groups_of("tally"), *names.groups_of("publisher"))
     return [
-        *(Permission("topic", prefix, o, True) for prefix in prefixes for o in every),
-        *_consumer_group(names, "tally"),
-        *_consumer_group(names, "publisher"),
+        *(Permission("topic", prefix, o, True) for prefix in prefixes for o in of_topics),
+        *(Permission("group", group, of_groups) for group in groups),
     ]
 
 
@@ -112,7 +110,7 @@ ROLES: Mapping[str, Callable[[TopicNames], list[Permission]]] = {
     "publisher": _publisher,
     "subscriber": _subscriber,
     "analyst": _analyst,
+    "observer": _observer,
     "operator": _operator,
 }
-"""The permissions of each role. Only the operator may delete topics, because only the
-operator removes plans."""
+"""The permissions of each role. Only the operator, who removes plans, may delete topics."""

@@ -151,7 +151,7 @@ def grant(
     admin: KafkaAdminClient, principal: str, wanted: Collection[Permission], host: str = "*"
 ) -> None:
     """Grant permissions to a principal; it keeps those that it already has."""
-    with translated(f"granting permissions to {principal}"):
+    with translated(f"granting permissions to {principal}", "ALTER on the cluster"):
         response = admin.create_acls([_rule(principal, item, host) for item in wanted])
         for error in response["failed"]:
             raise error

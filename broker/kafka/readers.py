@@ -67,7 +67,7 @@ class ConsumerBase(Reading):
     def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:
         if self.closed:
             raise FatalError("the reader is closed")
-        with translated(self._reading):
+        with translated(self._reading, "READ"):
             fetched = self._consumer.poll(timeout_ms=milliseconds(timeout), max_records=max_records)
         return [chunk for chunks in fetched.values() for chunk in chunks]
 

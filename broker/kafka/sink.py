@@ -30,7 +30,7 @@ class KafkaDelivery:
         self._doing = doing
 
     def wait(self, timeout: float) -> int:
-        with translated(self._doing):
+        with translated(self._doing, "WRITE"):
             return int(self._future.get(timeout).offset)
 
     def done(self) -> bool:
@@ -68,12 +68,12 @@ class KafkaSink:
     def prepare(self, topics: Iterable[str]) -> None:
         new = [topic for topic in topics if topic not in self._prepared]
         if new:
-            with translated(f"preparing to send to {new[0]}"):
+            with translated(f"preparing to send to {new[0]}", "WRITE"):
                 self._check_exist(new)
         # The answer to the request for the first topic then has all of them.
         announce_topics(self._producer, new)
         for topic in new:
-            with translated(f"preparing to send to {topic}"):
+            with translated(f"preparing to send to {topic}", "WRITE"):
                 self._ensure_metadata(topic)
 
     def send(
@@ -91,7 +91,7 @@ class KafkaSink:
             raise FatalError(f"{doing}: the sink is closed")
         size = len(key or b"") + len(value or b"")
         try:
-            with translated(doing):
+            with translated(doing, "WRITE"):
                 self._ensure_metadata(topic)
             self._reserve(size, doing)
         except CalmstreamError as error:
@@ -102,12 +102,12 @@ class KafkaSink:
             )
         except (kafka_errors.KafkaError, ValueError) as error:
             self._release(size)
-            return FailedDelivery(translate(error, doing))
+            return FailedDelivery(translate(error, doing, "WRITE"))
         future.add_both(lambda *_: self._release(size))
         return KafkaDelivery(future, doing)
 
     def flush(self, timeout: float) -> None:
-        with translated("flushing"):
+        with translated("flushing", "WRITE"):
             self._producer.flush(timeout)
 
     def close(self, timeout: float) -> None:

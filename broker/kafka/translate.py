@@ -17,7 +17,6 @@ from calmstream.common.errors import (
 
 # Exception types of the client that are fatal, with our messages; the first match decides.
 _FATAL: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
-    ((kafka_errors.AuthorizationError,), "not authorised"),
     (
         (kafka_errors.SaslAuthenticationFailedError, kafka_errors.UnsupportedSaslMechanismError),
         "the broker refused the credentials",
@@ -58,33 +57,46 @@ _RECOVERABLE = (
 )
 
 
-def translate(error: BaseException, doing: str) -> CalmstreamError:
-    """Return the error to raise in place of an exception of the client."""
+def lacks(right: str, doing: str) -> FatalError:
+    """Return the error of a principal that lacks a right, which Kafka calls an operation."""
+    why = f"not authorised: the principal lacks {right} (calmstream acl lists what roles need)"
+    return FatalError(f"{doing}: {why}")
+
+
+def translate(error: BaseException, doing: str, right: str = "") -> CalmstreamError:
+    """Return the error to raise in place of an exception of the client.
+
+    ``right`` is the operation for which the principal needs a permission.
+    """
     if isinstance(error, CalmstreamError):
         return error
     if isinstance(error, kafka_errors.UnknownTopicOrPartitionError):
         return MissingTopic(f"{doing}: the topic or partition does not exist")
     if type(error) is kafka_errors.KafkaError and "AuthorizationFailed" in str(error):
         error = kafka_errors.AuthorizationError()  # the client hides the type of a refused id
+    if isinstance(error, kafka_errors.AuthorizationError):
+        of_group = isinstance(error, kafka_errors.GroupAuthorizationFailedError)
+        right += " on the group" if of_group else ""
+        return concerning(lacks(right, doing), _topics(error))
     for types, meaning in _FATAL:
         if isinstance(error, types):
             return concerning(FatalError(f"{doing}: {meaning}"), _topics(error))
-    if isinstance(error, kafka_errors.KafkaTimeoutError):
-        return RecoverableError(f"{doing}: the broker did not answer in time")
-    if isinstance(error, _RECOVERABLE) or getattr(error, "retriable", False):
-        return RecoverableError(f"{doing}: the broker is not ready ({type(error).__name__})")
+    late = isinstance(error, kafka_errors.KafkaTimeoutError)
+    if late or isinstance(error, _RECOVERABLE) or getattr(error, "retriable", False):
+        why = "did not answer in time" if late else f"is not ready ({type(error).__name__})"
+        return RecoverableError(f"{doing}: the broker {why}")
     return FatalError(f"{doing}: {type(error).__name__}: {_first_line(error)}")
 
 
 @contextmanager
-def translated(doing: str | Callable[[], str]) -> Iterator[None]:
+def translated(doing: str | Callable[[], str], right: str = "") -> Iterator[None]:
     """Translate every error of the client that the ``with`` block raises."""
     try:
         yield
     except CalmstreamError:
         raise
     except (kafka_errors.KafkaError, ValueError, TypeError, RuntimeError, OSError) as error:
-        raise translate(error, doing if isinstance(doing, str) else doing()) from error
+        raise translate(error, doing if isinstance(doing, str) else doing(), right) from error
 
 
 def _topics(error: BaseException) -> set[str]:

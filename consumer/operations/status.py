@@ -73,7 +73,7 @@ def unserved(names: TopicNames, topics: Topics) -> str:
     try:
         owned = topics.owned([*names.groups_of("tally"), *names.groups_of("publisher")])
     except FatalError as error:
-        return f"whether anybody works cannot be known: {error} (calmstream acl --role operator)"
+        return f"whether anybody works cannot be known: {error} (calmstream acl --role observer)"
     unread = [partition for partition in names.inputs if partition not in owned]
     if unread:
         return f"no worker reads {len(unread)} of {len(names.inputs)} partitions"

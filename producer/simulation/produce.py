@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.topic_facts import verify_topics
-from calmstream.broker.topic_watch import TopicWatch, watch_plan
+from calmstream.broker.topic_facts import faults, refuse
+from calmstream.broker.topic_watch import TopicWatch, described, watch_plan
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import CalmstreamError, FatalError, InvalidInput
@@ -106,7 +106,8 @@ def produce(
         population = Population(plan, codes, fleet=fleet, randomness=randomness, records=records)
         topics, sink = broker.topics(), broker.sink()
         try:
-            found = verify_topics(plan, names, topics, names.all_reports)
+            found = described(topics, names.all_reports)
+            refuse(x for x in faults(plan, names, found, names.all_reports) if x.stops)
             watch = watch_plan(plan, names, topics, found, clock)
             sender = BatchSender(names, lambda: sink, retry_limits, totals=totals, clock=clock)
             run = _Run(population, sender, watch, clock, stop, rate, batch_size, progress)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import signal
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,15 +20,33 @@ from calmstream.broker.topic_facts import ensure_topics
 from calmstream.broker.transport import Partition, TopicSpec
 from calmstream.common.errors import CalmstreamError, FatalError
 from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.plan import Plan
 from tests.brokers.provide import or_skip
 from tests.brokers.secured import SecuredKafka
+from tests.support.gateway.running import line
 from tests.support.plans import pair_plan
+from tests.support.ports import free_port
 from tests.support.service.processes import Process, run, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
-ROLES = ["edge", "tally", "publisher", "subscriber"]
+ROLES = ["edge", "tally", "publisher", "subscriber", "analyst", "observer"]
 DEADLINE = 120.0
+LACKING = (
+    ("observer", "topic", "READ", "status"),
+    ("observer", "topic", "DESCRIBE_CONFIGS", "status"),
+    ("observer", "group", "DESCRIBE", "status"),
+    ("observer", "topic", "READ", "dead-letters"),
+    ("operator", "topic", "CREATE", "topics"),
+    ("operator", "topic", "ALTER_CONFIGS", "retire"),
+    ("operator", "topic", "DELETE", "retire"),
+    ("operator", "group", "READ", "retire"),
+    ("edge", "topic", "WRITE", "produce"),
+    ("tally", "topic", "READ", "consume --role tally"),
+    ("tally", "group", "READ", "consume --role tally"),
+    ("publisher", "group", "READ", "consume --role publish"),
+)
+"""Role, and the right without which a command of it must say which one is missing."""
 
 
 class Stage:
@@ -35,21 +54,38 @@ class Stage:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.secured = SecuredKafka(directory, [*ROLES, "operator", "clerk", "nobody"])
+        lacking = [f"lacks{number}" for number in range(len(LACKING))]
+        self.secured = SecuredKafka(directory, [*ROLES, *lacking, "operator", "clerk", "nobody"])
         self.secured.kafka.start()
         self.bootstrap = self.secured.kafka.bootstrap
         self.plan = pair_plan(
             f"sec-{secrets.token_hex(3)}", int(time.time()) - 5, 3600, 1, grace=60, skew=60
         )
-        self.path = directory / "plan.json"
-        self.path.write_bytes(self.plan.to_bytes())
         self.names = plan_names(self.plan, "sec")
-        self.where = ["--plan", self.path, "--bootstrap", self.bootstrap, "--namespace", "sec"]
+        self.folder = directory / "plans"
+        self.folder.mkdir()
+        self.where = self.placed(self.plan, self.folder)
+        rows = "\n".join(f"{i & 1},{i >> 1 & 1},{i >> 2 & 1},0" for i in range(600))
+        self.records = directory / "records.csv"
+        self.records.write_text(f"{','.join(self.plan.domain.names)}\n{rows}\n")
         self.clients: dict[str, KafkaBroker] = {}
         admin = self.client("admin")
         ensure_topics(admin, self.plan, self.names)
         for role in ROLES:
             admin.grant(f"User:{role}", permissions(role, self.names))
+        sink = admin.sink()
+        for topic in (self.names.snapshots, self.names.dead_letters):
+            sink.send(topic, b"foreign", b"so that something can be read").wait(DEADLINE)
+        # One that is retired.
+        start = int(time.time()) // 10 * 10
+        self.spare = pair_plan(f"spare-{secrets.token_hex(3)}", start, 10, 400, grace=1, skew=1)
+        self.of_spare = self.placed(self.spare, directory)
+
+    def placed(self, plan: Plan, folder: Path) -> list[object]:
+        """Write a plan into a folder; return the options of commands about it."""
+        path = folder / f"{plan.name}.json"
+        path.write_bytes(plan.to_bytes())
+        return ["--plan", path, "--bootstrap", self.bootstrap, "--namespace", "sec"]
 
     def client(self, user: str) -> KafkaBroker:
         if user not in self.clients:
@@ -76,25 +112,31 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 @pytest.mark.slow
 def test_every_role_does_its_job_and_no_secret_is_shown(stage: Stage, tmp_path: Path) -> None:
-    records = tmp_path / "records.csv"
-    names = stage.plan.domain.names
-    rows = "\n".join(f"{i & 1},{i >> 1 & 1},{i >> 2 & 1},0" for i in range(600))
-    records.write_text(f"{','.join(names)}\n{rows}\n")
     settings = stage.secured.settings
     fast = {"CALMSTREAM_CHECKPOINT_SECONDS": "0.5", "CALMSTREAM_REFRESH_SECONDS": "0.5"}
+    plans, port = ("--plans", stage.folder, "--allow-unsigned", *stage.where[2:]), free_port()
     both = [
-        Process(
-            tmp_path / f"{user}.log", "consume", *stage.where, "--role", role,
-            "--log-level", "debug", settings=settings(user) | fast,
+        Process(tmp_path / f"{user}.log", *words, "--log-level", "debug",
+                settings=settings(user) | fast)
+        for user, words in (
+            ("tally", ("consume", *plans, "--role", "tally")),
+            ("publisher", ("consume", *stage.where, "--role", "publish")),
+            ("edge", ("gateway", *plans, "--spool", tmp_path / "spool", "--min-batch", 1,
+                      "--port", port)),
+            ("analyst", ("serve", *plans, "--port", free_port())),
         )
-        for user, role in (("tally", "tally"), ("publisher", "publish"))
     ]  # fmt: skip
     try:
-        sent = stage.command("edge", "produce", *stage.where, "--records", records)
+        sent = stage.command("edge", "produce", *stage.where, "--records", stage.records)
         assert sent[0] == 0, sent
+        both[2].ready(DEADLINE)
+        both[3].ready(DEADLINE)
+        url = f"http://127.0.0.1:{port}/v1/plans/{stage.plan.digest}/reports"
+        given = {"content-type": "application/json"}
+        urllib.request.urlopen(urllib.request.Request(url, line(stage.plan, 0), given)).close()
         until(
             "all counted",
-            lambda: both[0].metric("calmstream_reports_accepted_total") == 600,
+            lambda: both[0].metric("calmstream_reports_accepted_total") == 601,
             DEADLINE,
         )
         until(
@@ -109,12 +151,16 @@ def test_every_role_does_its_job_and_no_secret_is_shown(stage: Stage, tmp_path: 
             code, *output = stage.command("subscriber", "watch", *stage.where, "--once")
             watched.extend(output)
             assert code == 0, output
-            return "600 reports" in output[0]
+            return "601 reports" in output[0]
 
         until("all are shown", all_shown, DEADLINE)
         to = ["--to", f"parquet:{tmp_path / 'results'}", "--once"]
         kept = stage.command("subscriber", "sink", *stage.where, *to)
         assert kept[0] == 0, kept
+        for name in ("status", "inspect", "dead-letters"):
+            shown = stage.command("observer", name, *stage.where)
+            assert shown[0] == 0, shown
+            watched.extend(shown[1:])
         assert list((tmp_path / "results").rglob("early-*.parquet"))
         for process in both:
             process.signal(signal.SIGTERM)
@@ -240,6 +286,48 @@ def test_a_group_admits_only_its_own_role(stage: Stage) -> None:
     group, topic = f"{stage.names.prefix}.publisher", stage.names.state
     join(stage, "publisher", group, topic)
     refused(lambda: join(stage, "tally", group, topic))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(LACKING)))
+def test_a_command_names_the_right_that_is_missing(stage: Stage, number: int) -> None:
+    role, kind, operation, command = LACKING[number]
+    name, *more = command.split()
+    about, plan = (stage.of_spare, stage.spare) if role == "operator" else (stage.where, stage.plan)
+    names = plan_names(plan, "sec")
+    if name == "retire":
+        ensure_topics(stage.client("admin"), plan, names)
+        more = ["--yes"] if kind == "group" else ["--yes", "--without-finals"]
+    # Where DESCRIBE is left, the command gets as far as the right that it lacks.
+    granted = [
+        replace(rule, operation="DESCRIBE")
+        if (rule.kind, rule.operation) == (kind, operation)
+        else rule
+        for rule in permissions(role, names)
+        if (rule.kind, rule.operation, operation) != (kind, "DESCRIBE", "DESCRIBE")
+    ]
+    stage.client("admin").grant(f"User:lacks{number}", granted)
+    records = ("--records", stage.records) if name == "produce" else ()
+
+    deadline, output = time.monotonic() + DEADLINE, [""]
+    while f"lacks {operation} " not in " ".join("".join(output).split()):  # until it is in force
+        assert time.monotonic() < deadline, output
+        code, *output = stage.command(f"lacks{number}", name, *about, *more, *records)
+        assert code == 1 or operation == "DESCRIBE", output
+
+
+@pytest.mark.slow
+def test_an_operator_retires_a_plan(stage: Stage) -> None:
+    names = plan_names(stage.spare, "sec")
+    stage.client("admin").grant("User:operator", permissions("operator", names))
+    until(
+        "the rules are in force",
+        lambda: stage.command("operator", "topics", *stage.of_spare)[0] == 0,
+        DEADLINE,
+    )
+    done = stage.command("operator", "retire", *stage.of_spare, "--yes")
+    assert done[0] == 0, done
+    assert "topics deleted" in done[2]
 
 
 @pytest.mark.slow
