@@ -258,8 +258,9 @@ def measured(fleet: Fleet, expected: Expected, cause: Callable[[], None]) -> dic
     Raises:
         AssertionError: an observer does not, within `SECONDS`.
     """
-    asked = [name for name, given in (("status", expected.status[1]), ("readyz", expected.ready[0]),
-             ("panel", expected.panel), ("alert", expected.alert)) if given]  # fmt: skip
+    # The status last: it is a process, which takes seconds.
+    asked = [name for name, given in (("readyz", expected.ready[0]), ("panel", expected.panel),
+             ("alert", expected.alert), ("status", expected.status[1])) if given]  # fmt: skip
     cause()
     began, seconds, alarms = time.monotonic(), dict[str, float](), set[str]()
     while missing := [name for name in asked if name not in seconds]:
