@@ -270,7 +270,6 @@ WORKS: dict[str, tuple[str, Work]] = {
     "A15 4,100 idle connections": ("gateway", hold(b"", 4100)),
     "A15 16 bodies of 4 MiB - 1": ("gateway", hold(begun(4 << 20, (4 << 20) - 1), 16)),
     "A15 1,030 connections (results)": ("serve", hold(b"", 1030)),
-    "A15 256 streams of events": ("serve", hold(get("/v1/plans/PLAN/events"), 256)),
 }
 
 

@@ -1,6 +1,6 @@
-"""Answers over HTTP: plans, windows, tables and events, read-only, from the topics alone.
+"""Answers over HTTP: plans, windows and tables, read-only, from the topics alone.
 
-``follower`` reads the snapshots topic of a plan on a thread of its own, ``plan_service`` puts
-questions to a `History` on a bounded pool (``turns``), ``app`` is the
-HTTP interface, ``guard`` checks every request before it, and ``server`` runs all of them.
+``plan_service`` follows the snapshots topic of a plan on a thread of its own, and puts questions to
+a `History` on a bounded pool (``turns``); ``routes`` is the HTTP interface, ``guard`` checks every
+request before it, and ``server`` runs all of them.
 """

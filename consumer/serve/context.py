@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from calmstream.consumer.serve.answers import Answers, etag_of
-from calmstream.consumer.serve.events import Streams
 from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused
@@ -14,7 +13,7 @@ from calmstream.consumer.serve.settings import ServeSettings
 
 
 class Context:
-    """Plans by name, limits, streams and computed answers of one server."""
+    """Plans by name, limits and computed answers of one server."""
 
     def __init__(
         self,
@@ -25,7 +24,6 @@ class Context:
         self.plans = plans
         self.settings = settings
         self.metrics = metrics
-        self.streams = Streams(settings.max_streams, settings.heartbeat_seconds)
         self.answers = Answers(settings.answer_bytes, settings.answer_seconds)
 
     def plan(self, name: str) -> PlanService:

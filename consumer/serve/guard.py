@@ -35,8 +35,6 @@ SECURITY_HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-HEAD = "calmstream.head"
-"""Key of the scope: whether only the head of the answer is asked for."""
 
 _CORS = (
     (b"access-control-allow-methods", b"GET, HEAD"),
@@ -82,8 +80,7 @@ class Guard:
             await out.preflight()
             return
         try:
-            head = scope["method"] == "HEAD"
-            await self._app({**scope, "method": "GET", HEAD: head}, receive, out)
+            await self._app({**scope, "method": "GET"}, receive, out)
         except Exception as error:
             # The kind and the place of the error, nothing of the request.
             _LOG.error("defect", **defect(error))

@@ -29,11 +29,6 @@ CONNECTIONS = SERVE_METRICS.gauge(
     "Open connections.",
     "At its limit new ones are closed: raise CALMSTREAM_MAX_CONNECTIONS or start more servers.",
 )
-STREAMS = SERVE_METRICS.gauge(
-    "calmstream_serve_streams",
-    "Open streams of events, one for each open page.",
-    "At its limit new ones get 503: raise CALMSTREAM_MAX_STREAMS or start more servers.",
-)
 FAILING = SERVE_METRICS.gauge(
     "calmstream_serve_plans_failing",
     "Plans whose results cannot be read now.",
@@ -68,10 +63,8 @@ class ServeMetrics:
         """A request got a problem document."""
         self._to[PROBLEMS].labels(problem.value).inc()
 
-    def turned(
-        self, connections: int, streams: int, failing: int, finals: Mapping[str, int]
-    ) -> None:
-        """So many connections and streams are open, and so many plans have trouble."""
+    def turned(self, connections: int, failing: int, finals: Mapping[str, int]) -> None:
+        """So many connections are open, and so many plans have trouble."""
         for plan in self._plans - finals.keys():
             self._to[FINALS].remove(plan)
         self._plans = frozenset(finals)
@@ -79,4 +72,3 @@ class ServeMetrics:
             self._to[FINALS].labels(plan).set(windows)
         self._to[FAILING].set(failing)
         self._to[CONNECTIONS].set(connections)
-        self._to[STREAMS].set(streams)

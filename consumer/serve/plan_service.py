@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TypeVar
@@ -13,29 +14,34 @@ from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, MissingTopic, RecoverableError
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import LATEST, TOTAL
-from calmstream.consumer.serve.follower import Follower
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
 from calmstream.consumer.serve.results import Results
 from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.consumer.serve.turns import Queue, QueueFull
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire.snapshot import Manifest
+from calmstream.estimators.wire.snapshot import Kind
 
 T = TypeVar("T")
 PREPARE_SECONDS = 60
 """Models of the newest results are fitted before anybody asks if windows are at least so long."""
 
-Listener = Callable[[Manifest], None]
+CHECK_SECONDS = 3.0
+"""Time between two requests for the end of the topic, which show whether the broker answers."""
 
+_POLL_SECONDS = 0.2
 _STARTING = Refused(Problem.STARTING, "the plan's results are still being read")
+_LOG = logging.getLogger("calmstream.serve")
 
 
 class PlanService:
     """Serves one plan. Its methods may be called from any thread.
 
-    The follower notes what was published, and asks for a refresh of the history before it notes a
-    final. Jobs of a plan run in their order, so a question about this final meets its counts.
+    A thread of its own follows the snapshots topic from its start, and recovers from every failure.
+    It asks for a refresh of the history before it notes a final. Jobs of a plan run in their order,
+    so a question about this final meets its counts.
 
     Attributes:
         results: what was published.
@@ -53,35 +59,24 @@ class PlanService:
         queue: Queue,
         clock: Clock,
     ) -> None:
-        names = plan_names(plan, namespace, output_namespace)
         self.plan = plan
-        self.names = names
+        self.names = plan_names(plan, namespace, output_namespace)
         self.namespace = output_namespace or namespace
         self.results = Results(settings.table_bytes)
         self.kept: list[int] = []
         self._broker = broker
-        self._spaces = (namespace, output_namespace)
+        self._spaces = {"namespace": namespace, "output_namespace": output_namespace}
         self._queue = queue
         self._clock = clock
         self._retry_seconds = settings.retry_seconds
-        self._listeners: set[Listener] = set()
         self._stop = threading.Event()
-        self._follower = Follower(
-            plan,
-            broker,
-            names,
-            self.results,
-            clock,
-            announce=self._announce,
-            before_final=self._ask_for_refresh,
-            retry_seconds=settings.retry_seconds,
-        )
         self._thread = threading.Thread(
-            target=self._follower.run,
-            args=(self._stop,),
-            name=f"calmstream-follow-{plan.name}",
-            daemon=True,
+            target=self._run, name=f"calmstream-follow-{plan.name}", daemon=True
         )
+        # The following belong to the thread.
+        self._topic: SnapshotTopic | None = None
+        self._caught_up = False
+        self._topic_trouble: Refused | None = None
         # The following belong to the jobs; one runs at a time.
         self._history: History | None = None
         self._history_trouble: Refused | None = _STARTING
@@ -102,37 +97,30 @@ class PlanService:
 
     def turn(self) -> None:
         """Try again to read the counts if that has failed; to be called from time to time."""
-        if self._history_trouble is None or self._follower.trouble is not None:
+        if self._history_trouble is None or self._topic_trouble is not None:
             return
         waited = self._clock.monotonic() - self._tried >= self._retry_seconds
-        if self._follower.caught_up and waited:
+        if self._caught_up and waited:
             self._ask_for_refresh()
 
     def trouble(self) -> Refused | None:
         """Return why the plan is not served as it should be; None where it is."""
-        if self._follower.trouble is not None:
-            return self._follower.trouble
-        if not self._follower.caught_up:
-            return _STARTING
+        found = self._topic_trouble or (None if self._caught_up else _STARTING)
+        if found is not None:
+            return found
         found = self._history_trouble
         # A plan without a counts topic is served as far as it can be.
         return None if found is not None and found.problem is Problem.NOT_KEPT else found
 
     def silent_seconds(self) -> float:
         """Return the age of the last answer from a broker while requests fail; 0 otherwise."""
-        return self._follower.silent_seconds()
-
-    def listen(self, listener: Listener) -> None:
-        """Call a function, on another thread, whenever something is published."""
-        self._listeners.add(listener)
-
-    def unlisten(self, listener: Listener) -> None:
-        self._listeners.discard(listener)
+        topic = self._topic
+        return 0.0 if topic is None else topic.watch.silent_seconds()
 
     def require_results(self) -> None:
         """Check that what was published is known."""
-        trouble = self._follower.trouble
-        if self._follower.caught_up and (trouble is None or trouble.problem is Problem.UNAVAILABLE):
+        trouble = self._topic_trouble
+        if self._caught_up and (trouble is None or trouble.problem is Problem.UNAVAILABLE):
             return  # finals do not change: what is known is shown while the broker is away
         raise (trouble or _STARTING).copy()
 
@@ -146,6 +134,67 @@ class PlanService:
         except QueueFull:
             raise Refused(Problem.BUSY, "too many questions about this plan wait") from None
 
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._follow()
+            except RecoverableError as error:
+                self._topic_trouble = refusal(error)
+            except Exception as error:  # noqa: BLE001 - the thread lives, and says why
+                self._close_topic()
+                self._topic_trouble = self._unreadable(error)
+            self._stop.wait(self._retry_seconds)
+        self._close_topic()
+
+    def _follow(self) -> None:
+        """Read until stopped."""
+        if self._topic is None:
+            self._topic = SnapshotTopic(
+                self.plan, self._broker, self.names, self._clock, _LOG.warning
+            )
+            self.results.clear()
+            self._caught_up = False
+        checked = self._clock.monotonic() - CHECK_SECONDS
+        while not self._stop.is_set():
+            self._topic.watch.turn()
+            found = self._topic.sets(_POLL_SECONDS)
+            for snapshot in found or ():
+                self._take(snapshot)
+            due = self._clock.monotonic() - checked >= CHECK_SECONDS
+            if found is None and (due or not self._caught_up):
+                self._check_end(self._topic)
+                checked = self._clock.monotonic()
+
+    def _take(self, snapshot: Snapshot) -> None:
+        if snapshot.kind is Kind.FINAL and self._caught_up:
+            self._ask_for_refresh()
+        self.results.take(snapshot)
+
+    def _check_end(self, topic: SnapshotTopic) -> None:
+        if topic.at_end() and not self._caught_up:
+            self._ask_for_refresh()
+            self._caught_up = True
+        self._topic_trouble = None
+
+    def _unreadable(self, error: Exception) -> Refused:
+        topic = self.names.snapshots
+        if isinstance(error, MissingTopic):
+            over = self._clock.now_ms() >= self.plan.window_end(self.plan.windows - 1)
+            if over or self.results.newest is not None:
+                return Refused(Problem.RETIRED, f"topic {topic} was deleted: its results are gone")
+            text = f"topic {topic} does not exist; create it: calmstream topics"
+        elif isinstance(error, CalmstreamError):
+            text = str(error)
+        else:
+            _LOG.exception("reading %s failed", topic)
+            text = f"reading failed: {type(error).__name__}; please report it"
+        return Refused(Problem.UNREADABLE, text)
+
+    def _close_topic(self) -> None:
+        if self._topic is not None:
+            self._topic.close()
+        self._topic = None
+
     def _with_history(self, job: Callable[[History], T]) -> T:
         if self._history is None or self._history_trouble is not None:
             raise (self._history_trouble or _STARTING).copy()
@@ -153,10 +202,6 @@ class PlanService:
             return job(self._history)
         except CalmstreamError as error:
             raise refusal(error) from None
-
-    def _announce(self, event: Manifest) -> None:
-        for listener in tuple(self._listeners):
-            listener(event)
 
     def _ask_for_refresh(self) -> None:
         if not self._refreshing:
@@ -168,13 +213,7 @@ class PlanService:
         self._refreshing = False
         try:
             if self._history is None:
-                namespace, output_namespace = self._spaces
-                self._history = History(
-                    self.plan,
-                    self._broker,
-                    namespace=namespace,
-                    output_namespace=output_namespace,
-                )
+                self._history = History(self.plan, self._broker, **self._spaces)
             self._history.refresh()
             self.kept = self._history.windows()
             first = self._history_trouble is not None
@@ -182,14 +221,13 @@ class PlanService:
             if first or self.plan.window >= PREPARE_SECONDS:
                 self._queue.submit(self._prepare)
         except RecoverableError as error:
-            self._history_trouble = Refused(Problem.UNAVAILABLE, str(error))
-        except MissingTopic as error:
-            self._close_history()
-            self._history_trouble = Refused(Problem.NOT_KEPT, str(error))
+            self._history_trouble = refusal(error)
         except CalmstreamError as error:
             # What was read so far may miss the record that cannot be read: begin anew.
             self._close_history()
-            self._history_trouble = Refused(Problem.UNREADABLE, str(error))
+            missing = isinstance(error, MissingTopic)
+            problem = Problem.NOT_KEPT if missing else Problem.UNREADABLE
+            self._history_trouble = Refused(problem, str(error))
         finally:
             self._tried = self._clock.monotonic()
 
@@ -204,49 +242,3 @@ class PlanService:
         if self._history is not None:
             self._history.close()
             self._history = None
-
-
-class ServedPlans:
-    """One service for each plan that is wanted. For one thread, but for the properties."""
-
-    def __init__(
-        self, wanted: Callable[[], Mapping[str, Plan]], make: Callable[[Plan], PlanService]
-    ) -> None:
-        self._wanted = wanted
-        self._make = make
-        self._services: dict[str, PlanService] = {}
-        self._by_name: Mapping[str, PlanService] = {}
-
-    @property
-    def by_name(self) -> Mapping[str, PlanService]:
-        """The services by the plan's name; replaced as a whole."""
-        return self._by_name
-
-    def turn(self) -> None:
-        """Take plans up and give plans back; let services try again what has failed."""
-        wanted = self._wanted()
-        gone = self._services.keys() - wanted.keys()
-        for digest in gone:
-            # Clients may take a while to close; the other plans do not wait for that.
-            stop = self._services.pop(digest).stop
-            threading.Thread(target=stop, daemon=True).start()
-        for digest in wanted.keys() - self._services.keys():
-            service = self._services[digest] = self._make(wanted[digest])
-            service.start()
-            gone.add(digest)
-        if gone:
-            self._by_name = {one.plan.name: one for one in self._services.values()}
-        for service in self._services.values():
-            service.turn()
-
-    def troubles(self) -> dict[str, Refused]:
-        """Return why plans are not served as they should be, by their name."""
-        found = {name: service.trouble() for name, service in self._by_name.items()}
-        return {name: one for name, one in found.items() if one is not None}
-
-    def stop(self) -> None:
-        threads = [threading.Thread(target=one.stop) for one in self._services.values()]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()

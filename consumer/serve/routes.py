@@ -10,14 +10,13 @@ import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from calmstream.common.http.shares import peer_of
 from calmstream.consumer.serve import documents
 from calmstream.consumer.serve.context import Context
-from calmstream.consumer.serve.guard import HEAD
 from calmstream.consumer.serve.parameters import Parameters
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import KINDS, Problem, Refused, answer_to
@@ -53,7 +52,6 @@ class Routes:
             _route(plan, self._plan),
             _route(f"{plan}/windows", self._windows, ["limit"]),
             _route(f"{plan}/series", self._series, PARAMETERS),
-            _route(f"{plan}/events", self._events),
             *(
                 _route(f"{plan}/{name}", self._question(read), known)
                 for name, (read, known) in QUESTIONS.items()
@@ -77,14 +75,6 @@ class Routes:
     async def _series(self, request: Request, asked: Parameters) -> Response:
         body = await series(self._context, self._service(request), asked, _peer(request))
         return Response(body, media_type=MEDIA_TYPES["json"], headers=_REVALIDATE)
-
-    async def _events(self, request: Request, _asked: Parameters) -> Response:
-        service = self._service(request)
-        headers = {**_NO_STORE, "x-accel-buffering": "no"}
-        if request.scope.get(HEAD):
-            return Response(media_type="text/event-stream", headers=headers)
-        stream = self._context.streams.open(service, _peer(request))
-        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
     def _question(self, read: Read) -> Handler:
         async def answer(request: Request, asked: Parameters) -> Response:

@@ -18,7 +18,7 @@ from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.serve.context import Context
 from calmstream.consumer.serve.guard import Guard
 from calmstream.consumer.serve.metrics import ServeMetrics
-from calmstream.consumer.serve.plan_service import PlanService, ServedPlans
+from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused
 from calmstream.consumer.serve.routes import create_app
 from calmstream.consumer.serve.settings import ServeSettings
@@ -33,7 +33,7 @@ class ResultsServer:
     """Serves the results of plans over HTTP; a role of the service.
 
     Attributes:
-        plans: the plans that are served.
+        plans: a service for each plan that is served, by the plan's name; replaced as a whole.
         port: the one in use.
         health: of this role.
         connections: that are open.
@@ -69,13 +69,15 @@ class ResultsServer:
                 clock=clock,
             )
 
-        self.plans = ServedPlans(wanted, make)
+        self.plans: Mapping[str, PlanService] = {}
+        self._wanted = wanted
+        self._make = make
         self.health.watched(self.silent_seconds)
         self._said: dict[str, Refused] = {}
         self._settings = settings
         self._metrics = metrics
         self._log = structlog.get_logger("calmstream.serve")
-        self._context = Context(lambda: self.plans.by_name, settings, metrics)
+        self._context = Context(lambda: self.plans, settings, metrics)
         own = [] if anywhere(settings.host) else [as_host(settings.host)]
         self._guard = Guard(
             create_app(self._context),
@@ -98,7 +100,7 @@ class ResultsServer:
 
     def silent_seconds(self) -> float:
         """Return the age of the last answer that any plan got from a broker; 0 while all do."""
-        return min((one.silent_seconds() for one in self.plans.by_name.values()), default=0.0)
+        return min((one.silent_seconds() for one in self.plans.values()), default=0.0)
 
     def run(self, stop: threading.Event) -> None:
         """Serve until ``stop`` is set."""
@@ -106,7 +108,9 @@ class ResultsServer:
             with contextlib.closing(self._socket), asyncio.Runner() as runner:
                 runner.run(self._serve(stop))
         finally:
-            self.plans.stop()
+            threads = [self._stopping(one) for one in self.plans.values()]
+            for thread in threads:
+                thread.join()
             self._turns.close()
 
     async def _serve(self, stop: threading.Event) -> None:
@@ -121,18 +125,18 @@ class ResultsServer:
             self._guard.stopping = True
             server.stop()
             self.health.not_ready("stopping")
-            self._context.streams.close()
             await asyncio.wait([serving])
         serving.result()
 
     def _turn(self) -> None:
         """Look after health and metrics, and let plans try again."""
         self.health.turned()
-        self.plans.turn()
-        troubles = self.plans.troubles()
+        self._turn_plans()
+        found = {name: one.trouble() for name, one in self.plans.items()}
+        troubles = {name: one for name, one in found.items() if one is not None}
         self._say(troubles)
         # A fault of one plan does not keep clients from the others.
-        if troubles and len(troubles) == len(self.plans.by_name):
+        if troubles and len(troubles) == len(self.plans):
             self.health.not_ready(
                 "; ".join(f"plan {name}: {one.detail}" for name, one in troubles.items())
             )
@@ -140,11 +144,28 @@ class ResultsServer:
             self.health.ready()
         finals = {
             plan_label(one.plan): 0 if one.results.newest is None else one.results.newest + 1
-            for one in self.plans.by_name.values()
+            for one in self.plans.values()
         }
-        self._metrics.turned(
-            len(self.connections), len(self._context.streams), len(troubles), finals
-        )
+        self._metrics.turned(len(self.connections), len(troubles), finals)
+
+    def _turn_plans(self) -> None:
+        """Take plans up and give plans back; let services try again what has failed."""
+        wanted, served = self._wanted(), {one.plan.digest: one for one in self.plans.values()}
+        for digest in served.keys() - wanted.keys():
+            # Clients may take a while to close; the other plans do not wait for that.
+            self._stopping(served.pop(digest))
+        for digest in wanted.keys() - served.keys():
+            served[digest] = self._make(wanted[digest])
+            served[digest].start()
+        self.plans = {one.plan.name: one for one in served.values()}
+        for service in served.values():
+            service.turn()
+
+    @staticmethod
+    def _stopping(service: PlanService) -> threading.Thread:
+        thread = threading.Thread(target=service.stop, daemon=True)
+        thread.start()
+        return thread
 
     def _say(self, troubles: dict[str, Refused]) -> None:
         for name, one in troubles.items():

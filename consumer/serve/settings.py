@@ -14,7 +14,6 @@ class ServeSettings(Settings):
         max_connections: open at once; further ones replace idle ones of
             the same client or get 503.
         max_requests: in progress at once; further ones get 503.
-        max_streams: streams of events at once; further ones get 503.
         max_waiting: questions of one plan that wait for their turn; further ones get 503.
         fits: questions that are computed at once, over all plans.
         answer_seconds: a question that takes longer gets 503; its computation goes on, so that the
@@ -26,7 +25,6 @@ class ServeSettings(Settings):
         table_bytes: of published tables of single windows that are kept for series.
         request_seconds: time for a request to arrive.
         idle_seconds: after which a connection without a request is closed.
-        heartbeat_seconds: time between two signs of life in a stream of events.
         retry_seconds: pause after a failure to read the topics.
     """
 
@@ -34,7 +32,6 @@ class ServeSettings(Settings):
     port: int = bounded(8090, ge=0, le=65535)
     max_connections: int = bounded(1024, ge=1, le=100_000)
     max_requests: int = bounded(512, ge=1, le=100_000)
-    max_streams: int = bounded(256, ge=1, le=100_000)
     max_waiting: int = bounded(256, fixed=True, ge=1, le=100_000)
     fits: int = bounded(2, ge=1, le=64)
     answer_seconds: float = bounded(20.0, gt=0, le=600)
@@ -44,5 +41,4 @@ class ServeSettings(Settings):
     table_bytes: int = bounded(128 << 20, fixed=True, ge=0, le=16 << 30)
     request_seconds: float = bounded(10.0, gt=0, le=600)
     idle_seconds: float = bounded(30.0, fixed=True, gt=0, le=3600)
-    heartbeat_seconds: float = bounded(15.0, fixed=True, gt=0, le=600)
     retry_seconds: float = bounded(2.0, gt=0, le=600)

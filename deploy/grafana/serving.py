@@ -22,13 +22,10 @@ SERVING = Row(
             "Requests of any kind, and those answered with a problem document.",
         ),
         Panel(
-            "Results: connections and streams",
+            "Results: connections",
             "none",
-            (
-                ("max by (instance) (calmstream_serve_connections)", "connections, {{instance}}"),
-                ("max by (instance) (calmstream_serve_streams)", "streams, {{instance}}"),
-            ),
-            "Every open page has one stream of events.",
+            (("max by (instance) (calmstream_serve_connections)", "{{instance}}"),),
+            "Open connections; at their limit new ones are closed.",
         ),
         Panel(
             "Results: plans that cannot be read",

@@ -93,8 +93,8 @@ def serving(
     address = f"http://127.0.0.1:{server.port}"
     try:
         with httpx.Client(base_url=address, timeout=DEADLINE) as client:
-            wait_for(lambda: server.plans.by_name)
-            service = server.plans.by_name[plan.name]
+            wait_for(lambda: server.plans)
+            service = server.plans[plan.name]
             if ready:
                 wait_for(lambda: server.health.readiness().well)
             yield Serving(address, service, server, client, registry)

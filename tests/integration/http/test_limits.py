@@ -323,18 +323,6 @@ def test_one_client_leaves_room_for_others(tmp_path: Path) -> None:
             assert gateway.report(line(gateway.plan, value)).status == 202
 
 
-def test_streams_of_one_client_leave_room_for_others() -> None:
-    bench = filled(windows=1)
-    path = f"/v1/plans/{bench.plan.name}/events"
-    with serving_bench(bench, max_streams=8) as live, contextlib.ExitStack() as held:
-        for number in range(9):
-            one = held.enter_context(connect(live.server.port, OTHER))
-            one.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
-            assert one.recv(12) == (b"HTTP/1.1 200" if number < 6 else b"HTTP/1.1 503")
-        with live.client.stream("GET", path) as stream:
-            assert stream.status_code == 200
-
-
 # H6: headers that come later or twice.
 
 

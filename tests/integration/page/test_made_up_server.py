@@ -115,15 +115,6 @@ def test_refusals_have_the_same_status(both: list[httpx.Client], path: str, stat
         assert answer.json()["title"]
 
 
-def test_events_begin_with_hello(both: list[httpx.Client]) -> None:
-    for client in both:
-        path = f"/v1/plans/{_first_plan(client)['name']}/events"
-        with client.stream("GET", path) as stream:
-            lines = stream.iter_lines()
-            assert next(lines) == "event: hello"
-            assert next(lines).startswith('data: {"newest":')
-
-
 def test_both_refuse_without_a_token() -> None:
     with made_up("--token", TOKEN) as client, serving_bench(filled(), token=TOKEN) as server:
         for one in (client, server.client):

@@ -92,16 +92,15 @@ function WithPlan({
   plan: Plan;
 }) {
   const known = plans.find((one) => one.digest === plan.digest)?.newest ?? null;
-  const { version, pulse, newest: announced, connection } = useLive(client, plan, known);
-  const newest = announced ?? known;
+  const live = useLive(client, plan, known);
   useEffect(() => {
     document.title = `${plan.name} · calmstream`;
   }, [plan.name]);
-  const session: Session = { client, plan, version, pulse, connection };
+  const session: Session = { client, plan, ...live };
   const Page = PAGES[route.view];
   return (
     <SessionContext.Provider value={session}>
-      <Shell plans={plans} route={route} name={plan.name} connection={connection} newest={newest} ended={ended(plan, newest)}>
+      <Shell plans={plans} route={route} name={plan.name} connection={live.connection} newest={live.newest} ended={ended(plan, live.newest)}>
         <Page words={route.words} />
       </Shell>
     </SessionContext.Provider>

@@ -39,7 +39,6 @@ export class PageServer {
   silent = false;
   token = "";
   private readonly plans = plans();
-  private readonly streams = new Map<ServerResponse, string>();
 
   private constructor(private readonly server: Server) {}
 
@@ -55,27 +54,12 @@ export class PageServer {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 
-  /** Let a window be over, and announce it. */
+  /** Let a window be over. */
   finish(name: string): void {
-    const one = this.plan(name);
-    one.windows += 1;
-    const data = { window: one.windows - 1, reports: one.reports(one.windows - 1), revision: [100 * one.windows] };
-    for (const [stream, of] of this.streams)
-      if (of === name) for (const kind of ["final", "total"]) write(stream, kind, { ...data, kind });
-  }
-
-  /** Number of pages that follow events. */
-  get followers(): number {
-    return this.streams.size;
-  }
-
-  /** Break all streams of events. */
-  hangUp(): void {
-    for (const stream of this.streams.keys()) stream.destroy();
+    this.plan(name).windows += 1;
   }
 
   async close(): Promise<void> {
-    this.hangUp();
     this.server.closeAllConnections();
     await new Promise((done) => this.server.close(done));
   }
@@ -108,7 +92,6 @@ export class PageServer {
     const [name = "", part = ""] = url.pathname.split("/").slice(3).map(decodeURIComponent);
     if (!name) return json(response, { plans: this.plans.map(entry) });
     const one = this.plan(name);
-    if (part === "events") return this.stream(one, response);
     json(response, document(one, part, url.searchParams), url.searchParams.get("format"));
   }
 
@@ -117,13 +100,6 @@ export class PageServer {
     if (!found)
       throw new Refusal(404, "This server has no such plan.", `This server has no plan ${JSON.stringify(name)}.`);
     return found;
-  }
-
-  private stream(one: Made, response: ServerResponse): void {
-    response.writeHead(200, { "content-type": "text/event-stream" });
-    this.streams.set(response, one.plan.name);
-    response.on("close", () => this.streams.delete(response));
-    write(response, "hello", { newest: one.windows ? one.windows - 1 : null });
   }
 }
 
@@ -200,8 +176,4 @@ function json(response: ServerResponse, body: unknown, format: string | null = n
   }
   response.writeHead(200, { "content-type": "application/json" });
   response.end(JSON.stringify(body));
-}
-
-function write(stream: ServerResponse, event: string, data: unknown): void {
-  stream.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
 }

@@ -1,11 +1,10 @@
-/** What needs no browser: numbers and times, lists of names, snippets, event streams, the tree. */
+/** What needs no browser: numbers and times, lists of names, snippets, the tree. */
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { address, path, questionWords } from "../src/api/client";
-import { parser, type LiveEvent } from "../src/api/events";
 import { heights, scaleOf } from "../src/charts/bins";
 import { extent, noise, numberLast, ordered, panels, weak } from "../src/charts/model";
 import { statisticsOf } from "../src/parts/statistics";
@@ -104,24 +103,6 @@ test("a plan has ended with its last window, or some time after its end", () => 
   assert.equal(ended(plan(hours), null, 3.5 * 3600), false);
   assert.equal(ended(plan(hours), null, 5 * 3600), true);
   assert.equal(ended(plan({ ...hours, last_end: null }), 9, 1e9), false);
-});
-
-test("an event stream is read in pieces of any size", () => {
-  const stream =
-    ': \n\nevent: hello\ndata: {"newest": null}\n\nid: 3-final-9\r\nevent: final\r\ndata: {"window": 3}\r\n\r\nevent: other\ndata: {}\n\nevent: total\ndata: not JSON\n\n';
-  for (const size of [1, 2, 3, 7, stream.length]) {
-    const found: LiveEvent[] = [];
-    const take = parser((event) => found.push(event));
-    for (let at = 0; at < stream.length; at += size) take(stream.slice(at, at + size));
-    assert.deepEqual(
-      found,
-      [
-        { kind: "hello", window: null },
-        { kind: "final", window: 3 },
-      ],
-      `pieces of ${size}`,
-    );
-  }
 });
 
 test("cells become panels in row-major order", () => {

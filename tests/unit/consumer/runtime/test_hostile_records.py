@@ -77,6 +77,6 @@ def test_no_role_stops_at_what_somebody_else_wrote(early: bool) -> None:
 def test_a_reader_that_fails_makes_serve_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = filled(windows=1)
     with serving_bench(bench) as live:
-        monkeypatch.setattr(live.service._follower, "_check_end", lambda _: 1 / 0)
+        monkeypatch.setattr(live.service, "_check_end", lambda _: 1 / 0)
         wait_for(lambda: not live.server.health.readiness().well)
         assert "ZeroDivisionError" in live.server.health.readiness().detail

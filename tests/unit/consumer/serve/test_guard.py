@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
 
 from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.history import History
 from calmstream.consumer.serve.guard import POLICY
 from tests.support.publisher import Bench
 from tests.support.serving import Serving, filled, serving_bench
@@ -113,11 +115,22 @@ def test_impossible_names_are_refused_at_the_start(
         pass
 
 
-def test_too_many_requests_at_once_are_refused(bench: Bench) -> None:
+def test_too_many_requests_at_once_are_refused(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, gate = threading.Event(), threading.Event()
+
+    def slow(*_: object, **__: object) -> None:
+        asked.set()
+        gate.wait(60)
+
     with serving_bench(bench, max_requests=1) as small:
-        path = f"/v1/plans/{bench.plan.name}"
-        with small.client.stream("GET", f"{path}/events") as stream:
-            assert stream.status_code == 200
-            found = small.client.get(path)
-            assert found.status_code == 503
-            assert found.headers["retry-after"] == "1"
+        monkeypatch.setattr(History, "ask", slow)
+        question = threading.Thread(target=small.get, args=("/tables?attributes=a0",))
+        question.start()
+        assert asked.wait(60)
+        found = small.get("")
+        gate.set()
+        question.join()
+        assert found.status_code == 503
+        assert found.headers["retry-after"] == "1"

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import httpx
-import orjson
 import pytest
 
 from calmstream.broker.transport import Partition, Reader, Topics
@@ -28,60 +26,21 @@ def publish(bench: Bench, window: int) -> None:
     work(bench.publication())
 
 
-def read_event(lines: Iterator[str]) -> tuple[str, dict[str, Any]]:
-    """Return name and data of the next event; heartbeats are skipped."""
-    name = ""
-    for line in lines:
-        if line.startswith("event: "):
-            name = line.removeprefix("event: ")
-        if line.startswith("data: "):
-            return name, orjson.loads(line.removeprefix("data: "))
-    raise AssertionError("the stream has ended")
-
-
-def test_events_follow_what_is_published() -> None:
+def test_what_is_published_is_answered() -> None:
     bench = Bench(published_plan(groups=3))
-    with serving_bench(bench, heartbeat_seconds=0.05) as live:
+    with serving_bench(bench) as live:
         assert live.get("/windows").json()["newest"] is None
         found = live.get("/tables?attributes=a0")
         assert (found.status_code, found.json()["detail"]) == (404, "no window is final yet")
-        path = f"/v1/plans/{bench.plan.name}/events"
-        with live.client.stream("GET", path) as stream:
-            assert stream.headers["content-type"].startswith("text/event-stream")
-            lines = stream.iter_lines()
-            assert read_event(lines) == ("hello", {"newest": None})
-            assert next(line for line in lines if line.startswith(":")) == ": "
-            publish(bench, 0)
-            events = [read_event(lines) for _ in range(2)]
-            assert [(name, data["window"]) for name, data in events] == [("final", 0), ("total", 0)]
-            assert events[0][1]["reports"] == 24
-            # A question after the event is about the new window.
+        for window in range(3):
+            publish(bench, window)
+            wait_for(lambda window=window: live.get("/windows").json()["newest"] == window)
+            # A question after a final was listed is about its counts.
             found = live.get("/tables?attributes=a0&windows=latest")
-            assert found.json()["windows"][0]["last"] == 0
-            assert live.get("/windows").json()["kept"] == [[0, 0]]
-            publish(bench, 1)
-            assert read_event(lines)[1]["window"] == 1
-            assert live.get("/tables?attributes=a0").json()["windows"][0]["last"] == 1
-
-
-def test_a_stopped_server_ends_its_streams() -> None:
-    bench = filled(windows=1)
-    ended = threading.Event()
-    with serving_bench(bench) as live:
-        path = f"{live.address}/v1/plans/{bench.plan.name}/events"
-        reading = threading.Event()
-
-        def read() -> None:
-            with httpx.stream("GET", path, timeout=60) as stream:
-                for _ in stream.iter_lines():
-                    reading.set()
-            ended.set()
-
-        thread = threading.Thread(target=read)
-        thread.start()
-        assert reading.wait(60)
-    thread.join(60)
-    assert ended.is_set()
+            assert found.json()["windows"][0]["last"] == window
+            assert live.get("/windows").json()["kept"] == [[0, window]]
+            assert live.get("/tables?attributes=a0").json()["windows"][0]["last"] == window
+        assert live.get("/windows").json()["finals"][0]["reports"] == 24
 
 
 class Away:
@@ -133,7 +92,7 @@ def test_a_broker_that_is_away_at_the_start_comes_back() -> None:
     bench = filled(windows=1)
     with away(bench, at_start=True) as (broker, live):
         wait_for(lambda: "no broker answers" in live.server.health.readiness().detail)
-        for path in ("/windows", "/tables?attributes=a0", "/series?attributes=a0", "/events"):
+        for path in ("/windows", "/tables?attributes=a0", "/series?attributes=a0"):
             found = live.get(path)
             assert found.status_code == 503
             assert found.headers["retry-after"] == "5"

@@ -96,7 +96,7 @@ def test_the_server_knows_the_age_of_the_last_answer_that_any_plan_got(
     for name in ("first", "second"):
         plan = published(bench, name)
         wanted[plan.digest] = plan
-    wait_for(lambda: len(server.plans.by_name) == 2)
+    wait_for(lambda: len(server.plans) == 2)
     ages = {"first": 40.0, "second": 0.0}
     monkeypatch.setattr(TopicWatch, "silent_seconds", lambda _: 40.0)
     wait_for(lambda: server.health.silent_seconds == 40)

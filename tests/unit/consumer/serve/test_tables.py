@@ -103,7 +103,7 @@ def test_an_unchanged_table_is_not_sent_again(serving: Serving) -> None:
 
 def test_a_head_request_has_no_body(serving: Serving) -> None:
     path = f"/v1/plans/{serving.service.plan.name}"
-    for address in (path, f"{path}/tables?attributes=a0", f"{path}/events"):
+    for address in (path, f"{path}/tables?attributes=a0"):
         found = serving.client.head(address)
         assert (found.status_code, found.content) == (200, b"")
 

@@ -86,7 +86,7 @@ export class Client {
     return this.get(path(name, "changes"), { window: String(window), against: String(against) }, signal);
   }
 
-  /** A request whose answer is neither JSON nor short: events, files. */
+  /** A request whose answer is neither JSON nor short: files. */
   async open(address: string, signal: AbortSignal): Promise<Response> {
     const headers = this.token ? { Authorization: `Bearer ${this.token}` } : {};
     let response: Response;

@@ -1,31 +1,25 @@
-/** A signal that aborts with another one, or after some time without a call of `again`. */
+/** A signal that aborts with another one, or after some time. */
 export class Limit {
   /** Whether the time was over. */
   expired = false;
   private readonly controller = new AbortController();
   private readonly stop = () => this.controller.abort();
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly timer: ReturnType<typeof setTimeout>;
 
   constructor(
     private readonly outer: AbortSignal,
-    private readonly milliseconds: number,
+    milliseconds: number,
   ) {
     if (outer.aborted) this.stop();
     outer.addEventListener("abort", this.stop);
-    this.again();
+    this.timer = setTimeout(() => {
+      this.expired = true;
+      this.stop();
+    }, milliseconds);
   }
 
   get signal(): AbortSignal {
     return this.controller.signal;
-  }
-
-  /** Let the time begin anew. */
-  again(): void {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => {
-      this.expired = true;
-      this.stop();
-    }, this.milliseconds);
   }
 
   /** Wait no longer. */

@@ -12,12 +12,12 @@ import { joined, visible } from "../text/names";
 const PARTS = 4;
 
 export function Glance({ attribute }: { attribute: Attribute }) {
-  const { client, plan, version } = useSession();
+  const { client, plan, newest } = useSession();
   const [ref, seen] = useSeen<HTMLLIElement>();
   const published = plan.published.some((names) => names.length === 1 && names[0] === attribute.name);
   const question = { attributes: [attribute.name], windows: "current", minus: "", group: "", given: [] };
   const wanted = seen && published ? `glance ${plan.digest} ${attribute.name}` : null;
-  const answer = useResource(wanted, version, (signal) =>
+  const answer = useResource(wanted, newest, (signal) =>
     queued(signal, () => client.table(plan.name, question, signal)),
   );
   return (

@@ -9,18 +9,18 @@ import { Empty, Loading } from "./states";
 const WINDOWS = 1000;
 
 export function NoReports({ onWindows }: { onWindows: (windows: string) => void }) {
-  const { client, plan, version } = useSession();
-  const found = useResource(`reports ${plan.digest}`, version, (signal) => client.windows(plan.name, WINDOWS, signal));
+  const { client, plan, newest } = useSession();
+  const found = useResource(`reports ${plan.digest}`, newest, (signal) => client.windows(plan.name, WINDOWS, signal));
   if (!found.data && !found.error) return <Loading lines={3} />;
-  const newest = withReports(found.data?.finals ?? []).at(-1);
+  const last = withReports(found.data?.finals ?? []).at(-1);
   return (
     <Empty title="No reports in these windows">
-      {newest ? (
+      {last ? (
         <>
-          The newest window with reports is window {newest.window}, {span(newest.start, newest.end)}.
+          The newest window with reports is window {last.window}, {span(last.start, last.end)}.
           <span class="choices">
-            <button type="button" class="primary" onClick={() => onWindows(String(newest.window))}>
-              Show window {newest.window}
+            <button type="button" class="primary" onClick={() => onWindows(String(last.window))}>
+              Show window {last.window}
             </button>
             <button type="button" onClick={() => onWindows("total")}>
               Show all windows

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { Connection } from "../api/events";
+import type { Connection } from "../state/live";
 import type { PlanEntry } from "../api/types";
 import { link, VIEWS, type Route, type View } from "../state/route";
 import { visible } from "../text/names";

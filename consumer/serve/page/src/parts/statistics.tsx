@@ -49,10 +49,10 @@ function rank(attribute: Attribute | undefined): number {
 }
 
 export function Statistics({ question }: { question: Question }) {
-  const { client, plan, version } = useSession();
+  const { client, plan, newest } = useSession();
   const asked = statisticsOf(question, plan.attributes, plan.summaries ?? []);
   const key = asked && `statistics ${plan.digest} ${question.windows} ${JSON.stringify(asked)}`;
-  const found = useResource(key, version, (signal) => client.summary(plan.name, asked!, question.windows, signal));
+  const found = useResource(key, newest, (signal) => client.summary(plan.name, asked!, question.windows, signal));
   // A server without statistics, or a table without reports: the table itself says why.
   if (!asked || !found.fresh || !found.data) return null;
   return <Shown summary={found.data} />;

@@ -60,9 +60,9 @@ export function Words({ of: { name, given } }: { of: HashedAttribute }) {
 }
 
 function Shares({ name, asked }: { name: string; asked: Asked }) {
-  const { client, plan, version } = useSession();
+  const { client, plan, newest } = useSession();
   const key = `words ${plan.digest} ${name} ${JSON.stringify(asked)}`;
-  const found = useResource(key, version, (signal) => client.words(plan.name, name, asked.candidates, asked.given, signal));
+  const found = useResource(key, newest, (signal) => client.words(plan.name, name, asked.candidates, asked.given, signal));
   return (
     <Loaded of={found} lines={4}>
       {(answer) => (answer.attributes.length > 1 ? answer.labels[0]! : [""]).map((label, v) => <Population key={label} {...{ answer, label, v }} />)}

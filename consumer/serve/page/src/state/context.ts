@@ -2,15 +2,15 @@ import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Client } from "../api/client";
 import type { Plan } from "../api/types";
-import type { Connection } from "../api/events";
+import type { Connection } from "./live";
 
 export interface Session {
   readonly client: Client;
   readonly plan: Plan;
-  /** Grows with every final or total that the server announces. */
-  readonly version: number;
-  /** Grows with every event, early ones too. */
-  readonly pulse: number;
+  /** The newest final window; results are asked for again when it changes. */
+  readonly newest: number | null;
+  /** Changes with every set that the server has, early ones too. */
+  readonly pulse: string;
   readonly connection: Connection;
 }
 

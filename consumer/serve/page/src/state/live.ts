@@ -1,50 +1,52 @@
-/** What the server announces, as long as the page is visible. */
+/** Whether there is something new, asked again and again while the page is visible. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { Client } from "../api/client";
-import { follow, type Connection, type LiveEvent } from "../api/events";
+import { Problem, type Client } from "../api/client";
 import type { Plan } from "../api/types";
 
+export type Connection = "connecting" | "live" | "waiting" | "refused";
+
 export interface Live {
-  /** Grows with every final or total that the server announces. */
-  readonly version: number;
-  /** Grows with every event, early ones too. */
-  readonly pulse: number;
+  /** The newest final window; results are asked for again when it changes. */
   readonly newest: number | null;
+  /** Changes with every set that the server has, early ones too. */
+  readonly pulse: string;
   readonly connection: Connection;
 }
 
-/**
- * Follow the events of a plan. `known` is the newest window when the page began to ask for results. A hidden page lets its connection go, because a browser opens only six to a server.
- */
+const EVERY_MS = 3_000;
+
+/** Ask for the newest windows of a plan. `known` is the newest one when the page began to ask for results. */
 export function useLive(client: Client, plan: Plan, known: number | null): Live {
-  const [news, setNews] = useState({ version: 0, pulse: 0, newest: null as number | null });
+  const [news, setNews] = useState({ newest: known, pulse: "" });
   const [connection, setConnection] = useState<Connection>("connecting");
   useEffect(() => {
-    let first = true;
-    let controller: AbortController | undefined;
-    const take = (event: LiveEvent) => {
-      const early = event.kind === "early";
-      // A first greeting may say nothing new; later ones follow a connection that ended.
-      const isNew = !early && !(event.kind === "hello" && first && event.window === known);
-      first = false;
-      setNews((old) => ({
-        version: old.version + (isNew ? 1 : 0),
-        pulse: old.pulse + (isNew || early ? 1 : 0),
-        newest: early ? old.newest : (event.window ?? old.newest),
-      }));
-    };
-    const change = () => {
-      controller?.abort();
+    const controller = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const ask = async () => {
+      clearTimeout(timer);
       if (document.hidden) return;
-      controller = new AbortController();
-      void follow(client, plan.name, controller.signal, take, setConnection);
+      try {
+        const { newest, early } = await client.windows(plan.name, 1, controller.signal);
+        setNews((old) => ({ newest: newest ?? old.newest, pulse: JSON.stringify([newest, early]) }));
+        setConnection("live");
+      } catch (error) {
+        if (controller.signal.aborted) return;
+        if (error instanceof Problem && [401, 403, 404].includes(error.status)) return setConnection("refused");
+        setConnection("waiting");
+      }
+      clearTimeout(timer);
+      timer = setTimeout(ask, EVERY_MS);
     };
-    change();
-    document.addEventListener("visibilitychange", change);
+    const again = () => void ask();
+    again();
+    document.addEventListener("visibilitychange", again);
+    addEventListener("online", again);
     return () => {
-      document.removeEventListener("visibilitychange", change);
-      controller?.abort();
+      controller.abort();
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", again);
+      removeEventListener("online", again);
     };
   }, [plan.digest]);
   return { ...news, connection };

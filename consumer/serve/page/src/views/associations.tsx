@@ -16,9 +16,9 @@ import { joined } from "../text/names";
 const LISTED = 12;
 
 export function Associations({ words }: { words: Readonly<Record<string, string>> }) {
-  const { client, plan, version } = useSession();
+  const { client, plan, newest } = useSession();
   const windows = words["windows"] || "total";
-  const found = useResource(`associations ${plan.digest} ${windows}`, version, (signal) =>
+  const found = useResource(`associations ${plan.digest} ${windows}`, newest, (signal) =>
     client.associations(plan.name, windows, signal),
   );
   return (

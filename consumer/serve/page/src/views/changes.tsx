@@ -19,8 +19,8 @@ interface Found {
 }
 
 export function Changes() {
-  const { client, plan, version } = useSession();
-  const found = useResource(`changes ${plan.digest}`, version, (signal) => load(client, plan, signal));
+  const { client, plan, newest } = useSession();
+  const found = useResource(`changes ${plan.digest}`, newest, (signal) => load(client, plan, signal));
   return (
     <div class="changes">
       <header class="hero">

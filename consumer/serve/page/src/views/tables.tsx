@@ -52,9 +52,9 @@ interface AskedProps {
 }
 
 function Asked({ question, shape, onShow }: AskedProps) {
-  const { client, plan, version } = useSession();
+  const { client, plan, newest } = useSession();
   const key = `table ${plan.digest} ${JSON.stringify(question)}`;
-  const answer = useResource(key, version, (signal) => client.table(plan.name, question, signal));
+  const answer = useResource(key, newest, (signal) => client.table(plan.name, question, signal));
   return (
     <>
       <QuestionForm key={question.attributes.join("\n")} question={question} onAsk={(next) => onShow(next, shape)} />

@@ -16,13 +16,13 @@ const SPANS = [
 ] as const;
 
 export function Time({ words }: { words: Readonly<Record<string, string>> }) {
-  const { client, plan, version } = useSession();
+  const { client, plan, newest } = useSession();
   const first = plan.attributes[0]?.name ?? "";
   const attributes = (words["attributes"] ? separated(words["attributes"]) : [first]).slice(0, MOST);
   const windows = words["windows"] || "last:50";
   const go = (names: readonly string[], range: string) =>
     replace(link(plan.name, "time", { attributes: joined(names), windows: range }));
-  const series = useResource(`series ${plan.digest} ${joined(attributes)} ${windows}`, version, (signal) =>
+  const series = useResource(`series ${plan.digest} ${joined(attributes)} ${windows}`, newest, (signal) =>
     client.series(plan.name, attributes, windows, signal),
   );
   return (
