@@ -12,11 +12,15 @@ from rich.text import Text
 from calmstream.common.errors import InvalidInput
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.analysis.association import chow_liu, mutual_information
+from calmstream.estimators.analysis.grouped import ratios
 from calmstream.estimators.analysis.tree import tree_distribution
-from calmstream.estimators.marginal import Z95
+from calmstream.estimators.marginal import Z95, Floats
 from calmstream.estimators.numerics.dependence import cramers_v
 from calmstream.pages.watch import header, truth
 from calmstream.terminal import grid
+
+_Cells = tuple[Floats, Floats]
+"""A table without negative cells, and the variances of its cells."""
 
 WITHOUT_TEST = (
     "no test of independence: the snapshot contains none (make a plan with --summaries "
@@ -119,51 +123,73 @@ def joint(snapshot: Snapshot) -> list[dict[str, Any]]:
 
     ``table`` has the shares of the ``labels`` within each label of the attribute ``given``, which
     is None for a root: its only row are the shares themselves. The product of an attribute's share
-    over all attributes is the probability of a record.
+    over all attributes is the probability of a record. ``stderr`` has standard errors of the
+    shares, which take the errors of a table's cells as independent.
     """
     labels: dict[str, tuple[str, ...]] = {}
-    found = {}
     for attributes, record in snapshot.marginals.items():
         labels |= zip(attributes, record.labels, strict=True)
-        if len(attributes) <= 2:
-            table = np.maximum(np.array(record.table), 0.0)
-            found[attributes] = table.reshape([len(own) for own in record.labels])
     names = list(labels)
-    singles, pairs = {name: found.get((name,)) for name in names}, {}
-    for attributes, table in found.items():
-        if len(attributes) == 2:
-            first, second = map(names.index, attributes)
-            pairs[min(first, second), max(first, second)] = table if first < second else table.T
-            for axis, name in enumerate(attributes):
-                if singles[name] is None:
-                    singles[name] = table.sum(axis=1 - axis)
-    if not pairs or any(table is None for table in singles.values()):
+    singles, pairs = _tables(snapshot, names)
+    if not pairs or len(singles) < len(names):
         raise InvalidInput("--tree: the snapshot has not every attribute in a table of two")
-    tree = tree_distribution([table for table in singles.values() if table is not None], pairs)
-    return [
-        {
-            "attribute": names[one.attribute],
-            "given": None if one.parent is None else names[one.parent],
-            "labels": labels[names[one.attribute]],
-            "table": one.shares.tolist(),
-        }
-        for one in tree.branches
-    ]
+    tree = tree_distribution(
+        [singles[i][0] for i in range(len(names))],
+        {pair: table for pair, (table, _) in pairs.items()},
+    )
+    found = []
+    for branch in tree.branches:
+        i, parent = branch.attribute, branch.parent
+        error = np.sqrt(singles[i][1])[None]
+        if parent is not None:
+            table, variance = (
+                one if parent < i else one.T for one in pairs[min(i, parent), max(i, parent)]
+            )
+            error = ratios(table, np.stack([np.diag(row) for row in variance]))[1]
+        given = None if parent is None else names[parent]
+        shares = {"table": branch.shares.tolist(), "stderr": error.tolist()}
+        found.append({"attribute": names[i], "given": given, "labels": labels[names[i]]} | shares)
+    return found
+
+
+def _tables(
+    snapshot: Snapshot, names: list[str]
+) -> tuple[dict[int, _Cells], dict[tuple[int, int], _Cells]]:
+    """Return the tables of single attributes and of pairs, by positions among the names.
+
+    Attributes that have no table of their own have the sums of that of a pair.
+    """
+    singles: dict[int, _Cells] = {}
+    pairs: dict[tuple[int, int], _Cells] = {}
+    for attributes, record in snapshot.marginals.items():
+        shape = [len(own) for own in record.labels]
+        table = np.maximum(np.array(record.table), 0.0).reshape(shape)
+        variance = np.square(np.array(record.stderr)).reshape(shape)
+        if len(attributes) == 1:
+            singles[names.index(attributes[0])] = table, variance
+        elif len(attributes) == 2:
+            first, second = map(names.index, attributes)
+            cells = (table, variance) if first < second else (table.T, variance.T)
+            pairs[min(first, second), max(first, second)] = cells
+    for pair, (table, variance) in pairs.items():
+        for axis, i in enumerate(pair):
+            singles.setdefault(i, (table.sum(axis=1 - axis), variance.sum(axis=1 - axis)))
+    return singles, pairs
 
 
 def render_tree(snapshot: Snapshot) -> Group:
-    """Return the conditional tables for people, in percent."""
+    """Return the conditional tables for people, in percent with 95 % intervals."""
     branches = joint(snapshot)
     labels = {branch["attribute"]: branch["labels"] for branch in branches}
     parts: list[Any] = []
     for branch in branches:
         given = branch["given"]
-        shown = grid(
-            f"{branch['attribute']} (%), given {given}" if given else "", right=branch["labels"]
-        )
-        rows = labels[given] if given else (f"{branch['attribute']} (%)",)
-        for label, shares in zip(rows, branch["table"], strict=True):
-            shown.add_row(label, *(f"{100.0 * share:.1f}" for share in shares))
+        title = f"{branch['attribute']} (%, ± 95 %)"
+        shown = grid(f"{title}, given {given}" if given else "", right=branch["labels"])
+        rows = labels[given] if given else (title,)
+        for label, shares, errors in zip(rows, branch["table"], branch["stderr"], strict=True):
+            cells = zip(shares, errors, strict=True)
+            shown.add_row(label, *(f"{100 * s:.1f} ± {100 * Z95 * e:.1f}" for s, e in cells))
         parts += [Text(), shown]
     return Group(*parts)
 

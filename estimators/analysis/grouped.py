@@ -189,7 +189,7 @@ def conditional(joint: GroupedTable, given: Sequence[str]) -> GroupedTable:
     cells = np.arange(joint.table.size).reshape(joint.table.shape)
     place = cells.transpose(order).reshape(blocks, -1)
     covariance = joint.covariance[place[:, :, None], place[:, None, :]]
-    ratio, error = _ratios(joint.table.ravel()[place], covariance)
+    ratio, error = ratios(joint.table.ravel()[place], covariance)
     table = ratio.reshape(shape)
     unknown = (APPROXIMATE,) if joint.independent else ()
     return replace(
@@ -204,7 +204,7 @@ def conditional(joint: GroupedTable, given: Sequence[str]) -> GroupedTable:
     )
 
 
-def _ratios(x: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+def ratios(x: Floats, covariance: Floats) -> tuple[Floats, Floats]:
     """Return each block's cells over its mass, and their standard errors.
 
     Shapes (blocks, cells), of the result too, and (blocks, cells, cells).

@@ -52,13 +52,27 @@ def test_the_product_of_the_shares_has_the_tables_of_the_edges() -> None:
         np.testing.assert_allclose(first[:, None] * by_name[child]["table"], expected)
 
 
+def test_errors_of_shares_are_those_of_many_draws() -> None:
+    """Check the errors of b given a, whose cells have independent errors of 0.01 and 0.02."""
+    *_, cells = TABLES["a", "b"]
+    deviation = np.array([0.01, 0.02, 0.01, 0.02, 0.01, 0.02])
+    drawn = snapshot(("a", "b"))
+    record = replace(drawn.marginals["a", "b"], stderr=tuple(deviation))
+    first, second = joint(Snapshot(BUILT.manifest, {("a", "b"): record}))
+    random = np.random.default_rng(1)
+    tables = (np.array(cells) + deviation * random.normal(size=(40_000, 6))).reshape(-1, 2, 3)
+    shares = tables / tables.sum(axis=2, keepdims=True)
+    np.testing.assert_allclose(second["stderr"], shares.std(axis=0), rtol=0.05)
+    np.testing.assert_allclose(first["stderr"], [tables.sum(axis=2).std(axis=0)], rtol=0.05)
+
+
 def test_people_see_percent() -> None:
     console = Console(width=120, no_color=True)
     with console.capture() as capture:
         console.print(render_tree(snapshot(*TABLES)))
     lines = [" ".join(line.split()) for line in capture.get().splitlines()]
-    assert "b (%), given a l m n" in lines
-    assert "x 80.0 20.0 0.0" in lines
+    assert "b (%, ± 95 %), given a l m n" in lines
+    assert "x 80.0 ± 45.0 20.0 ± 33.3 0.0 ± 39.2" in lines
 
 
 PLAN = published_plan(groups=1)
