@@ -21,7 +21,12 @@ from calmstream.estimators.analysis.chi_square import (
 )
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Floats
-from calmstream.estimators.methods.base import GroupedAnswers, LinearAnswers, Model
+from calmstream.estimators.methods.base import (
+    GroupedAnswers,
+    LinearAnswers,
+    Model,
+    RawTables,
+)
 from calmstream.estimators.numerics.dependence import cramers_v, cramers_v_error
 from calmstream.estimators.plan import Plan
 
@@ -91,10 +96,12 @@ def associate(model: Model, domain: Domain, pair: Attributes, n: int) -> PairAss
     table = np.maximum(published.table, 0.0).reshape(shape)
     # Tables of a posterior are shrunk already: the noise's share is removed from others only.
     shrunk = isinstance(model, GroupedAnswers)
-    used = table if shrunk else _unclipped(model, pair, table)
+    raw, covariance, test = _tested(model, domain, pair, n)
+    used = table if shrunk else _unclipped(model, pair, table) if raw is None else raw
     variance = None if shrunk else np.square(published.stderr).reshape(shape)
+    if isinstance(model, RawTables) and covariance is not None:
+        variance = np.diag(covariance).reshape(shape)
     strength = cramers_v(used, variance)
-    covariance, test = _tested(model, domain, pair, n)
     error = None
     if covariance is not None and test is not None and test.dependent and strength > 0.0:
         error = cramers_v_error(used, covariance, variance)
@@ -103,7 +110,7 @@ def associate(model: Model, domain: Domain, pair: Attributes, n: int) -> PairAss
 
 def check_pair(model: Model, domain: Domain, attributes: Attributes, n: int) -> Independence | None:
     """Test one pair for independence; None if the covariance of its cells is not known."""
-    return _tested(model, domain, attributes, n)[1]
+    return _tested(model, domain, attributes, n)[2]
 
 
 def pairs_of(plan: Plan, max_cells: int) -> list[Attributes]:
@@ -125,24 +132,27 @@ def _unclipped(model: Model, pair: Attributes, table: Floats) -> Floats:
 
 def _tested(
     model: Model, domain: Domain, pair: Attributes, n: int
-) -> tuple[Floats | None, Independence | None]:
-    """Return the covariance of a pair's cells, row-major, and its test."""
+) -> tuple[Floats | None, Floats | None, Independence | None]:
+    """Return the unbiased table of a pair, the covariance of its cells, row-major, and its test.
+
+    There is no table of a model that shrinks; that covariance is of its published table.
+    """
     if domain.size(pair) > MAX_TESTED_CELLS:
-        return None, None
+        return None, None, None
     if not isinstance(model, GroupedAnswers):
         known = unbiased_pair(model, domain, pair, n)
-        return (None, None) if known is None else (known[1], independence(*known, n))
+        return (None, None, None) if known is None else (*known[:2], independence(*known, n))
     evidence = model.dependence(pair)
     shape = domain.shape(pair)
     found, spread = model.grouped(pair, [np.eye(labels) for labels in shape])
     cells = np.maximum(found, 0.0).reshape(shape)
     if cells.sum() <= 0.0:
-        return None, None
+        return None, None, None
     cells = cells / cells.sum()
     margins = cells.sum(axis=1), cells.sum(axis=0)
     if evidence is not None:
-        return spread, zero_test(*evidence)
-    return spread, even_independence(found.reshape(shape), spread, margins)
+        return None, spread, zero_test(*evidence)
+    return None, spread, even_independence(found.reshape(shape), spread, margins)
 
 
 def unbiased_pair(
@@ -157,13 +167,17 @@ def unbiased_pair(
         Shapes (r, s), (r s, r s), and (r,) with (s,). The covariance includes that the devices are
         a sample of a population. None if the method has no unbiased table of the pair.
     """
-    if not isinstance(model, LinearAnswers):
-        return None
     shape = domain.shape(attributes)
     published = np.maximum(model.marginal(attributes).table, 0.0).reshape(shape)
     if published.sum() <= 0.0:
         return None
     published = published / published.sum()
+    margins = published.sum(axis=1), published.sum(axis=0)
+    if isinstance(model, RawTables):
+        known = model.raw_table(attributes)
+        return None if known is None else (known[0].reshape(shape), known[1], margins)
+    if not isinstance(model, LinearAnswers):
+        return None
     try:
         raw = model.unclipped(attributes)
         spread = model.covariance(attributes)
@@ -174,4 +188,4 @@ def unbiased_pair(
         # population, which adds the multinomial covariance.
         frequencies = published.ravel()
         spread = spread + (np.diag(frequencies) - np.outer(frequencies, frequencies)) / n
-    return raw.reshape(shape), spread, (published.sum(axis=1), published.sum(axis=0))
+    return raw.reshape(shape), spread, margins

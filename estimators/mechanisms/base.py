@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from calmstream.estimators.draws import RESPONSE_BYTES
 from calmstream.estimators.mechanisms.covariance import Covariance as Covariance  # noqa: PLC0414
 from calmstream.estimators.mechanisms.covariance import spread_evenly, sum_out
+from calmstream.estimators.numerics.simplex import project
 from calmstream.estimators.randomness import Randomness, SeededRandomness
 
 Reports = Mapping[str, NDArray[Any]]
@@ -298,6 +299,13 @@ class Mechanism(ABC):
         """
         whole = self.covariance(n, spread_evenly(expected, shape, axes))
         return whole.summed(shape, axes)
+
+    def unbiased(
+        self, counts: Counts, n: int, shape: Sequence[int], axes: Sequence[int]
+    ) -> tuple[Floats, Floats]:
+        """Return :meth:`table` and :meth:`table_covariance` at the nearest possible frequencies."""
+        table = self.table(counts, n, shape, axes)
+        return table, self.table_covariance(n, project(table[None])[0], shape, axes)
 
     def rarest(self, _expected: Floats, _shape: Sequence[int], _axes: Sequence[int], /) -> float:
         """Return the smallest probability of a counted event or of its complement, 0 to 1/2.

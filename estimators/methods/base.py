@@ -82,6 +82,23 @@ class LinearAnswers(Model, Protocol):
 
 
 @runtime_checkable
+class RawTables(Model, Protocol):
+    """A model whose answers are not linear in the counters, which still hold unbiased tables.
+
+    Tests of association refer to these.
+    """
+
+    def raw_table(
+        self, attributes: Attributes
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Return an unbiased table, cell by cell, and its covariance: (cells,), (cells, cells).
+
+        The covariance includes that the devices are a sample of a population. None if nothing is
+        counted of all these attributes together.
+        """
+
+
+@runtime_checkable
 class GroupedAnswers(Model, Protocol):
     """A model that knows the covariance of its cells from draws of its posterior."""
 

@@ -14,7 +14,13 @@ import numpy as np
 from calmstream.estimators.cause import Cause
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import Floats, Marginal, is_noise
-from calmstream.estimators.methods.base import GroupedAnswers, HiddenCauses, LinearAnswers, Model
+from calmstream.estimators.methods.base import (
+    GroupedAnswers,
+    HiddenCauses,
+    LinearAnswers,
+    Model,
+    RawTables,
+)
 from calmstream.estimators.plan import Plan
 
 
@@ -33,6 +39,8 @@ def widened(model: Model, plan: Plan, variance: Floats, reports: Floats) -> Mode
     growth = _Growth(plan, variance, reports)
     if isinstance(model, LinearAnswers):
         return _WideLinear(model, growth)
+    if isinstance(model, RawTables):
+        return _WideRaw(model, growth)
     if isinstance(model, HiddenCauses) and isinstance(model, GroupedAnswers):
         return _WideCauses(model, growth)
     return (
@@ -77,6 +85,16 @@ class _WideLinear(_Wide):
 
     def covariance(self, attributes: Attributes) -> Floats:
         return self._linear.covariance(attributes) * self._growth.of(attributes)
+
+
+class _WideRaw(_Wide):
+    def __init__(self, model: RawTables, growth: _Growth) -> None:
+        super().__init__(model, growth)
+        self._raw = model
+
+    def raw_table(self, attributes: Attributes) -> tuple[Floats, Floats] | None:
+        found = self._raw.raw_table(attributes)
+        return None if found is None else (found[0], found[1] * self._growth.of(attributes))
 
 
 class _WideGrouped(_Wide):

@@ -76,6 +76,12 @@ class ProductModel:
         table = estimate.table.reshape(-1)
         return flagged(attributes, table, stderr, self._n, flags, clipped=estimate.clipped)
 
+    def raw_table(self, attributes: Attributes) -> tuple[Floats, Floats] | None:
+        mechanism = self._mechanism
+        if self._n == 0 or not mechanism.holds(attributes):
+            return None
+        return mechanism.unbiased(self._counts, self._n, mechanism.axes, attributes)
+
     def _estimate(self, attributes: Attributes) -> SchemeEstimate:
         if self._scheme == "independent":
             return schemes.multiply(self._parts(attributes))

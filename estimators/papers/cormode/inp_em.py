@@ -110,6 +110,12 @@ class LikelihoodModel:
         clipped = bool((table < CLIPPED_STDERRS * stderr).any())
         return flagged(attributes, table, stderr, self._n, ("covered",), clipped=clipped)
 
+    def raw_table(self, attributes: Attributes) -> tuple[Floats, Floats] | None:
+        mechanism = self._mechanism
+        if self._n == 0 or not mechanism.holds(attributes):
+            return None
+        return mechanism.unbiased(self._counts, self._n, mechanism.axes, attributes)
+
     def fitted(self, attributes: Attributes) -> LikelihoodFit:
         """Return the table, fitted until the plan's rule stops, and the number of steps."""
         observed, factors = self._observed(attributes), channels(self._mechanism, attributes)

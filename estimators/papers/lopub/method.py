@@ -130,6 +130,12 @@ class LoPubModel:
         clipped = not candidates.all()
         return flagged(attributes, table.reshape(-1), stderr, n, ("covered",), clipped=clipped)
 
+    def raw_table(self, attributes: Attributes) -> tuple[Floats, Floats] | None:
+        mechanism = self._mechanism
+        if self._n == 0 or not mechanism.holds(attributes):
+            return None
+        return mechanism.unbiased(self._counts, self._n, mechanism.axes, attributes)
+
 
 class LoPubEM(LoPub):
     """LoPub with its EM (``lopub-em``), for evaluation only; it has the parameters of `LoPub`.

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calmstream import commands
 from calmstream.cli import main
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators import methods
@@ -15,6 +16,7 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages import analyse as analysing
+from calmstream.tables.records import read_table
 from tests.support.plans import draft, mixed_domain
 from tests.support.producer import count, records_of
 from tests.support.tally import START
@@ -98,7 +100,7 @@ def test_a_method_from_records_to_snapshots(method: str) -> None:
         assert np.abs(expected.table - truth).max() < 6 * expected.stderr.max() + ignored + 1e-9
 
 
-@pytest.mark.parametrize("method", ["calm", "inp-ht", "fc", "noise-aware"])
+@pytest.mark.parametrize("method", ["calm", "inp-ht", "fc", "noise-aware", "rr-joint", "inp-em"])
 def test_a_plan_that_asks_for_analysis_gets_it_in_every_snapshot(method: str) -> None:
     domain = mixed_domain(2, 3, 2)
     plan = plan_of(method, domain, analysis=True)
@@ -159,9 +161,33 @@ def test_the_command_reads_the_newest_snapshot(
     }  # fmt: skip
     assert main([*call, "--kind", "final", "--window", "0"]) == 0
     assert "Chow-Liu tree" in capsys.readouterr().out
+    assert main([*call, "--tree", "--json"]) == 0
+    joint = json.loads(capsys.readouterr().out)["joint"]
+    assert [branch["given"] for branch in joint].count(None) == 1
+    assert all(len(b["stderr"]) == len(b["table"]) for b in joint)
+    assert main([*call, "--tree"]) == 0
+    assert "(%, ± 95 %), given " in capsys.readouterr().out
     assert main([*call, "--window", "7"]) == 1
     assert capsys.readouterr().err == (
         "calmstream: there is no total snapshot with tables to analyse yet\n"
+    )
+
+
+def test_records_of_the_model_have_the_shares_of_the_population(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plan = plan_of("noise-aware", mixed_domain(2, 3, 2))
+    call = analyse_call(plan, monkeypatch, tmp_path)
+    monkeypatch.setattr("calmstream.commands.synthesize.kafka", commands.analyse.kafka)
+    out = ["--records", "50000", "--method", "model", "--out", str(tmp_path / "made.csv")]
+    assert main(["synthesize", *call[1:], *out]) == 0
+    made = read_table(tmp_path / "made.csv")
+    true = plan.domain.histogram(population(plan.domain), (0, 1)) / DEVICES
+    found = made.domain.histogram(made.codes, (0, 1)) / len(made.codes)
+    assert np.abs(found - true).max() < 0.04  # independent attributes would be 0.1 away
+    assert (
+        np.abs(true - np.outer(*(true.reshape(2, 3).sum(axis=i) for i in (1, 0))).ravel()).max()
+        > 0.1
     )
 
 

@@ -6,16 +6,22 @@ import numpy as np
 import pytest
 
 from calmstream.estimators import methods
-from calmstream.estimators.methods.base import GroupedAnswers, HiddenCauses, LinearAnswers, Model
+from calmstream.estimators.methods.base import (
+    GroupedAnswers,
+    HiddenCauses,
+    LinearAnswers,
+    Model,
+    RawTables,
+)
 from calmstream.estimators.methods.widened import widened
 from calmstream.evaluation.population import collect
 from tests.support.plans import draft, mixed_domain
 
-CONTRACTS = (LinearAnswers, GroupedAnswers, HiddenCauses)
+CONTRACTS = (LinearAnswers, RawTables, GroupedAnswers, HiddenCauses)
 EVERY = [np.eye(r) for r in (2, 3)]
 
 
-@pytest.mark.parametrize("name", ["calm", "noise-aware", "marg-rr"])
+@pytest.mark.parametrize("name", ["calm", "noise-aware", "marg-rr", "rr-joint"])
 def test_variances_grow_and_tables_stay(name: str) -> None:
     domain, random = mixed_domain(2, 3, 2), np.random.default_rng(1)
     plan, _ = draft(domain, "1", 20_000, 2, name)
@@ -37,6 +43,12 @@ def test_variances_grow_and_tables_stay(name: str) -> None:
         assert (wide.unclipped((0, 1)) == model.unclipped((0, 1))).all()
         assert wide.covariance((0, 1)) == pytest.approx(4.0 * model.covariance((0, 1)))
         assert wide.everyone == model.everyone
+    if isinstance(model, RawTables) and isinstance(wide, RawTables):
+        raw, wider = model.raw_table((0, 1)), wide.raw_table((0, 1))
+        assert raw is not None
+        assert wider is not None
+        assert (wider[0] == raw[0]).all()
+        assert wider[1] == pytest.approx(4.0 * raw[1])
     if isinstance(model, GroupedAnswers) and isinstance(wide, GroupedAnswers):
         sums, spread = wide.grouped((0, 1), EVERY)
         assert (sums == model.grouped((0, 1), EVERY)[0]).all()
