@@ -21,8 +21,8 @@ STOPS = (
 )
 """Stop rules of the method inp-em, and the name of the curve of each."""
 
-REPEAT = "repeat"
-"""A parameter that is the number of the repeat."""
+OWN_SEED = "own"
+"""A seed of hash functions that each repeat has for itself."""
 
 CALM_EPSILONS = ("0.2", "0.5", "1", "2")  # values of epsilon in the figures of CALM
 
@@ -137,7 +137,7 @@ def cormode10() -> Iterator[Piece]:
     """Yield Cormode Fig. 10: frequency oracles over the whole record, k = 2."""
     for d in (4, 6, 8, 12, 16):
         for method in ("inp-ht", "inp-olh", "inp-htcms", "uniform"):
-            seed = {"seed": REPEAT} if method == "inp-htcms" else {}
+            seed = {"seed": OWN_SEED} if method == "inp-htcms" else {}
             yield Piece(
                 "cormode-fig10", "movielens, k = 2", "movielens", d, 2, LN3, N18, method, seed
             )
