@@ -125,7 +125,9 @@ def test_the_association_is_a_number_whatever_is_missing(method: str) -> None:
 
 
 @pytest.mark.parametrize("devices", [3, 30, 1000])
-@pytest.mark.parametrize("method", ["calm", "inp-olh", "inp-ps", "marg-ht", "marg-ps"])
+@pytest.mark.parametrize(
+    "method", ["calm", "inp-olh", "inp-ps", "marg-ht", "marg-ps", "rr-joint", "rr-hybrid", "lopub"]
+)
 def test_noise_that_exceeds_every_table_is_no_dependence(method: str, devices: int) -> None:
     """Margins of such noise have a product that is larger than the noise of the cells."""
     plan = planned(method, (2, 3, 2), "0.2")
