@@ -99,63 +99,44 @@ def plans_in(
     return WatchedFolder(folder, read, max_bytes=MAX_ENVELOPE_BYTES)
 
 
-def _folder_of(
-    args: argparse.Namespace,
-    *,
-    publishes: bool,
-    note: Callable[[AcceptedPlan], None] = lambda _: None,
-) -> WatchedFolder[Plan]:
-    """Return the folder of ``--plans``, not read yet."""
-    return plans_in(
-        Path(args.plans),
-        roots=arguments.load_roots(args.roots),
-        allow_unsigned=args.allow_unsigned,
-        publishes=publishes,
-        note=note,
-    )
-
-
 def _require_answers(plan: Plan) -> None:
     from calmstream.estimators.planning import require_answers
 
     require_answers(plan)
 
 
-def listed_plans(args: argparse.Namespace) -> tuple[list[Plan], dict[str, str]]:
-    """Return the plans of ``--plan`` or ``--plans`` by name, and why files are not among them."""
-    found, refused = accepted_plans(args)
-    return [one.plan for one in found], refused
-
-
 def accepted_plans(args: argparse.Namespace) -> tuple[list[AcceptedPlan], dict[str, str]]:
-    """Return what :func:`listed_plans` does, with what the signers state."""
+    """Return the plans of ``--plan`` or ``--plans`` by name, and why files are not among them."""
     if args.plans is None:
         return [arguments.load_accepted(args.plan)], {}
     found: list[AcceptedPlan] = []
-    folder = _folder_of(args, publishes=False, note=found.append)
+    folder = plans_in(
+        Path(args.plans),
+        roots=arguments.load_roots(args.roots),
+        allow_unsigned=args.allow_unsigned,
+        publishes=False,
+        note=found.append,
+    )
     folder.refresh()
     served = {one.plan.digest: one for one in found if one.plan.digest in folder.documents}
     by_name = sorted(served.values(), key=lambda one: (one.plan.name, one.plan.digest))
     return by_name, dict(folder.refused)
 
 
-def read_folder(
-    args: argparse.Namespace, clock: Clock, registry: CollectorRegistry, *, publishes: bool
-) -> PlanFolder:
-    """Return the folder of ``--plans``, which is watched."""
-    return PlanFolder(_folder_of(args, publishes=publishes), clock, registry)
-
-
 def served_plans(
     args: argparse.Namespace, registry: CollectorRegistry, *, publishes: bool
 ) -> Plan | PlanFolder:
-    """Return the plan of ``--plan``, or the folder of ``--plans``."""
-    if args.plans is not None:
-        return read_folder(args, SystemClock(), registry, publishes=publishes)
-    plan = arguments.load_plan(args.plan)
-    if publishes:
-        _require_answers(plan)
-    return plan
+    """Return the plan of ``--plan``, or the folder of ``--plans``, which is watched."""
+    if args.plans is None:
+        plan = arguments.load_plan(args.plan)
+        if publishes:
+            _require_answers(plan)
+        return plan
+    roots = arguments.load_roots(args.roots)
+    folder = plans_in(
+        Path(args.plans), roots=roots, allow_unsigned=args.allow_unsigned, publishes=publishes
+    )
+    return PlanFolder(folder, SystemClock(), registry)
 
 
 def fetch_limits(args: argparse.Namespace) -> dict[str, float]:

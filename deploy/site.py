@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,17 @@ from mkdocs.structure.files import File, Files
 
 from calmstream import __all__ as public
 from calmstream import cli
-from calmstream.pages.metrics_page import page as metrics
-from calmstream.planning.methods_page import page as methods
+from calmstream.common.metric_definition import MetricDefinition, MetricGroup
+from calmstream.consumer.central.metrics import CENTRAL_METRICS
+from calmstream.consumer.metrics.plan import FOLDER_METRICS, PLAN_METRICS, ROLE_METRICS
+from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
+from calmstream.consumer.metrics.tally import TALLY_METRICS
+from calmstream.consumer.serve.metrics import SERVE_METRICS
+from calmstream.consumer.sink.metrics import SINK_METRICS
+from calmstream.estimators import methods as registry
+from calmstream.planning.methods_page import CENTRAL, CENTRAL_NOTE, model_of, note_of
+from calmstream.producer.gateway.http.metrics import GATEWAY_METRICS
+from calmstream.producer.gateway.metrics import PRODUCER_METRICS
 
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)")
@@ -61,6 +71,91 @@ def python() -> str:
     parts += ["## Mechanisms and methods of your own", "`examples/one_way` implements both."]
     parts += [f"::: calmstream.{m}.{name}" for m, names in CONTRACTS.items() for name in names]
     return "\n\n".join(parts)
+
+
+SECTIONS: tuple[tuple[str, str, MetricGroup], ...] = (
+    ("Every role", "Exported by every service.", ROLE_METRICS),
+    ("The plan", "Exported by `calmstream consume`.", PLAN_METRICS),
+    ("Tally workers", "`calmstream consume --role tally`, and `all`.", TALLY_METRICS),
+    (
+        "The publisher",
+        "`calmstream consume --role publish`, and `all`. Gauges of sets: 0 on those that wait.",
+        PUBLISHER_METRICS,
+    ),
+    (
+        "Many plans",
+        "`calmstream consume --plans DIR`, and every other process that serves a folder.",
+        FOLDER_METRICS,
+    ),
+    ("Sinks", "`calmstream sink`.", SINK_METRICS),
+    ("Producers", "`calmstream produce --http-port PORT`, and gateways.", PRODUCER_METRICS),
+    ("The gateway", "`calmstream gateway`, beside those of producers.", GATEWAY_METRICS),
+    ("The HTTP interface of results", "`calmstream serve`.", SERVE_METRICS),
+    (
+        "The central aggregator",
+        "`calmstream central aggregate`. None depends on records, not even on how many there are.",
+        CENTRAL_METRICS,
+    ),
+)
+
+_METRICS = """\
+# Metrics
+
+Every process serves `/metrics` (by default on port 9464 of the loopback address; the image on all
+addresses). All known series exist from the start, at zero. Labels: `plan` is the plan's name and
+the first 32 digits of its digest, `group` a group's number, `reason` a rejection reason, why
+reports were given up, or the reason of a problem document, `topic` and `partition` an input
+partition. No metric carries anything of a record or of a device.
+"""
+
+
+def metrics() -> str:
+    """Return the page of all metrics, from their definitions."""
+    parts = [_METRICS]
+    for title, where, definitions in SECTIONS:
+        parts += [f"## {title}\n\n{where}\n", *map(_entry, definitions)]
+    return "\n".join(parts)
+
+
+def _entry(definition: MetricDefinition) -> str:
+    labels = ", ".join(f"`{label}`" for label in definition.labels)
+    by = f" by {labels}" if labels else ""
+    return (
+        f"### `{definition.name}`\n\n"
+        f"{definition.kind.capitalize()}{by}. {definition.help}\n\n"
+        f"*What to do:* {definition.action}\n"
+    )
+
+
+_METHODS = """\
+# Methods
+
+[Concepts](../concepts.md) says when to use which; `calmstream evaluate` measures them on your data.
+
+| name | model | a device reports | tables are estimated by | use it for | source |
+|---|---|---|---|---|---|
+"""
+
+_METHODS_END = """
+*Evaluation only*: local, but no plan may name it. *Raw*: cells of published tables may be negative
+and need not add up to 1; all other local methods publish distributions. Frequency oracles: GRR is
+generalised randomised response; OUE and SUE are unary encodings, optimised and symmetric; OLH is
+local hashing.
+"""
+
+
+def methods() -> str:
+    """Return the page of the methods of this package, from their notes."""
+    found = ((name, type(registry.get(name)).__module__) for name in registry.names())
+    ours = [name for name, module in found if module.startswith("calmstream.")]
+    lines = [(name, model_of(name), note_of(name)) for name in ours]
+    lines.append((registry.CENTRAL, CENTRAL, CENTRAL_NOTE))
+    rows = "".join(
+        f"| `{name}` | {model} | {n.asks} | {n.recovers}{'; raw' * n.raw} | {n.take} "
+        f"| {n.source} |\n"
+        for name, model, n in lines
+    )
+    return _METHODS + rows + _METHODS_END
 
 
 MADE = {
@@ -120,3 +215,7 @@ def on_page_content(html: str, **_: Any) -> str:
         return convert(text, display="block" if found[1] == "[" else "inline")
 
     return re.sub(r"\\([\[(])(.*?)\\[\])]", formula, html, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(metrics())

@@ -90,7 +90,8 @@ def promised(seed: int) -> float:
     one = case(seed)
     method = methods.get(one.method)
     plan = local_plan(method, Request(one.domain, one.epsilon, one.users, one.k))
-    return Precision(plan, one.codes, [one.k]).mean_squared_error(one.k)
+    precision = Precision(plan, one.codes, [one.k])
+    return float(np.mean([precision.squared_error(table) for table in precision.tables(one.k)]))
 
 
 def ratios(seeds: dict[int, float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

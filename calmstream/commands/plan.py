@@ -18,15 +18,7 @@ from calmstream.estimators.methods.base import Design
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.loss import loss
 from calmstream.evaluation.precision import Precision, needed
-from calmstream.evaluation.promises import (
-    Goal,
-    about,
-    documents,
-    promises,
-    read_goal,
-    table,
-    ways,
-)
+from calmstream.evaluation.promises import Goal, about, promises, read_goal, table, ways
 from calmstream.pages import understood
 from calmstream.planning import allowed_loss, plan_options, plan_page
 from calmstream.planning.drafts import Drafts, times_of
@@ -246,7 +238,7 @@ def run(args: argparse.Namespace) -> int:
 
     more = {
         "loss": lost.to_json(),
-        "precision": documents(plan, promised),
+        "precision": promised,
         "read": [] if data is None else list(data.said),
     }
     return plan_page.deliver(plan, warnings, show, out=args.out, as_json=args.json, more=more)

@@ -17,7 +17,7 @@ from calmstream.consumer.sink.target import Target, target_of
 from calmstream.consumer.sink.worker import store_once
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.output import say
-from calmstream.service import Namespaces, Service, fetch_limits, listed_plans, served_plans
+from calmstream.service import Namespaces, Service, accepted_plans, fetch_limits, served_plans
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -62,11 +62,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _once(args: argparse.Namespace, target: Target) -> int:
     """Store what is published now, of one plan after another; a fault of one leaves the others."""
-    plans, failed = listed_plans(args)
+    plans, failed = accepted_plans(args)
     read = sets = rows = 0
     with closing(kafka(args.bootstrap)) as broker, closing(target):
         target.open()
-        for plan in plans:
+        for plan in (one.plan for one in plans):
             names = plan_names(plan, **arguments.spaces(args))
             try:
                 found, done = store_once(plan, broker, names, target)

@@ -12,7 +12,7 @@ from calmstream.connect import kafka
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.output import say
-from calmstream.service import listed_plans
+from calmstream.service import accepted_plans
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -27,9 +27,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     arguments.check_plans(args)
-    plans, failed = listed_plans(args)
+    plans, failed = accepted_plans(args)
     with closing(kafka(args.bootstrap)) as broker:
-        for plan in plans:
+        for plan in (one.plan for one in plans):
             names = plan_names(plan, **arguments.spaces(args))
             try:
                 created = ensure_topics(broker, plan, names)

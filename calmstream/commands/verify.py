@@ -95,12 +95,12 @@ def _checked(raw: bytes, roots: tuple[str, ...] | None) -> AcceptedPlan:
 def _lines(accepted: AcceptedPlan, *, trusted: bool) -> list[str]:
     plan, statement = accepted.plan, accepted.statement
     assert statement is not None  # as in `document`
-    valid = [arguments.utc(second) for second in (statement.not_before, statement.not_after)]
-    doubt = "" if trusted else " (not compared with a list: --roots FILE)"
+    since, until = (arguments.utc(second) for second in (statement.not_before, statement.not_after))
     return [
         f"accepted: plan {plan.name}-{plan.digest[:8]}, signed by {statement.owner}",
-        f"  root {statement.root}{doubt}",
-        f"  certificate from {valid[0]} to {valid[1]}",
+        f"  root {statement.root}"
+        + ("" if trusted else " (not compared with a list: --roots FILE)"),
+        f"  certificate from {since} to {until}",
         f"  plan from {arguments.utc(plan.start)} to {arguments.utc(plan.expires)}",
         f"  lineage {plan.lineage}, {plan.lineage_name!r}",
         *(f"  continues {lineage}" for lineage in plan.continues),

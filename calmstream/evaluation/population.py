@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods, planning
 from calmstream.estimators.domain import Attributes, Codes, Domain
 from calmstream.estimators.marginal import Floats
-from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.methods import hashed_views
 from calmstream.estimators.methods.base import Design, Follows, Method, Model, Piloted
 from calmstream.estimators.plan import Plan
@@ -28,7 +25,6 @@ from calmstream.estimators.tally import Tally
 MAX_DISTINCT_CELLS = 1 << 12
 """Maximum number of possible records with which devices are counted by record, which is faster if
 many devices have equal records."""
-
 
 MAX_BYTES = 8 << 30
 """Maximum memory for the devices of one repeat; more is an error, before anything is drawn."""
@@ -67,7 +63,8 @@ def true_tables(domain: Domain, codes: Codes, targets: Sequence[Attributes]) -> 
 def collect(plan: Plan, codes: Codes, seed: np.random.SeedSequence, *, exact: bool) -> list[Tally]:
     """Return one tally per group, from devices that are assigned to views at random.
 
-    The probability of a view is its share of the plan.
+    The probability of a view is its share of the plan. Every input is perturbed, or with ``exact``
+    the counters are drawn from their exact distribution, which is faster.
 
     Cost: O(n · attributes of a view) and, unless ``exact``, the mechanism's cost per report.
     """
@@ -79,7 +76,7 @@ def collect(plan: Plan, codes: Codes, seed: np.random.SeedSequence, *, exact: bo
     order = np.argsort(view, kind="stable")
     bounds = np.searchsorted(view[order], np.arange(plan.first_view[-1] + 1))
     members = [order[bounds[v] : bounds[v + 1]] for v in range(plan.first_view[-1])]
-    tally = _from_distribution(perturbing) if exact else _by_devices(perturbing)
+    generator, randomness = np.random.default_rng(perturbing), SeededRandomness(perturbing)
     tallies = []
     # `first_view` has one entry more than there are groups.
     for group, mechanism, first in zip(plan.groups, plan.mechanisms, plan.first_view, strict=False):
@@ -87,7 +84,14 @@ def collect(plan: Plan, codes: Codes, seed: np.random.SeedSequence, *, exact: bo
         inputs = [
             v.inputs(codes[rows], plan.domain) for v, rows in zip(group.views, devices, strict=True)
         ]
-        tallies.append(tally(mechanism, inputs))
+        n = np.array([len(values) for values in inputs], np.int64)
+        if exact:
+            counts = np.stack([mechanism.draw_tally_of(values, generator) for values in inputs])
+        else:
+            reports = mechanism.perturb(np.concatenate(inputs), randomness)
+            places = np.repeat(np.arange(len(n)), n) if len(n) > 1 else None
+            counts = mechanism.tally(reports, places, len(n))
+        tallies.append(Tally(n, counts))
     return tallies
 
 
@@ -95,8 +99,7 @@ def _collect_cells(
     plan: Plan, codes: Codes, assigning: np.random.SeedSequence, perturbing: np.random.SeedSequence
 ) -> list[Tally]:
     """Collect as `collect` with ``exact``, but by different records instead of by devices."""
-    attributes = tuple(range(len(plan.domain)))
-    counts = plan.domain.histogram(codes, attributes)
+    counts = plan.domain.histogram(codes, tuple(range(len(plan.domain))))
     cells = np.flatnonzero(counts)
     records = np.stack(np.unravel_index(cells, plan.domain.cardinalities), axis=1)
     records = records.astype(np.uint16)
@@ -114,40 +117,6 @@ def _collect_cells(
         n = devices[:, first : first + len(group.views)].sum(axis=0)
         tallies.append(Tally(n, np.stack(rows)))
     return tallies
-
-
-def _by_devices(
-    seed: np.random.SeedSequence,
-) -> Callable[[Mechanism, Sequence[NDArray[Any]]], Tally]:
-    """Return a function that perturbs every input and counts the reports.
-
-    It takes a mechanism and the inputs of the devices of each view.
-    """
-    randomness = SeededRandomness(seed)
-
-    def tally(mechanism: Mechanism, inputs: Sequence[NDArray[Any]]) -> Tally:
-        n = np.array([len(values) for values in inputs], np.int64)
-        reports = mechanism.perturb(np.concatenate(inputs), randomness)
-        view = np.repeat(np.arange(len(n)), n) if len(n) > 1 else None
-        return Tally(n, mechanism.tally(reports, view, len(n)))
-
-    return tally
-
-
-def _from_distribution(
-    seed: np.random.SeedSequence,
-) -> Callable[[Mechanism, Sequence[NDArray[Any]]], Tally]:
-    """Return a function that draws the counters from their exact distribution.
-
-    It takes a mechanism and the inputs of the devices of each view.
-    """
-    generator = np.random.default_rng(seed)
-
-    def tally(mechanism: Mechanism, inputs: Sequence[NDArray[Any]]) -> Tally:
-        rows = [mechanism.draw_tally_of(values, generator) for values in inputs]
-        return Tally(np.array([len(values) for values in inputs], np.int64), np.stack(rows))
-
-    return tally
 
 
 LINEAGE = "0" * 32

@@ -12,25 +12,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods
 from calmstream.estimators.changes.basis import contrasts, interactions, own_positions
 from calmstream.estimators.changes.power import expected_fit, planned_views
-from calmstream.estimators.marginal import Z95, sse
+from calmstream.estimators.domain import Attributes, Codes
+from calmstream.estimators.marginal import Z95, Floats, sse
 from calmstream.estimators.noise_aware.design import PriorScales
-from calmstream.evaluation.population import collect, draw
+from calmstream.estimators.plan import Plan
+from calmstream.evaluation.population import collect, draw, true_tables
 
-if TYPE_CHECKING:
-    from calmstream.estimators.domain import Attributes, Codes
-    from calmstream.estimators.methods.base import Model
-    from calmstream.estimators.plan import Plan
-
-Floats = NDArray[np.float64]
 Width = Callable[[float], float]
 """A half-width by the number of reports."""
 
@@ -108,10 +102,6 @@ class Precision:
         other = Precision(plan)
         other._codes, other._factors = self._codes, self._factors
         return other
-
-    def mean_squared_error(self, size: int) -> float:
-        """Return the mean of `squared_error` over tables of a size."""
-        return float(np.mean([self.squared_error(one) for one in self.tables(size)]))
 
     def tables(self, size: int) -> list[Attributes]:
         """Return tables of a size, spread over all that are not too large."""
@@ -192,32 +182,27 @@ class Precision:
         """Return simulated over computed half-widths, by the number of attributes of a table."""
         users = min(self.plan.users, MAX_SIMULATED)
         repeats = range(REPEATS if self.plan.domain.ordinary <= MAX_ATTRIBUTES // 2 else 1)
+        asked = {size: self.tables(size) for size in sizes}
         errors = dict.fromkeys(sizes, 0.0)
         for repeat in repeats:
             drawn = draw(codes, users, np.random.default_rng((repeat, 1)))
+            seed = np.random.SeedSequence((repeat, 2))
             try:
-                model = self._fitted(drawn, repeat)
+                tallies = collect(self.plan, drawn, seed, exact=True)
+                model = methods.fit(self.plan, tallies)
             except InvalidInput:  # too many possible reports to draw their counts
                 return {}
-            for size in sizes:
-                errors[size] += sum(
-                    _error(model, one, drawn, self.plan) for one in self.tables(size)
-                )
-        found = {}
-        for size in sizes:
-            expected = sum(self.squared_error(one, users) for one in self.tables(size))
-            if expected > 0.0:
-                found[size] = sqrt(errors[size] / (len(repeats) * expected))
-        return found
-
-    def _fitted(self, drawn: Codes, repeat: int) -> Model:
-        seed = np.random.SeedSequence((repeat, 2))
-        tallies = collect(self.plan, drawn, seed, exact=True)
-        return methods.fit(self.plan, tallies)
-
-
-def _error(model: Model, target: Attributes, drawn: Codes, plan: Plan) -> float:
-    return sse(model.marginal(target).table, plan.domain.histogram(drawn, target) / len(drawn))
+            for size, tables in asked.items():
+                truths = true_tables(self.plan.domain, drawn, tables)
+                found = [model.marginal(one).table for one in tables]
+                errors[size] += sum(map(sse, found, truths))
+        expected = {
+            size: sum(self.squared_error(one, users) for one in tables)
+            for size, tables in asked.items()
+        }
+        return {
+            size: sqrt(errors[size] / (len(repeats) * one)) for size, one in expected.items() if one
+        }
 
 
 def _prior(shape: tuple[int, ...]) -> Floats:

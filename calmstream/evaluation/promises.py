@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, floor, log10, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.table import Table as Grid
 
 from calmstream import result_options
 from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators.domain import Domain
 from calmstream.estimators.marginal import Z95
+from calmstream.estimators.plan import Plan
 from calmstream.evaluation.precision import Precision, Width, needed
 from calmstream.planning import over_time
 from calmstream.planning.allowed_loss import MAX_REPORT
 from calmstream.terminal import grid
-
-if TYPE_CHECKING:
-    from calmstream.estimators.domain import Domain
-    from calmstream.estimators.plan import Plan
 
 ONE_POINT = 0.01
 _UNITS = {86_400: ("day", "a day"), 3600: ("hour", "an hour"), 60: ("minute", "a minute")}
@@ -81,59 +80,57 @@ def read_goal(text: str, domain: Domain) -> Goal:
     return Goal(points / 100, attributes, given)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Promise:
-    """The precision of one kind of share: what it is of, and its half-width by reports."""
+def promises(precision: Precision, given: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the precision of shares of one attribute, of pairs, up to k, and within groups.
 
-    what: str
-    width: Width
-
-    def over_time(self, plan: Plan) -> dict[str, float]:
-        """Return the half-widths for a day, for a week and for now, where they are not a window's.
-
-        A day and a week are sums of finals; now is a current set (`over_time.worth_now`).
-        """
-        found = {name: self.width(n * plan.users) for name, n in over_time.sums(plan).items()}
+    A day and a week are sums of finals; now is a current set (`over_time.worth_now`). Null where no
+    number of reports is enough.
+    """
+    plan, found = precision.plan, []
+    for what, width in _widths(precision, given):
+        later = {name: width(n * plan.users) for name, n in over_time.sums(plan).items()}
         if plan.windows > 1:
-            spread = (self.width(_MANY) / Z95) ** 2 * _MANY
-            found["now"] = self.width(over_time.worth_now(plan, spread))
-        return found
+            spread = (width(_MANY) / Z95) ** 2 * _MANY
+            later["now"] = width(over_time.worth_now(plan, spread))
+        found.append(
+            {
+                "of": what,
+                "points": 100 * width(plan.users),
+                "points_over_time": {name: 100 * one for name, one in later.items()},
+                "reports_for_one_point": needed(width, ONE_POINT),
+            }
+        )
+    return found
 
 
-def promises(precision: Precision, given: Sequence[str]) -> list[Promise]:
-    """Return the precision of shares of one attribute, of pairs, up to k, and within groups."""
-    found = []
+def _widths(precision: Precision, given: Sequence[str]) -> Iterator[tuple[str, Width]]:
+    """Yield what shares are of, and their half-width by the number of reports."""
+    domain, words = precision.plan.domain, {1: "one attribute", 2: "two attributes"}
     for size in range(1, precision.plan.k + 1):
         if tables := precision.tables(size):
-            words = {1: "one attribute", 2: "two attributes"}
-            found.append(Promise(words.get(size, f"{size} attributes"), _mean(precision, tables)))
-    return [*found, *([_within(precision, given)] if given else [])]
-
-
-def _mean(precision: Precision, tables: Sequence[tuple[int, ...]]) -> Width:
-    return lambda users: precision.half_width(tables, users)
-
-
-def _within(precision: Precision, given: Sequence[str]) -> Promise:
-    domain = precision.plan.domain
+            yield words.get(size, f"{size} attributes"), partial(precision.half_width, tables)
+    if not given:
+        return
     groups = domain.index(given)
     about = [i for i in range(domain.ordinary) if i not in groups]
     if not about:
         raise InvalidInput("--given: an attribute must be left whose shares are asked for")
     _, share = precision.within(about, groups)
     what = f"within {', '.join(given)}: the smallest, {100 * share:.2g} %"
-    return Promise(what, lambda users: precision.within(about, groups, users)[0])
+    yield what, lambda users: precision.within(about, groups, users)[0]
 
 
-def table(plan: Plan, found: Sequence[Promise]) -> Grid:
-    later = [one.over_time(plan) for one in found]
-    spans = (span(plan.window), *later[0])
+def table(plan: Plan, found: Sequence[Mapping[str, Any]]) -> Grid:
+    spans = (span(plan.window), *found[0]["points_over_time"])
     shown = grid("a share of", right=(*spans, "± 1 point needs", "or"))
-    for one, widths in zip(found, later, strict=True):
-        known = [f"± {points(width)}" for width in (one.width(plan.users), *widths.values())]
-        reports = needed(one.width, ONE_POINT)
-        needs = ("no number", "-") if reports is None else (short(reports), _time(plan, reports))
-        shown.add_row(one.what, *known, *needs)
+    for one in found:
+        widths = (one["points"], *one["points_over_time"].values())
+        reports, needs = one["reports_for_one_point"], ("no number", "-")
+        if reports is not None:
+            windows = min(ceil(reports / plan.users), plan.windows)
+            over = "over " if ceil(reports / plan.users) > plan.windows else ""
+            needs = short(reports), f"{over}{span(windows * plan.window)}"
+        shown.add_row(one["of"], *(f"± {points(width)}" for width in widths), *needs)
     return shown
 
 
@@ -150,19 +147,6 @@ def about(precision: Precision) -> str:
     )
 
 
-def documents(plan: Plan, found: Sequence[Promise]) -> list[dict[str, Any]]:
-    """Return the promises as JSON; null where no number of reports is enough."""
-    return [
-        {
-            "of": one.what,
-            "points": 100 * one.width(plan.users),
-            "points_over_time": {n: 100 * w for n, w in one.over_time(plan).items()},
-            "reports_for_one_point": needed(one.width, ONE_POINT),
-        }
-        for one in found
-    ]
-
-
 def ways(goal: Goal, precision: Precision, redraft: Callable[[str], Plan]) -> list[str]:
     """Return what reaches a goal: reports, windows, epsilon; one line each."""
     plan, width = precision.plan, goal.width(precision)
@@ -170,10 +154,14 @@ def ways(goal: Goal, precision: Precision, redraft: Callable[[str], Plan]) -> li
         return [f"{goal} cannot be reached: no device answers on all of these attributes"]
     now = width(plan.users)
     reached = "is reached" if now <= goal.half_width else "needs one of"
-    lines = [f"{goal} {reached} (± {points(now)} as planned):"]
+    lines = [f"{goal} {reached} (± {points(100 * now)} as planned):"]
     lines.append(f"  {short(reports)} reports in a window, at epsilon {plan.epsilon}")
     if reports > plan.users:
-        lines.append(f"  {_windows(plan, reports)} of {plan.users:,} reports")
+        count = ceil(reports / plan.users)
+        windows = f"{count:,} window{'s' * (count > 1)} ({span(count * plan.window)})"
+        if count > plan.windows:
+            windows = f"more than {plan.windows:,} windows"
+        lines.append(f"  {windows} of {plan.users:,} reports")
     return [*lines, f"  {_epsilon(goal, precision, redraft)}"]
 
 
@@ -206,23 +194,9 @@ def span(seconds: int) -> str:
     return f"{seconds} s"
 
 
-def _windows(plan: Plan, reports: float) -> str:
-    count = ceil(reports / plan.users)
-    if count > plan.windows:
-        return f"more than {plan.windows:,} windows"
-    return f"{count:,} window{'s' * (count > 1)} ({span(count * plan.window)})"
-
-
-def _time(plan: Plan, reports: float) -> str:
-    count = ceil(reports / plan.users)
-    if count > plan.windows:
-        return f"over {span(plan.windows * plan.window)}"
-    return span(count * plan.window)
-
-
-def points(half_width: float) -> str:
+def points(width: float) -> str:
     """Return a half-width in points of a share, with two digits."""
-    return "100" if half_width >= 0.995 else f"{100 * half_width:.2g}"
+    return "100" if width >= 99.5 else f"{width:.2g}"
 
 
 def short(number: float) -> str:

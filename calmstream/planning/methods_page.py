@@ -1,7 +1,4 @@
-"""The list of all methods: what a device reports, how tables are estimated, when to use each.
-
-The site has the page; ``calmstream plan --method list`` shows its lines. Every method has its own.
-"""
+"""``calmstream plan --method list``: what a device reports, and how tables are estimated."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators import methods
 from calmstream.estimators.methods.notes import Note
 from calmstream.terminal import Console
+from calmstream.terminal import grid as lines
 
 LOCAL, EVALUATION, CENTRAL = "local", "evaluation only", "central"
 
@@ -27,22 +25,6 @@ CENTRAL_NOTE = Note(
 
 _WIDE = 400
 """Width in characters that keeps a method on one line."""
-
-_HEAD = """\
-# Methods
-
-[Concepts](../concepts.md) says when to use which; `calmstream evaluate` measures them on your data.
-
-| name | model | a device reports | tables are estimated by | use it for | source |
-|---|---|---|---|---|---|
-"""
-
-_TAIL = """
-*Evaluation only*: local, but no plan may name it. *Raw*: cells of published tables may be negative
-and need not add up to 1; all other local methods publish distributions. Frequency oracles: GRR is
-generalised randomised response; OUE and SUE are unary encodings, optimised and symmetric; OLH is
-local hashing.
-"""
 
 
 def note_of(name: str) -> Note:
@@ -59,33 +41,18 @@ def model_of(name: str) -> str:
     return EVALUATION if methods.get(name).baseline else LOCAL
 
 
-def page() -> str:
-    """Return the whole page in Markdown, with the methods of this package."""
-    ours = [n for n in methods.names() if type(methods.get(n)).__module__.startswith("calmstream.")]
-    lines = [(n, model_of(n), note_of(n)) for n in ours]
-    lines.append((methods.CENTRAL, CENTRAL, CENTRAL_NOTE))
-    rows = "".join(
-        f"| `{name}` | {model} | {n.asks} | {_recovers(n)} | {n.take} | {n.source} |\n"
-        for name, model, n in lines
-    )
-    return _HEAD + rows + _TAIL
-
-
 def grid() -> Grid:
     """Return the lines as a table for people, without the sources."""
-    table = Grid(box=None, pad_edge=False, header_style="bold cyan")
-    table.add_column("method", no_wrap=True)
-    for title in ("model", "a device reports", "tables are estimated by", "use it for"):
-        table.add_column(title)
+    table = lines("method", "model", "a device reports", "tables are estimated by", "use it for")
     for name in methods.names():
         try:
             model, n = model_of(name), note_of(name)
         except PlanError as error:
             table.add_row(name, "", str(error), "", "")
         else:
-            table.add_row(name, model, n.asks, _recovers(n), n.take or n.source)
+            table.add_row(name, model, n.asks, n.recovers + "; raw" * n.raw, n.take or n.source)
     n = CENTRAL_NOTE
-    table.add_row(methods.CENTRAL, CENTRAL, n.asks, _recovers(n), n.take)
+    table.add_row(methods.CENTRAL, CENTRAL, n.asks, n.recovers, n.take)
     return table
 
 
@@ -108,8 +75,3 @@ class MethodOrList(argparse.Action):
             console.width = _WIDE
         console.print(grid())
         parser.exit()
-
-
-def _recovers(n: Note) -> str:
-    """Return how tables are estimated, and whether they are published without correction."""
-    return f"{n.recovers}; raw" if n.raw else n.recovers

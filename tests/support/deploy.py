@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from calmstream.pages.metrics_page import SECTIONS
+from deploy.site import SECTIONS
 
 try:
     from yaml import CSafeLoader as SafeLoader  # ten times as fast, where libyaml exists

@@ -109,6 +109,7 @@ def test_the_plan_says_how_many_how_long_and_how_sure_in_ten_lines(
 ) -> None:  # fmt: skip
     monkeypatch.setenv("COLUMNS", "80")
     words = ["plan", dictionary, "--epsilon", "1", "--k", "2", "--guarantee", "w-event:1095"]
+    words += ["--lifetime", "46d"]
     assert main([*words, "--users", "20000", "--given", "theme"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 11

@@ -133,5 +133,5 @@ def test_current_sets_know_about_as_much_as_is_promised(users: int) -> None:
             model = methods.get("calm").fit(of_stream, tracker.current().tallies)
             for i, share in enumerate(shares):
                 errors += np.square(model.marginal((i,)).table - share).tolist()
-    promised = promises(Precision(of_stream), [])[0].over_time(of_stream)["now"]
+    promised = promises(Precision(of_stream), [])[0]["points_over_time"]["now"] / 100
     assert 0.6 < Z95 * np.sqrt(np.mean(errors)) / promised < 1.2

@@ -14,8 +14,8 @@ from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.sink.metrics import SINK_METRICS
 from calmstream.estimators.central.plan import CentralPlan
-from calmstream.pages.metrics_page import page
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
+from deploy.site import metrics
 from tests.support.deploy import ALL_METRICS
 from tests.support.tally import names_of, small_plan
 
@@ -44,7 +44,7 @@ def exported() -> dict[str, set[str]]:
         plan_metrics(registry, PLAN, names, group)
     GatewayMetrics(registry).of_plan(PLAN)
     central_metrics(registry, CENTRAL)
-    ServeMetrics(registry).turned(0, 0, 0, {"plan": 0})
+    ServeMetrics(registry).turned(0, 0, {"plan": 0})
     for definition in ROLE_METRICS:
         definition.register(registry).labels("tally")
     return {
@@ -55,7 +55,7 @@ def exported() -> dict[str, set[str]]:
 
 
 def test_the_page_says_of_every_metric_what_to_do() -> None:
-    entries = page().split("\n### `")[1:]
+    entries = metrics().split("\n### `")[1:]
     assert [entry.partition("`")[0] for entry in entries] == [metric.name for metric in ALL_METRICS]
     for entry, metric in zip(entries, ALL_METRICS, strict=True):
         assert metric.help in entry
