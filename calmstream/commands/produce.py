@@ -39,8 +39,8 @@ UNFINISHED = 3
 def add(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Simulate devices: each row of a table is a device that perturbs its record "
-        "and reports within the plan's guarantee. For first trials, load tests, and gateways that "
-        "hold raw records. Exit code 3: the plan ended before every device was asked."
+        "and reports within the plan's guarantee; every run has other devices. For first trials "
+        "and load tests. Exit code 3: the plan ended before every device was asked."
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
@@ -64,11 +64,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="most reports in a batch (default: %(default)s)",
     )
     parser.add_argument("--windows", type=arguments.positive, help="stop after this many windows")
-    parser.add_argument(
-        "--devices",
-        metavar="FILE",
-        help="file of the devices' ledgers, so that no device reports twice in several runs",
-    )
     parser.add_argument(
         "--http-port", type=int, help="port of /metrics (default: none); 0: any free port"
     )
@@ -106,7 +101,6 @@ def run(args: argparse.Namespace) -> int:
             rate=args.rate,
             batch_size=args.batch_size,
             windows=args.windows,
-            devices=args.devices,
             totals=totals,
             progress=lambda s: progress.update(task, completed=s.sent),
             stop=stopped_by_signals(),
@@ -146,8 +140,6 @@ def _conclude(summary: ProduceSummary) -> int:
     if summary.missing:
         missed = f"{summary.missing:,} report{'s were' if summary.missing > 1 else ' was'} not made"
         say(f"{missed}: the plan ended first" if summary.expired else missed)
-    if not summary.devices_kept:
-        say("these devices are forgotten now; another run has other ones (see --devices)")
     if summary.error is not None:
         raise summary.error
     if summary.failed:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 
@@ -24,7 +22,6 @@ from calmstream.estimators.randomness import Randomness
 from calmstream.producer.gateway.encoding import DEFAULT_SIZE, EncodedBatch, permutation
 from calmstream.producer.gateway.sender import POLL_SECONDS, BatchSender, Budget
 from calmstream.producer.gateway.totals import GatewayTotals
-from calmstream.producer.simulation.fleet import Fleet
 from calmstream.producer.simulation.simulate import Indices, Population
 
 NAP_SECONDS = 0.2
@@ -45,7 +42,6 @@ class ProduceSummary:
     """State of a run: its progress in reports and batches, and at the end its result.
 
     Attributes:
-        devices_kept: whether a file keeps the devices; otherwise the next run has other devices.
         missing: reports that are missing at the end: under ``once`` the devices that may still
             report; under ``w-event`` the reports in begun windows whose turn did not come.
         expired: whether the run ended because the plan ended.
@@ -57,7 +53,6 @@ class ProduceSummary:
     failed: int = 0
     batches: int = 0
     retries: int = 0
-    devices_kept: bool = False
     missing: int = 0
     expired: bool = False
     error: CalmstreamError | None = None
@@ -77,7 +72,6 @@ def produce(
     rate: float | None = None,
     batch_size: int = DEFAULT_SIZE,
     windows: int | None = None,
-    devices: str | Path | None = None,
     retry_limits: Budget | None = None,
     totals: GatewayTotals | None = None,
     progress: Progress | None = None,
@@ -99,24 +93,20 @@ def produce(
     stop = stop or threading.Event()
     clock = clock or SystemClock(stop)
     _refuse_when_over(plan, clock.now_ms())
-    with contextlib.ExitStack() as stack:
-        fleet = None
-        if devices is not None:
-            fleet = stack.enter_context(Fleet.open(devices, len(codes), plan.lineage))
-        population = Population(plan, codes, fleet=fleet, randomness=randomness, records=records)
-        topics, sink = broker.topics(), broker.sink()
-        try:
-            found = described(topics, names.all_reports)
-            refuse(x for x in faults(plan, names, found, names.all_reports) if x.stops)
-            watch = watch_plan(plan, names, topics, found, clock)
-            sender = BatchSender(names, lambda: sink, retry_limits, totals=totals, clock=clock)
-            run = _Run(population, sender, watch, clock, stop, rate, batch_size, progress)
-            run.let_report(windows)
-            return replace(run.finish(), devices_kept=devices is not None)
-        finally:
-            # After a normal end this does not wait, because every delivery has ended before.
-            sink.close(CLOSE_SECONDS)
-            topics.close()
+    population = Population(plan, codes, randomness=randomness, records=records)
+    topics, sink = broker.topics(), broker.sink()
+    try:
+        found = described(topics, names.all_reports)
+        refuse(x for x in faults(plan, names, found, names.all_reports) if x.stops)
+        watch = watch_plan(plan, names, topics, found, clock)
+        sender = BatchSender(names, lambda: sink, retry_limits, totals=totals, clock=clock)
+        run = _Run(population, sender, watch, clock, stop, rate, batch_size, progress)
+        run.let_report(windows)
+        return run.finish()
+    finally:
+        # After a normal end this does not wait, because every delivery has ended before.
+        sink.close(CLOSE_SECONDS)
+        topics.close()
 
 
 def _refuse_when_over(plan: Plan, now: int) -> None:
@@ -157,12 +147,10 @@ class _Run:
     def chunk(self) -> int:
         """The number of devices that report together: with a rate, those of a second.
 
-        Without, they fill a batch of every group, and they are at least a twentieth of all, as the
-        devices file is written each time that devices report together.
+        Without, they fill a batch of every group.
         """
-        if self.rate is None:
-            return max(self.batch_size * len(self.plan.groups), len(self.population) // 20)
-        return max(1, round(self.rate))
+        full = self.batch_size * len(self.plan.groups)
+        return full if self.rate is None else max(1, round(self.rate))
 
     def let_report(self, windows: int | None) -> None:
         first = max(self._window(), 0)

@@ -15,7 +15,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Codes
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness, SystemRandomness
-from calmstream.producer.device.assignment import group_of, places
+from calmstream.producer.device.assignment import SECRET_BYTES, group_of, places
 from calmstream.producer.gateway.encoding import (
     DEFAULT_SIZE,
     EncodedBatch,
@@ -23,16 +23,19 @@ from calmstream.producer.gateway.encoding import (
     most_reports,
     permutation,
 )
-from calmstream.producer.simulation.fleet import Fleet
 
 Indices = NDArray[np.int64]
+
+_NEVER = -(1 << 40)
+"""Stands for the last window of a device that has not reported yet."""
 
 
 class Population:
     """A population in which device i holds row i of a table.
 
     With ``records`` a window has a table of its own, of the same devices; windows ascend.
-    ``flat``, the devices' views, and ``slot`` are those of `places`, both (n,) int64.
+    ``flat``, the devices' views, and ``slot`` are those of `places`, both (n,) int64. Devices last
+    as long as this object; the rules are those of `device.ledger` for one plan.
     """
 
     def __init__(
@@ -40,7 +43,6 @@ class Population:
         plan: Plan,
         codes: Codes,
         *,
-        fleet: Fleet | None = None,
         randomness: Randomness | None = None,
         records: Callable[[int], Codes] | None = None,
     ) -> None:
@@ -52,11 +54,13 @@ class Population:
             raise InvalidInput("a record holds a code that the plan's domain does not have")
         self.plan = plan
         self.randomness = randomness or SystemRandomness()
-        self.fleet = fleet or Fleet.new(len(codes), plan.lineage, self.randomness)
-        if len(self.fleet) != len(codes):
-            raise InvalidInput(f"{len(codes):,} records for {len(self.fleet):,} devices")
         self._codes, self._records, self._window = codes, records, -1
-        self.flat, self.slot = places(plan, [each.tobytes() for each in self.fleet.secrets])
+        secrets = self.randomness.bytes(len(codes) * SECRET_BYTES)
+        self.secrets = [
+            secrets[at : at + SECRET_BYTES] for at in range(0, len(secrets), SECRET_BYTES)
+        ]
+        self.flat, self.slot = places(plan, self.secrets)
+        self._last = np.full(len(codes), _NEVER, np.int64)
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -64,9 +68,14 @@ class Population:
     def due(self, window: int) -> Indices:
         """Return the indices of the devices that may report in this window, ascending. Cost: O(n).
 
-        The result depends on secrets and ledgers, never on a record.
+        The result depends on secrets and earlier reports, never on a record.
         """
-        return np.flatnonzero(self.fleet.may_report(self.plan, window, self.slot))
+        if not 0 <= window < self.plan.windows:
+            return np.zeros(0, np.int64)
+        guarantee = self.plan.guarantee
+        once = guarantee.kind == "once"
+        may = self._last == _NEVER if once else window - self._last >= guarantee.windows
+        return np.flatnonzero(may & (self.slot == window % guarantee.windows))
 
     def finished(self, window: int) -> bool:
         """Return whether no device can report in this window or a later one."""
@@ -79,8 +88,7 @@ class Population:
     ) -> Iterator[EncodedBatch]:
         """Yield the reports of devices for a window, as batches of random composition.
 
-        Before the first batch is yielded, all reports are entered into the ledgers, durably if the
-        fleet has a file. The groups follow each other in order. The devices of a group are in
+        The groups follow each other in order. The devices of a group are in
         random order, in batches of nearly equal sizes. Cost: one perturbation call for each group,
         and the memory for one group.
         """
@@ -88,7 +96,7 @@ class Population:
             raise InvalidInput(f"batch size: expected at least 1, got {batch_size}")
         if not len(devices):
             return
-        self.fleet.claim(self.plan, window, devices)
+        self._last[devices] = window
         if self._records is not None and window != self._window:
             self._codes, self._window = self._records(window), window
         shuffled = devices[permutation(len(devices), self.randomness)]

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,6 @@ from calmstream.estimators.wire.state import (
     decode_state,
     parse_key,
 )
-from calmstream.producer.simulation.fleet import Fleet
 from calmstream.producer.simulation.produce import ProduceSummary, produce
 from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker
@@ -135,18 +133,13 @@ class Stage:
             estimates=EstimateRunner(wait_seconds=AWAIT_SECONDS, start_tests=lambda run: run()),
         )
 
-    def ask(
-        self, codes: NDArray[np.uint16], seed: int, *, devices: Path | None = None, **options: Any
-    ) -> ProduceSummary:
+    def ask(self, codes: NDArray[np.uint16], seed: int, **options: Any) -> ProduceSummary:
         """Let a population of devices report in the first window.
 
         `produce` makes and sends the reports, with a clock that begins a second after the plan.
         """
         randomness = SeededRandomness(seed)
-        if devices is not None and not devices.exists():
-            secrets = Fleet.new(len(codes), self.plan.lineage, randomness).secrets
-            Fleet(self.plan.lineage, secrets, path=devices).save()
-        given = {"clock": FakeClock(self.plan.start + 1), "windows": 1, "devices": devices}
+        given = {"clock": FakeClock(self.plan.start + 1), "windows": 1}
         return produce(
             self.plan, self.broker, self.names, codes, randomness=randomness, **(given | options)
         )

@@ -6,17 +6,16 @@ together; its devices do not report again.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.planning.pilot import learn
-from calmstream.producer.simulation.fleet import Fleet
+from calmstream.producer.simulation.simulate import Population
 from tests.support.plans import draft
 from tests.support.tally import START
 from tests.support.tally_bench import Stage
@@ -50,13 +49,13 @@ def planned(method: str, guarantee: Guarantee, parameters: dict[str, object]) ->
     return plan
 
 
-def test_clusters_come_from_a_pilot_whose_devices_are_not_asked_again(tmp_path: Path) -> None:
-    devices = tmp_path / "devices"
+def test_clusters_come_from_a_pilot_of_other_devices() -> None:
     # One window of w-event:5 asks a fifth of the devices, chosen by their secrets.
     first = Stage(planned("rr-ind-joint", Guarantee("w-event", EVERY), {}))
     with pytest.raises(InvalidInput, match="no window with reports is final yet"):
         learn("rr-clusters", first.plan, first.broker, "test")
-    pilot = first.ask(records(), 52, devices=devices)
+    pilot = first.ask(records(), 52)
+    asked = Population(first.plan, records(), randomness=SeededRandomness(52)).due(0)
     assert abs(pilot.sent - N / EVERY) < 6 * (N / EVERY) ** 0.5
     first.finish()
     taught = learn("rr-clusters", first.plan, first.broker, "test")
@@ -65,13 +64,9 @@ def test_clusters_come_from_a_pilot_whose_devices_are_not_asked_again(tmp_path: 
     assert parameters == {"clusters": [["colour", "flag"]]}
 
     second = Stage(planned("rr-clusters", Guarantee(), parameters))
-    rest = second.ask(records(), 53, devices=devices)
-    assert rest.sent == N - pilot.sent
-    with Fleet.open(devices, N, LINEAGE) as fleet:
-        before, after = (fleet.accounts[s.plan.digest].reports for s in (first, second))
-        assert (before + after == 1).all()
-        codes = records()[after == 1]
-    assert second.ask(records(), 54, devices=devices).sent == 0
+    codes = np.delete(records(), asked, axis=0)
+    rest = second.ask(codes, 53)
+    assert rest.sent == len(codes) == N - pilot.sent
 
     (total,) = second.finish(Kind.TOTAL)
     assert total.manifest.reports == rest.sent

@@ -1,4 +1,4 @@
-"""Check a run of ``produce``: rate, windows, end and restarts.
+"""Check a run of ``produce``: rate, windows and end.
 
 The clock of the test moves only when the code sleeps.
 """
@@ -6,7 +6,6 @@ The clock of the test moves only when the code sleeps.
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -59,7 +58,7 @@ def test_everybody_reports_once() -> None:
     summary = run(plan, broker)
     assert (summary.devices, summary.reported, summary.sent) == (600, 600, 600)
     assert (summary.failed, summary.retries) == (0, 0)
-    assert (summary.devices_kept, summary.error) == (False, None)
+    assert summary.error is None
     assert (summary.missing, summary.expired) == (0, False)
     assert summary.batches == len(records_of(broker, plan))
     assert per_window(plan, broker) == {0: 600}
@@ -120,18 +119,3 @@ def test_added_partitions_end_the_run_and_nothing_is_lost() -> None:
     assert "collect under a new plan" in str(summary.error)
     assert summary.sent == summary.reported
     assert all(not broker.records(Partition(topic, number)) for number in (1, 2, 3))
-
-
-def test_with_a_file_no_device_reports_twice(tmp_path: Path) -> None:
-    plan, broker, stop = make_plan(), broker_for(make_plan()), threading.Event()
-    clock = FakeClock()
-    clock.on_sleep = lambda: stop.set() if clock.seconds > START + 8 else None
-    devices = tmp_path / "devices.npz"
-    first = run(plan, broker, 600, clock, rate=20.0, stop=stop, devices=devices)
-    assert 0 < first.sent < 300
-    second = run(plan, broker, 600, FakeClock(clock.seconds), devices=devices)
-    assert second.devices_kept
-    assert first.sent + second.sent == 600
-    third = run(plan, broker, 600, FakeClock(clock.seconds), devices=devices)
-    assert (third.reported, third.sent) == (0, 0)
-    assert sum(per_window(plan, broker).values()) == 600

@@ -10,8 +10,10 @@ import pytest
 from calmstream.broker.transport import Partition, Record
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.tally import Tally
+from calmstream.producer.device.assignment import place
+from calmstream.producer.device.ledger import DeviceState, status
+from calmstream.producer.device.policy import Status
 from calmstream.producer.gateway.encoding import EncodedBatch
-from calmstream.producer.simulation.fleet import Fleet
 from calmstream.producer.simulation.simulate import Population
 from tests.support.producer import count, make_plan, some_codes
 
@@ -78,19 +80,18 @@ def test_w_event_devices_report_once_in_every_w_windows() -> None:
     assert population.finished(12)
 
 
-def test_the_ledger_is_written_before_anything_is_perturbed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    plan = make_plan()
-    population = Population(plan, some_codes(100))
-
-    def refuse(*_: object) -> None:
-        raise OSError("no space")
-
-    for mechanism in {type(m) for m in plan.mechanisms}:
-        monkeypatch.setattr(
-            mechanism, "perturb", lambda *_: pytest.fail("perturbed without a ledger entry")
-        )
-    monkeypatch.setattr(Fleet, "claim", refuse)
-    with pytest.raises(OSError, match="no space"):
-        list(encoded_batches(plan, population, 0))
+@pytest.mark.parametrize("guarantee", [Guarantee(), Guarantee("w-event", 3)])
+def test_the_rules_are_those_of_one_device(guarantee: Guarantee) -> None:
+    plan, dice = make_plan(guarantee=guarantee, windows=12), np.random.default_rng(5)
+    population = Population(plan, some_codes(60))
+    states = [DeviceState(secret) for secret in population.secrets]
+    for window in range(12):
+        now, due = plan.window_start(window), population.due(window)
+        alone = [
+            status(plan, place(plan, s.secret).slot, s.under(plan.lineage), now) for s in states
+        ]
+        assert due.tolist() == [i for i, one in enumerate(alone) if one is Status.READY]
+        some = due[dice.random(len(due)) < 0.5]
+        assert sum(batch.n for batch in population.reports(window, some)) == len(some)
+        for i in some:
+            states[i] = states[i].spend(plan, window)
