@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+import shutil
+import subprocess
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from calmstream.cli import parse
-from tests.support.deploy import DEPLOY, ROOT, load
+from calmstream.common.settings import load as load_settings
+from calmstream.consumer.serve.settings import ServeSettings
+from calmstream.producer.gateway.http.settings import GatewaySettings
+from tests.support.deploy import DEPLOY, ROOT, load, tool
 
 COMPOSE = load(DEPLOY / "compose.yaml")
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -90,6 +98,71 @@ def test_the_broker_stamps_times_and_makes_no_topics() -> None:
     assert environment["KAFKA_LOG_MESSAGE_TIMESTAMP_TYPE"] == "LogAppendTime"
     assert environment["KAFKA_AUTO_CREATE_TOPICS_ENABLE"] == "false"
     assert "controller" in environment["KAFKA_PROCESS_ROLES"]
+
+
+@pytest.mark.kafka
+def test_the_broker_knows_every_setting(kafka_bootstrap: str) -> None:
+    """The image turns KAFKA_NODE_ID into node.id; a broker ignores a name that it does not know."""
+    given = {name.removeprefix("KAFKA_") for name in SERVICES["kafka"]["environment"]}
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    node = str(admin.describe_cluster()["brokers"][0]["broker_id"])
+    broker = ConfigResource(ConfigResourceType.BROKER, node)
+    found = admin.describe_configs([broker], config_filter="all")
+    admin.close()
+    assert {name.lower().replace("_", ".") for name in given} <= set(found["broker"][node])
+
+
+def test_prometheus_knows_every_option() -> None:
+    known = subprocess.run(
+        [tool("prometheus"), "--help"], capture_output=True, text=True, check=False
+    )
+    for option in SERVICES["prometheus"]["command"]:
+        assert option.split("=")[0] in known.stdout + known.stderr, option
+
+
+def test_every_variable_of_ours_is_read() -> None:
+    """A command refuses a CALMSTREAM_ variable that it does not know; libpq reads PGPASSWORD."""
+    given = {name for one in OURS for name in SERVICES[one].get("environment", ())}
+    assert given == {"PGPASSWORD"}
+
+
+def test_every_published_port_is_served() -> None:
+    advertised = SERVICES["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
+    served = {
+        "kafka": advertised.split("localhost:")[1].split(",")[0],
+        "gateway": parsed("gateway").port or load_settings(GatewaySettings).port,
+        "serve": parsed("serve").port or load_settings(ServeSettings).port,
+        "prometheus": 9090,
+        "grafana": 3000,
+    }
+    published = {name: one["ports"] for name, one in SERVICES.items() if "ports" in one}
+    assert published == {name: [f"127.0.0.1:{port}:{port}"] for name, port in served.items()}
+    assert all(parsed(name).host == "0.0.0.0" for name in ("gateway", "serve"))
+
+
+def test_whoever_is_waited_for_can_be() -> None:
+    """One that must be healthy has a check; one that must complete is not started again."""
+    for service in SERVICES.values():
+        waits = service.get("depends_on", {})
+        for name, how in waits.items() if isinstance(waits, dict) else ():
+            if how["condition"] == "service_healthy":
+                assert "test" in SERVICES[name]["healthcheck"]
+            else:
+                assert how["condition"] == "service_completed_successfully"
+                assert "restart" not in SERVICES[name]
+
+
+@pytest.mark.parametrize("files", [("compose.yaml",), ("compose.yaml", "compose.local.yaml")])
+def test_compose_itself_accepts_the_files(files: tuple[str, ...]) -> None:
+    docker = [shutil.which("docker") or "/bin/false", "compose"]
+    if subprocess.run([*docker, "version"], capture_output=True, check=False).returncode:
+        pytest.skip("there is no docker compose")
+    named = [word for name in files for word in ("--file", str(DEPLOY / name))]
+    every = [*docker, *named, "--profile", "*", "config", "--format", "json"]
+    done = subprocess.run(every, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr, "a warning"
+    assert set(json.loads(done.stdout)["services"]) == set(SERVICES)
 
 
 def test_the_broker_is_the_version_that_tests_use() -> None:
