@@ -52,7 +52,7 @@ Part = list[tuple[Any, str, Any]]
 
 
 def nothing(*_: Any, **__: Any) -> None:
-    """Do nothing."""
+    """Draw nothing."""
 
 
 def none(*_: Any, **__: Any) -> None:
@@ -84,20 +84,14 @@ PARTS: dict[str, Part] = {
     "a choice of margins' scales": [(priors.LabelMargins, "redraw", nothing)],
     "scales of bits' margins": [(priors.BitMargins, "redraw", nothing)],
     "the common effect on bits": [(priors, "COMMON", 1e-3)],
-    "drawn tails": [(priors, "TAILS", (1.0, 1.0))],
     "triples in the fit": [(statistics, "MOST_TRIPLES", 0)],
     "moments of four": [(model, "ORDERS", {True: 3, False: 3})],
     "residuals of pairs": [(residuals, "PAIR_SIZE", 1e-5)],
-    "shapes of residuals": [(residuals, "SHAPES", (1.0,))],
     "residuals of triples": [(residuals, "TRIPLE_SIZE", 1e-4)],
-    "the largest residual": [(residuals, "LARGEST", 1e3)],
     "residuals beyond pairs": [(tables.Tables, "_residual", only_pairs)],
     "the doubt": [(tables, "DOUBT", (1e-6, 1e-6, 1e-6))],
     "the inflation": [(tables, "INFLATION", 1.0)],
-    "moves of a cause's size": [(sampler.Sampler, "_stretch", nothing)],
-    "lost chains": [(sampler.Sampler, "_leave_lost", nothing)],
     "the start": [(sampler, "leading", no_start)],
-    "a cool start": [(sampler, "COLDEST", 1.0)],
     "six causes (four)": effort(causes=4),
     "more sweeps where cheap": effort(),
     "signs of levels": [(signs, "choose", lambda *_: signs.NONE)],

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calmstream.estimators.noise_aware.layout import Indices, Layout, Reals, expit
+from calmstream.estimators.noise_aware.layout import Layout, Reals, expit
 from calmstream.estimators.noise_aware.priors import BitMargins, LabelMargins, Loadings
 from calmstream.estimators.noise_aware.residuals import Residuals
 from calmstream.estimators.noise_aware.statistics import Targets
@@ -46,7 +46,7 @@ class DensityValue(NamedTuple):
     """Log densities (chains,), and what the likelihood is of."""
 
     density: Reals
-    slope: State | None
+    slope: State
     moments: Moments
 
 
@@ -73,7 +73,6 @@ class Posterior:
     residuals: Residuals
     states: Reals
     centre: Reals  # (chains, causes)
-    heat: float = 1.0  # multiplies the log likelihood
     codes: Reals = field(init=False)  # (chains, 1 + causes, states): 1, then z less its centre
 
     def __post_init__(self) -> None:
@@ -85,17 +84,6 @@ class Posterior:
         self.centre = centre
         self.codes = np.ones((chains, 1 + causes, len(self.states)), np.float32)
         self.codes[:, 1:] = (self.states[None] - centre[:, None]).transpose(0, 2, 1)
-
-    def take(self, chosen: Indices) -> None:
-        """Let every chain have the scales and the centre of the chosen one: (chains,)."""
-        self.margins.take(chosen)
-        self.loadings.take(chosen)
-        self.residuals.take(chosen)
-        self.recentre(self.centre[chosen])
-
-    def likelihood(self, found: Moments) -> Reals:
-        """Return log likelihoods: (chains,)."""
-        return self._likelihood(found)[0]
 
     def moments(self, state: State) -> Moments:
         """Return the moments of a state."""
@@ -111,15 +99,13 @@ class Posterior:
             third = weighted @ products.transpose(0, 2, 1)
         return Moments(weights, features, share, weighted.sum(axis=2), second, third, products)
 
-    def value(self, state: State, *, slopes: bool = True) -> DensityValue:
+    def value(self, state: State) -> DensityValue:
         """Return the log density and its slopes."""
         found = self.moments(state)
         like, pull = self._likelihood(found)
         fields, slope_fields = self.margins.density(state.theta[:, 0])
         own, slope_loadings, slope_common = self.loadings.density(state.theta[:, 1:], state.common)
         prior = fields + own - 0.5 * np.square(state.rho / SHARE).sum(axis=1)
-        if not slopes:
-            return DensityValue(like + prior, None, found)
         slope, by_weight = self._slopes(found, *pull)
         slope[:, 0] += slope_fields
         slope[:, 1:] += slope_loadings
@@ -131,14 +117,14 @@ class Posterior:
 
     def _likelihood(self, found: Moments) -> tuple[Reals, tuple[Reals, Reals, Reals | None]]:
         """Return log likelihoods, and their slopes by the moments."""
-        targets, heat = self.targets, np.float32(self.heat)
+        targets = self.targets
         gap1, gap2 = targets.means - found.first, targets.products - found.second
-        pull1 = heat * targets.mean_precision * gap1
-        pull2 = heat * self.residuals.pairs * gap2
+        pull1 = targets.mean_precision * gap1
+        pull2 = self.residuals.pairs * gap2
         like = -0.5 * (pull1 * gap1).sum(axis=1) - 0.25 * np.einsum("cxy,cxy->c", pull2, gap2)
         if len(targets.sign_values):
             gap = targets.sign_values - found.first @ targets.sign_rows.T
-            pull = heat * targets.sign_precision * gap
+            pull = targets.sign_precision * gap
             like = like - 0.5 * (pull * gap).sum(axis=1)
             pull1 = pull1 + pull @ targets.sign_rows
         pull3 = None
@@ -146,7 +132,7 @@ class Posterior:
             assert targets.triples is not None
             assert self.residuals.triples is not None
             gap3 = targets.triples.values - found.third
-            pull3 = heat * self.residuals.triples * gap3
+            pull3 = self.residuals.triples * gap3
             like = like - 0.5 * np.einsum("cxp,cxp->c", pull3, gap3)
         return like, (pull1, pull2, pull3)
 

@@ -25,11 +25,11 @@ from calmstream.estimators.tally import Tally
 MAX_CELLS = 1 << 22
 """Maximum number of cells of a table: 32 MB for the table, twelve times that for its draws."""
 
-HANDFUL = 10
-"""So few reports agree by chance: their intervals do not rest on the prior."""
-
 ORDERS = {True: 4, False: 3}
 """Highest order of the moments that are read: of bits, and of domains with other labels."""
+
+HANDFUL = 10
+"""So few reports agree by chance: their intervals do not rest on the prior."""
 
 
 class NoiseAwareModel:
@@ -38,7 +38,7 @@ class NoiseAwareModel:
     processing: tuple[str, ...] = (
         "pooling by inverse variance",
         "a model of hidden causes, fitted with the known noise",
-        "shrunken residuals of pairs and triples",
+        "shrunken residuals of pairs and of larger sets",
     )
 
     def __init__(

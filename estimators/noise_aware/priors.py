@@ -7,8 +7,6 @@ walk of second order and a rough part. Bits have a Student t of learnt place and
 
 from __future__ import annotations
 
-from math import lgamma
-
 import numpy as np
 
 from calmstream.estimators.domain import Domain
@@ -24,9 +22,6 @@ LEAST_SIZE, MOST_SIZE, SIZES = 3e-3, 10.0, 60
 
 START_SIZE = 0.7
 """Size of the causes in the first part of the warm-up: they may grow before they are weighed."""
-
-TAILS = (1.0, 2.0, 4.0, 16.0)
-"""Degrees of freedom of the effects of a cause on bits: drawn. Labels have the first."""
 
 COMMON = 2.0
 """Deviation of the mean effect of a cause on bits, in sizes: one cause may move all bits alike."""
@@ -47,7 +42,6 @@ class Loadings:
         self._layout = layout
         self.alpha = np.full((chains, causes), START_SIZE)
         self.kappa = np.ones((chains, causes, layout.count))
-        self.nu = np.full(chains, TAILS[1])
         self.inverse = np.tile(np.eye(layout.size, dtype=np.float32), (chains, 1, 1))
         self.along = np.zeros((chains, layout.count), int)
         self._orders: dict[int, tuple[Reals, Reals]] = {}
@@ -56,12 +50,6 @@ class Loadings:
             self.along[:, i] = 1
             own = layout.own[i]
             self.inverse[:, own, own] = self._orders[i][0][1]
-        self.rescale()
-
-    def take(self, chosen: Indices) -> None:
-        """Let every chain have the scales of the chosen one."""
-        self.alpha, self.kappa, self.nu = self.alpha[chosen], self.kappa[chosen], self.nu[chosen]
-        self.inverse, self.along = self.inverse[chosen], self.along[chosen]
         self.rescale()
 
     def rescale(self) -> None:
@@ -112,14 +100,9 @@ class Loadings:
             self.inverse[:, own, own] = inverse[self.along[:, i]]
 
     def _redraw_kappa(self, energy: Reals, random: np.random.Generator) -> None:
-        nu = self.nu[:, None, None]
-        rate = (nu + energy / np.square(self.alpha)[:, :, None]) / 2.0
-        square = rate / random.gamma((nu + self._layout.free) / 2.0)
-        self.kappa = np.sqrt(square)
-        half = np.array(TAILS if self._layout.bits else TAILS[:1]) / 2.0
-        logs = (np.log(square) + 1.0 / square).sum(axis=(1, 2))[:, None]
-        each = half * np.log(half) - np.array([lgamma(h) for h in half])
-        self.nu = 2.0 * half[choose(random, square[0].size * each - half * logs)]
+        rate = (1.0 + energy / np.square(self.alpha)[:, :, None]) / 2.0
+        shape = np.broadcast_to((1.0 + self._layout.free) / 2.0, rate.shape)
+        self.kappa = np.sqrt(rate / random.gamma(shape))
 
     def _redraw_alpha(
         self, found: Reals, energy: Reals, common: Reals, random: np.random.Generator
@@ -199,10 +182,6 @@ class BitMargins:
         prior = -0.5 * np.square(grid)
         self.centre = grid[choose(random, prior - power * np.log1p(t / FREEDOM).sum(axis=1))]
 
-    def take(self, chosen: Indices) -> None:
-        """Let every chain have the scales of the chosen one."""
-        self.centre, self.scale = self.centre[chosen], self.scale[chosen]
-
 
 class LabelMargins:
     """Normal with a covariance from a list that margins share, one list with an order, one without.
@@ -248,10 +227,6 @@ class LabelMargins:
             score = np.log(WEIGHT / len(size) + count) - 0.5 * (energy + size)
             self.choice[:, i] = choose(random, score)
             self.precision[:, own, own] = inverse[self.choice[:, i]]
-
-    def take(self, chosen: Indices) -> None:
-        """Let every chain have the scales of the chosen one."""
-        self.precision, self.choice = self.precision[chosen], self.choice[chosen]
 
 
 def _ordered(levels: Levels) -> Reals:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calmstream.estimators.noise_aware.layout import Indices, Layout, Reals, choose
+from calmstream.estimators.noise_aware.layout import Layout, Reals, choose
 from calmstream.estimators.noise_aware.statistics import Targets
 
 PAIR_SIZE = 0.05
@@ -17,17 +17,8 @@ PAIR_SIZE = 0.05
 TRIPLE_SIZE = 0.03
 """Deviation of the half-normal prior of the triples' scale."""
 
-SHAPES = (1.0, 0.5, 0.25, 0.12)
-"""Powers of the half-Cauchy factor of a pair: from a horseshoe to pairs that are all alike."""
-
 RATIOS = np.exp(np.linspace(np.log(0.05), np.log(20.0), 13))
-"""The grid of a pair's factor."""
-
-MIDDLE = 3.08
-"""The factor that all shapes have with equal probability: half-Cauchy's 80 % quantile."""
-
-LARGEST = 0.25
-"""Largest deviation of a residual of labels, in correlations: larger ones are causes."""
+"""The grid of a pair's factor, whose prior is half-Cauchy: a horseshoe."""
 
 
 class Residuals:
@@ -61,9 +52,8 @@ class Residuals:
         """Follow the scales."""
         s, targets = self.spread * self._unit, self._targets
         unit = np.outer(s, s).astype(np.float32)
-        most = np.inf if self._layout.bits else np.float32(LARGEST**2) * unit
         tau = np.square(self.tau)[:, None, None].astype(np.float32)
-        self.variance: Reals = np.minimum(self.kappa * tau * unit, most)
+        self.variance: Reals = self.kappa * tau * unit
         total = targets.variances + self.variance
         self.pairs: Reals = np.where(targets.known, 1.0 / total, 0.0).astype(np.float32)
         self.triples: Reals | None = None
@@ -71,18 +61,12 @@ class Residuals:
             third = targets.triples.variances + np.square(self.delta)[:, None, None]
             self.triples = np.where(targets.triples.known, 1.0 / third, 0.0).astype(np.float32)
 
-    def take(self, chosen: Indices) -> None:
-        """Let every chain have the scales of the chosen one."""
-        self.tau, self.delta = self.tau[chosen], self.delta[chosen]
-        self.kappa = self.kappa[chosen]
-        self.update()
-
     def redraw(
         self, second: Reals, third: Reals | None, random: np.random.Generator, *, pairs: bool
     ) -> None:
         """Draw the scales given the causes' moments; ``pairs``: those of pairs, too."""
         if pairs and self._at[0].size:
-            self._redraw_pairs(np.square(self._targets.products - second), random)
+            self._redraw_pairs(second, random)
         if third is not None:
             self._redraw_triples(third, random)
         self.update()
@@ -101,16 +85,15 @@ class Residuals:
         prior = np.log(grid) - 0.5 * np.square(grid / TRIPLE_SIZE)
         self.delta = grid[choose(random, prior - 0.5 * score)]
 
-    def _redraw_pairs(self, gap: Reals, random: np.random.Generator) -> None:
-        """Draw the common scale, the shape of the factors, and every factor."""
+    def _redraw_pairs(self, second: Reals, random: np.random.Generator) -> None:
+        """Draw the common scale and every factor."""
         i, j = self._at
         s = (self.spread * self._unit).astype(np.float32)
         unit, noise = s[i] * s[j], self._targets.variances[i, j]
-        most = np.float32(np.inf) if self._layout.bits else np.float32(LARGEST**2) * unit
-        gap = gap[:, i, j][:, None]
+        gap = np.square(self._targets.products - second)[:, i, j][:, None]
 
         def energy(square: Reals, own: Reals) -> Reals:
-            total = noise + np.minimum(square.astype(np.float32)[:, None] * own[:, None], most)
+            total = noise + square.astype(np.float32)[:, None] * own[:, None]
             return np.asarray(gap / total + np.log(total))
 
         grid = np.exp(np.linspace(np.log(5e-4), np.log(0.6), 24))
@@ -120,11 +103,8 @@ class Residuals:
         own = unit * np.square(self.tau).astype(np.float32)[:, None]
         density = -0.5 * energy(np.square(RATIOS), own)
         density = np.exp(density - density.max(axis=1, keepdims=True))
-        x = MIDDLE * (RATIOS / MIDDLE) ** (1.0 / np.array(SHAPES)[:, None])
-        shapes = x / (1.0 + x * x)
-        shapes = (shapes / shapes.sum(axis=1, keepdims=True)).astype(np.float32)
-        shape = choose(random, np.log(shapes @ density).sum(axis=2))
-        chance = np.cumsum(density * shapes[shape][:, :, None], axis=1)
+        half_cauchy = (RATIOS / (1.0 + np.square(RATIOS))).astype(np.float32)
+        chance = np.cumsum(density * half_cauchy[:, None], axis=1)
         point = random.random((len(chance), 1, len(i)), np.float32) * chance[:, -1:]
         at = np.minimum((chance < point).sum(axis=1), len(RATIOS) - 1)
         self.kappa[:, i, j] = self.kappa[:, j, i] = np.square(RATIOS)[at]

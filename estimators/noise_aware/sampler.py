@@ -1,7 +1,7 @@
 """Draws of the posterior: Hamiltonian moves of what causes do, Gibbs steps for all scales.
 
-In the first part of the warm-up the likelihood counts little and there are no draws of the pairs'
-residuals, so that chains find good causes before residuals explain the pairs.
+The first part of the warm-up has no draws of the pairs' residuals, so that chains find good causes
+before residuals explain the pairs.
 """
 
 from __future__ import annotations
@@ -12,35 +12,26 @@ from itertools import pairwise
 import numpy as np
 
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.noise_aware import priors
 from calmstream.estimators.noise_aware.density import (
-    DensityValue,
     Moments,
     Posterior,
     State,
     states_of,
 )
 from calmstream.estimators.noise_aware.layout import Flags, Layout, Reals
-from calmstream.estimators.noise_aware.priors import BitMargins, LabelMargins, Loadings, log_size
+from calmstream.estimators.noise_aware.priors import BitMargins, LabelMargins, Loadings
 from calmstream.estimators.noise_aware.residuals import Residuals
 from calmstream.estimators.noise_aware.statistics import Targets
 from calmstream.estimators.noise_aware.whitening import Whitening
 
-FREE, COLDEST = 0.4, 0.05
-"""Share of the warm-up without pairs' residuals, and the likelihood's first weight there."""
+FREE = 0.4
+"""Share of the warm-up without pairs' residuals."""
 
 LEAPS, ACCEPTED = 10, 0.8
 """Steps of a trajectory and the acceptance it is tuned to: usual values for Hamiltonian moves."""
 
 EVERY = 5
 """Sweeps between two measurements of the information."""
-
-LOST, LOST_SHARE, LOOK = 100.0, 0.1, 0.6
-"""A chain whose log likelihood is below the best one's by LOST and this share of the statistics
-has been left behind by a sharp likelihood; after this share of the warm-up it follows the best."""
-
-STRETCHES = (0.2, 0.6, 1.5)
-"""Deviations of the logarithm of the factor by which a cause is stretched."""
 
 TRUST, MOST_START, NOISE = 0.01, 4.0, 0.14
 """Starting loadings: noise variance of a correlation that is half trusted, the largest, and the
@@ -123,7 +114,6 @@ class Sampler:
             Residuals(layout, targets, chains),
             states_of(causes),
             np.full((chains, causes), 0.5),
-            COLDEST,
         )
         self.state = self._start()
         self._white = Whitening()
@@ -152,15 +142,13 @@ class Sampler:
         """Warm up and sample."""
         effort, problem, kept = self._effort, self.problem, _Kept()
         step = settled = -1.0
-        error, cool = 0.0, False
+        error, residuals = 0.0, False
         marks = np.linspace(0, effort.keep, 1 + max(1, effort.draws // effort.chains)).astype(int)
         chosen = {b - 1 for a, b in pairwise(marks.tolist()) if b > a}
         for sweep in range(effort.warm + effort.keep):
             warming = sweep < effort.warm
-            if sweep == int(LOOK * effort.warm):
-                self._leave_lost()
             if sweep <= 0.75 * effort.warm and sweep % EVERY == 0:
-                if not cool:
+                if not residuals:
                     self._white.restart()
                 self.state = self._white.measure(problem, self.state)
             moments, chance = self._move(float(np.exp(step if warming else settled)))
@@ -171,24 +159,9 @@ class Sampler:
             else:
                 kept.acceptance.append(chance)
                 self._keep(kept, moments, draw=sweep - effort.warm in chosen)
-            part = (sweep + 1) / (0.8 * FREE * effort.warm)
-            cool = sweep >= FREE * effort.warm
-            problem.heat = 1.0 if cool else float(COLDEST ** (1.0 - min(1.0, part)))
-            self._redraw(moments, warming=warming, cool=cool)
+            residuals = sweep >= FREE * effort.warm
+            self._redraw(moments, warming=warming, residuals=residuals)
         return self._drawn(kept)
-
-    def _leave_lost(self) -> None:
-        """Let chains that were left behind follow the best one."""
-        problem, chains = self.problem, np.arange(len(self.state.theta))
-        like = problem.likelihood(problem.moments(self.state))
-        least = like.max() - LOST - LOST_SHARE * problem.targets.known.sum() / 2.0
-        lost = like < least
-        if lost.any():
-            chosen = np.where(lost, like.argmax(), chains)
-            self.state = State(*(part[chosen] for part in self.state))
-            problem.take(chosen)
-            self._white.restart()
-            self.state = self._white.measure(problem, self.state)
 
     def _keep(self, kept: _Kept, moments: Moments, *, draw: bool) -> None:
         kept.residual.append(self.problem.residuals.remaining())
@@ -224,51 +197,29 @@ class Sampler:
         )
         first = now = problem.value(state)
         start = now.density - _kinetic(p)
-        p = _added(p, 0.5 * by, self._white.to_momenta(_slope(now)))
+        p = _added(p, 0.5 * by, self._white.to_momenta(now.slope))
         for leap in range(LEAPS):
             state = _added(state, by, self._white.velocity(p))
             now = problem.value(state)
             half = 0.5 if leap == LEAPS - 1 else 1.0
-            p = _added(p, half * by, self._white.to_momenta(_slope(now)))
+            p = _added(p, half * by, self._white.to_momenta(now.slope))
         gain = np.nan_to_num(now.density - _kinetic(p) - start, nan=-np.inf)
         chance = np.exp(np.minimum(gain, 0.0))
         taken = random.random(chains) < chance
         self.state = _either(taken, state, self.state)
         return _either_moments(taken, now.moments, first.moments), float(chance.mean())
 
-    def _redraw(self, moments: Moments, *, warming: bool, cool: bool) -> None:
+    def _redraw(self, moments: Moments, *, warming: bool, residuals: bool) -> None:
         """Draw all scales."""
         problem, random, state = self.problem, self._random, self.state
         if warming:
             problem.residuals.follow(moments.first)
-        problem.residuals.redraw(moments.second, moments.third, random, pairs=cool)
+        problem.residuals.redraw(moments.second, moments.third, random, pairs=residuals)
         theta = state.theta.copy()
-        theta[:, 1:] = problem.loadings.redraw(theta[:, 1:], state.common, random, sizes=cool)
+        sizes = residuals
+        theta[:, 1:] = problem.loadings.redraw(theta[:, 1:], state.common, random, sizes=sizes)
         self.state = state._replace(theta=theta)
-        if cool:
-            self._stretch()
         problem.margins.redraw(self.state.theta[:, 0], random)
-
-    def _stretch(self) -> None:
-        """Multiply a cause's size and all its loadings by a factor (Metropolis)."""
-        random, problem, state = self._random, self.problem, self.state
-        loadings, chains = problem.loadings, len(state.theta)
-        cause = int(random.integers(state.rho.shape[1]))
-        step = random.choice(STRETCHES) * random.normal(size=chains)
-        before = problem.value(state, slopes=False).density
-        theta, old = state.theta.copy(), loadings.alpha.copy()
-        theta[:, 1 + cause] *= np.exp(step)[:, None].astype(np.float32)
-        new = state._replace(theta=theta)
-        loadings.alpha[:, cause] *= np.exp(step)
-        loadings.rescale()
-        size = loadings.alpha[:, cause]
-        gain = problem.value(new, slopes=False).density - before
-        gain += log_size(size) - log_size(old[:, cause])
-        inside = (size > priors.LEAST_SIZE) & (size < priors.MOST_SIZE)
-        taken = (np.log(random.random(chains)) < gain) & inside
-        loadings.alpha = np.where(taken[:, None], loadings.alpha, old)
-        loadings.rescale()
-        self.state = _either(taken, new, state)
 
 
 def leading(layout: Layout, targets: Targets, causes: int) -> Reals:
@@ -293,11 +244,6 @@ def leading(layout: Layout, targets: Targets, causes: int) -> Reals:
     return np.asarray(2.0 * out / spread[:, None])
 
 
-def _slope(value: DensityValue) -> State:
-    assert value.slope is not None
-    return value.slope
-
-
 def _kinetic(p: State) -> Reals:
     squares = [np.square(a.astype(float)).reshape(len(a), -1).sum(axis=1) for a in p]
     return np.asarray(0.5 * sum(squares))
@@ -319,9 +265,8 @@ def _either(taken: Flags, new: State, old: State) -> State:
 
 
 def _either_moments(taken: Flags, new: Moments, old: Moments) -> Moments:
-    a, b = new[:5], old[:5]
     weights, features, share, first, second = (
-        _where(taken, x, y) for x, y in zip(a, b, strict=True)
+        _where(taken, a, b) for a, b in zip(new[:5], old[:5], strict=True)
     )
     third = None
     if new.third is not None and old.third is not None:

@@ -69,7 +69,7 @@ class Whitening:
         """Follow the present scales of the priors."""
         assert self._information is not None
         loadings, layout = problem.loadings, problem.layout
-        total = np.float32(problem.heat) * self._information
+        total = self._information.copy()
         at = np.arange(1, total.shape[-1])
         own = np.diagonal(loadings.inverse, axis1=1, axis2=2)[:, None] / np.square(loadings.scale)
         total[:, :, at, at] += np.maximum(own, LEAST_INFORMATION).transpose(0, 2, 1)

@@ -35,7 +35,6 @@ def _problem(cards: tuple[int, ...]) -> tuple[Posterior, State]:
     row = Signs(np.array([[1.0, 1.0, -1.0]]), np.array([0.1]), np.array([0.05]))
     targets = Targets(layout, statistics, {} if bits else {0: row})
     sampler = Sampler(layout, domain_of(*cards), targets, Effort(chains=2, causes=2))
-    sampler.problem.heat = 0.7
     return sampler.problem, sampler.state
 
 

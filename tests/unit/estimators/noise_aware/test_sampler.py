@@ -12,10 +12,9 @@ from calmstream.estimators.noise_aware.priors import (
     LEAST_SIZE,
     MOST_SIZE,
     SIZES,
-    TAILS,
     log_size,
 )
-from calmstream.estimators.noise_aware.residuals import PAIR_SIZE, RATIOS, SHAPES
+from calmstream.estimators.noise_aware.residuals import PAIR_SIZE, RATIOS
 from calmstream.estimators.noise_aware.sampler import Effort, Sampler
 from calmstream.estimators.noise_aware.statistics import Statistics, Targets
 from tests.support.noise_aware import domain_of
@@ -35,11 +34,10 @@ def _moments_of_the_prior(random: np.random.Generator) -> tuple[np.ndarray, ...]
     scales = np.exp(np.linspace(np.log(0.02), np.log(2.5), 40))
     scale = _pick(random, scales, -0.5 * np.square(np.log(scales / 0.5)))
     fields = np.clip(random.normal(), -3, 3) + scale * random.standard_t(6.0, size=BITS)
-    nu = random.choice(TAILS)
     loadings = np.zeros((CAUSES, BITS))
     for q in range(CAUSES):
         alpha = _pick(random, sizes, log_size(sizes))
-        kappa = np.sqrt(nu / 2.0 / random.gamma(nu / 2.0, size=BITS))
+        kappa = np.sqrt(0.5 / random.gamma(0.5, size=BITS))
         loadings[q] = alpha * (random.normal() * COMMON + kappa * random.normal(size=BITS))
     share = 1.0 / (1.0 + np.exp(-SHARE * random.normal(size=CAUSES)))
     states = states_of(CAUSES)
@@ -48,8 +46,8 @@ def _moments_of_the_prior(random: np.random.Generator) -> tuple[np.ndarray, ...]
     first, second = weights @ signs, (weights[:, None] * signs).T @ signs
     taus = np.exp(np.linspace(np.log(5e-4), np.log(0.6), 24))
     tau = _pick(random, taus, -0.5 * np.square(taus / PAIR_SIZE))
-    x = 3.08 * (RATIOS / 3.08) ** (1.0 / random.choice(SHAPES))
-    kappa = random.choice(RATIOS, p=x / (1 + x * x) / (x / (1 + x * x)).sum(), size=(BITS, BITS))
+    weight = RATIOS / (1 + RATIOS**2)
+    kappa = random.choice(RATIOS, p=weight / weight.sum(), size=(BITS, BITS))
     spread = 1.0 - np.square(first)
     return first, second, tau * kappa * np.outer(spread, spread)
 
