@@ -6,6 +6,7 @@ mechanism, or the end of a path; so is a test. A test fails when one of them goe
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,4 +123,5 @@ def _link(place: str) -> str:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     PAGE.write_text(page(), encoding="utf-8")

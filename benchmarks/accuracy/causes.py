@@ -5,6 +5,7 @@ python -m benchmarks.accuracy.causes
 
 from __future__ import annotations
 
+import argparse
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ def draw(found: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     """Collect from people of Adult, fit, and draw."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     table = population("adult")
     domain, records = table.domain, table.codes
     plan = local_plan(NoiseAware(), Request(domain, EPSILON, DEVICES, 2))

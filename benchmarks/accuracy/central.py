@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from math import exp, log, log1p, sqrt
 
 from dp_accounting.pld import privacy_loss_distribution as pld
@@ -54,6 +55,7 @@ def composition() -> None:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     composition()
     for delta in DELTAS:
         print(f"\ndelta {delta:g}\n")

@@ -1,6 +1,6 @@
-"""Size and power of the test of independence of noise-aware.
+"""Size and power of the test of independence, of noise-aware or of another method.
 
-    python -m benchmarks.accuracy.independence
+    python -m benchmarks.accuracy.independence --method calm
 
 Independent attributes of 2 to 4 labels, of 8 labels of skewed shares, and bits of which 3 % are
 ones; then a bit that copies another one with a probability. 30,000 devices, level 5 %.
@@ -8,6 +8,7 @@ ones; then a bit that copies another one with a probability. 30,000 devices, lev
 
 from __future__ import annotations
 
+import argparse
 import os
 from itertools import combinations
 
@@ -36,13 +37,15 @@ def shares(labels: int, kind: tuple[int, ...]) -> Floats:
     return np.asarray(rising / rising.sum())
 
 
-def called_dependent(kind: tuple[int, ...], epsilon: str, copied: float = 0.0) -> list[bool]:
+def called_dependent(
+    name: str, kind: tuple[int, ...], epsilon: str, copied: float = 0.0
+) -> list[bool]:
     """Return whether pairs are called dependent: all that are independent, or the one that is not.
 
     The last attribute copies the first one with the probability ``copied``.
     """
     attributes = [Attribute(f"a{i}", tuple(map(str, range(r)))) for i, r in enumerate(kind)]
-    domain, method = Domain(tuple(attributes)), methods.get("noise-aware")
+    domain, method = Domain(tuple(attributes)), methods.get(name)
     plan = local_plan(method, Request(domain, epsilon, DEVICES, 2))
     found = []
     for run in range(RUNS):
@@ -61,13 +64,16 @@ def called_dependent(kind: tuple[int, ...], epsilon: str, copied: float = 0.0) -
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--method", default="noise-aware", help="(default: %(default)s)")
+    method = parser.parse_args().method
     grid = Grid("records", "epsilon", "pairs tested", "called dependent", box=None)
     for name, kind in (("2 to 4 labels", FEW), ("8 skewed labels", SKEWED), ("3 % ones", RARE)):
         for epsilon in ("0.2", "1", "2", "4"):
-            called = called_dependent(kind, epsilon)
+            called = called_dependent(method, kind, epsilon)
             grid.add_row(name, epsilon, str(len(called)), f"{np.mean(called):.1%}")
     for copied in (0.1, 0.2, 0.3, 0.5):
-        called = called_dependent(FEW, "1", copied)
+        called = called_dependent(method, FEW, "1", copied)
         grid.add_row(f"copied: {copied}", "1", str(len(called)), f"{np.mean(called):.0%}")
     Console(width=100).print(grid)
 

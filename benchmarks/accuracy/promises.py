@@ -8,8 +8,8 @@ and prints the ratio of promise and measurement, of the half-widths of 95 % inte
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,4 +125,6 @@ def compare() -> None:
 
 
 if __name__ == "__main__":
-    {"measure": measure, "compare": compare}[sys.argv[1]]()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", choices=("measure", "compare"))
+    {"measure": measure, "compare": compare}[parser.parse_args().part]()

@@ -6,7 +6,7 @@ attribute, ten public hashes. A cell is a number of devices and an epsilon.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -182,4 +182,6 @@ def table() -> None:
 
 
 if __name__ == "__main__":
-    table() if sys.argv[1:] == ["table"] else run()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", nargs="?", choices=("table",), help="print what is there")
+    table() if parser.parse_args().part else run()

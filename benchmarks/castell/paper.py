@@ -6,6 +6,7 @@ It takes about a minute.
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
@@ -187,6 +188,7 @@ PARTS = {
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     for name, lines in PARTS.items():
         print(f"\n{name}\n")
         for line in lines():

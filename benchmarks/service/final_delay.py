@@ -4,19 +4,19 @@ The plan is CALM over eight attributes of Adult. Windows are small, and the last
 people than those before: so many p-values come from simulated counts, which takes long. The broker
 is in memory.
 
-    python -m benchmarks.service.final_delay REPEATS
+    python -m benchmarks.service.final_delay PAIRS
 
-prints for each repeat the seconds from the last closed record until both finals and totals are
-written, with tests and without, and until the tests are written; at the end the medians.
+prints for each pair of measurements the seconds from the last closed record until both finals and
+totals are written, with tests and without, and until the tests are written; at the end the medians.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -130,9 +130,12 @@ def measure(*, tests: bool) -> tuple[float, float]:
 
 def main() -> None:
     """Measure with and without tests by turns."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pairs", type=int, help="pairs of measurements")
+    pairs = parser.parse_args().pairs
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     found: list[tuple[float, float, float]] = []
-    for _ in range(int(sys.argv[1])):
+    for _ in range(pairs):
         published, tested = measure(tests=True)
         alone, _ = measure(tests=False)
         found.append((published, alone, tested))

@@ -6,6 +6,7 @@ a window. A plan of 34 views over eight attributes of Adult, hourly windows.
 
 from __future__ import annotations
 
+import argparse
 import os
 import resource
 import time
@@ -41,6 +42,7 @@ def records(plan: Plan) -> Iterator[list[bytes]]:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     plan = local_plan(
         methods.get("noise-aware"), Request(population("adult").domain, "1", DEVICES, 2)
     )
