@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 
 import numpy as np
 import pytest
 
 from benchmarks.accuracy import show
+from benchmarks.accuracy.basics import error, pearson, published, sampled_cell
 from benchmarks.accuracy.downstream import chances, columns
 from benchmarks.accuracy.measure import RESULTS, Ledger
 from benchmarks.accuracy.show import APPLICATIONS, STYLES
-from benchmarks.papers import PAGE, PAPERS, page, rows
+from benchmarks.papers import PAGE, PAPERS, ROOT, page, rows
 from calmstream.estimators.analysis.synthetic import Mixture
 from calmstream.estimators.analysis.tree import Branch, TreeDistribution
 from calmstream.estimators.domain import Domain
+
+README = ROOT / "benchmarks" / "README.md"
 
 
 def test_the_page_is_what_the_program_writes() -> None:
@@ -49,6 +53,35 @@ def test_likelihoods_are_probabilities_of_all_records() -> None:
     codes = np.array([[a, b] for a in range(2) for b in range(3)], np.uint16)
     assert chances(tree, codes) == pytest.approx((first[:, None] * given).ravel())
     assert chances(mixture, codes) == pytest.approx(chances(tree, codes), rel=1e-5)
+
+
+def test_a_sampled_cell_has_its_stated_variance() -> None:
+    """Check RRS on an empty cell by simulation: a device reports the bit of one cell of L."""
+    cells, n, runs, odds = 4, 1000, 20_000, 3.0
+    random, lie = np.random.default_rng(5), 1 / (1 + odds)
+    asked = random.binomial(n, 1 / cells, runs)
+    ones = random.binomial(asked, lie)
+    estimates = cells / n * (ones - lie * asked) / (1 - 2 * lie)
+    assert n * estimates.var() == pytest.approx(sampled_cell(np.log(odds), cells), rel=0.05)
+
+
+def test_table_2_is_measured() -> None:
+    """Check one error against its formula: 2^d cells of a bit each, n · variance 3.23 a cell."""
+    assert error("inp-rr", 4, 2) == pytest.approx((2**4 * 3.23) ** 0.5, rel=0.1)
+    assert published("inp-rr", 4, 2) == (16, 32)
+    assert pearson(np.array([[0.4, 0.1], [0.1, 0.4]])) == pytest.approx(0.6)
+
+
+def test_every_program_of_the_readme_answers_help() -> None:
+    """Check that it reads its command line: without, --help would begin to measure."""
+    names = set(re.findall(r"python -m (benchmarks(?:\.[a-z_]+)+)", README.read_text()))
+    assert len(names) > 15
+    for name in names:
+        path = ROOT / name.replace(".", "/")
+        source = (
+            path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__main__.py"
+        )
+        assert "ArgumentParser(" in source.read_text(), name
 
 
 def test_an_svm_sees_all_attributes_but_the_last() -> None:

@@ -14,6 +14,7 @@ from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.numerics.consistency import harmonise, projection, structure
+from calmstream.estimators.papers.calm import size as calm_size
 from calmstream.estimators.papers.calm.overlapping import OverlappingTables
 from calmstream.estimators.papers.calm.pooled_variance import Pooled
 from calmstream.estimators.papers.calm.size import (
@@ -66,6 +67,16 @@ def test_algorithm_1(case: tuple[int, int]) -> None:
     n, d = case
     sizes = [algorithm_1(n, (2,) * d, e, 3, 1e-3) for e in EPSILONS]
     assert [(size.m, size.l) for size in sizes] == CHOSEN[case]
+
+
+def test_the_cap_on_views_binds_where_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    def chosen() -> tuple[int, int, bool]:
+        found = algorithm_1(10**6, (2,) * 16, 3.0, 6, 1e-3)
+        return found.m, found.l, found.complete
+
+    assert chosen() == (256, 8, False)
+    monkeypatch.setattr(calm_size, "MAX_WORK", 1 << 40)
+    assert chosen() == (546, 8, True)
 
 
 def test_the_description_of_a_design_is_true() -> None:
