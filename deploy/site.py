@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)")
 CONTRACTS = {
     "estimators.mechanisms.base": ("Mechanism", "Column"),
-    "estimators.methods.base": ("Method", "Design", "Model", "LinearAnswers"),
+    "estimators.methods.base": ("Method", "Design", "Model", "LinearAnswers", "RawTables"),
 }
 """What a package with a mechanism or a method of its own implements."""
 

@@ -303,7 +303,7 @@ class Mechanism(ABC):
     def unbiased(
         self, counts: Counts, n: int, shape: Sequence[int], axes: Sequence[int]
     ) -> tuple[Floats, Floats]:
-        """Return :meth:`table` and :meth:`table_covariance` at the nearest possible frequencies."""
+        """Return `table` and `table_covariance` at the nearest possible frequencies."""
         table = self.table(counts, n, shape, axes)
         return table, self.table_covariance(n, project(table[None])[0], shape, axes)
 
