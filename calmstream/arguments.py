@@ -6,7 +6,6 @@ import argparse
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -53,23 +52,14 @@ def duration(text: str) -> int:
 
 
 def positive_duration(text: str) -> int:
-    """Return a duration in seconds, at least 1."""
     seconds = duration(text)
     if seconds < 1:
         raise argparse.ArgumentTypeError(f"expected at least 1s, got {text!r}")
     return seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Day:
-    """A day by its first and last second since the epoch; for a single second, both are equal."""
-
-    first: int
-    last: int
-
-
-def day(text: str) -> Day:
-    """Return a day of UTC, such as ``2026-01-31``, or a single second since the epoch."""
+def day(text: str) -> tuple[int, int]:
+    """Return the first and last second of a day of UTC, or a single second since the epoch."""
     length = 86_399
     try:
         if text.isdecimal():
@@ -82,7 +72,7 @@ def day(text: str) -> Day:
         raise argparse.ArgumentTypeError(
             f"expected a date such as 2026-01-31, or seconds since the epoch, got {text!r}"
         )
-    return Day(start, start + length)
+    return start, start + length
 
 
 def utc(second: int) -> str:
@@ -102,7 +92,6 @@ def guarantee(text: str) -> Guarantee:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Return the names of a comma-separated list."""
     parts = tuple(part.strip() for part in text.split(","))
     if not all(parts):
         raise argparse.ArgumentTypeError(f"expected names separated by commas, got {text!r}")
@@ -135,15 +124,12 @@ def users(text: str) -> tuple[int, ...]:
 
 
 def decimal(text: str) -> Decimal:
-    """Return a plain decimal number such as 8 or 182.5, not negative."""
     if not _DECIMAL.fullmatch(text):
         raise argparse.ArgumentTypeError(f"expected a decimal number such as 8.5, got {text!r}")
     return Decimal(text)
 
 
 def below(limit: float) -> Callable[[str], float]:
-    """Return the type of numbers above 0 and below a limit."""
-
     def number(text: str) -> float:
         try:
             found = float(text)
@@ -158,7 +144,6 @@ def below(limit: float) -> Callable[[str], float]:
 
 
 def read_file(path: str) -> bytes:
-    """Return the content of a file."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -187,7 +172,6 @@ def load_roots(path: str | None) -> tuple[str, ...]:
 
 
 def public_key(path: str) -> str:
-    """Return the only public key in a file."""
     found = load_roots(path)
     if len(found) != 1:
         raise InvalidInput(f"{path}: expected one public key, as calmstream keys new writes it")
@@ -214,7 +198,6 @@ def load_accepted(path: str) -> AcceptedPlan:
 
 
 def load_central_plan(path: str) -> CentralPlan:
-    """Read the central plan in a file."""
     from calmstream.estimators.central.plan import read_central_plan
 
     return _plan(path, read_central_plan)
@@ -230,7 +213,6 @@ def _plan(path: str, read: Callable[[bytes], T]) -> T:
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
-    """Add ``--plan``."""
     parser.add_argument("--plan", required=True, metavar="FILE", help="the plan document")
 
 
@@ -259,7 +241,6 @@ def add_plans(parser: argparse.ArgumentParser, *, watched: bool = True) -> None:
 
 
 def check_plans(args: argparse.Namespace) -> None:
-    """Check that the options of :func:`add_plans` fit together."""
     if args.plans is None and (args.roots or args.allow_unsigned):
         raise InvalidInput("--roots and --allow-unsigned go with --plans DIR")
     if args.plans is not None and args.roots is None and not args.allow_unsigned:
@@ -267,7 +248,6 @@ def check_plans(args: argparse.Namespace) -> None:
 
 
 def add_broker(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
-    """Add ``--bootstrap`` and ``--namespace``."""
     parser.add_argument(
         "--bootstrap",
         required=required,
@@ -282,7 +262,6 @@ def add_broker(parser: argparse._ActionsContainer, *, required: bool = True) -> 
 
 
 def add_output_namespace(parser: argparse.ArgumentParser) -> None:
-    """Add ``--output-namespace``."""
     parser.add_argument(
         "--output-namespace",
         default="",
@@ -321,7 +300,6 @@ def add_http(parser: argparse.ArgumentParser, port: str = "9464") -> None:
 
 
 def http_config(args: argparse.Namespace, level: str | None = None) -> HttpConfig:
-    """Return the settings of :func:`add_http`, from options, the environment and defaults."""
     from calmstream.common.settings import load
     from calmstream.consumer.runtime.config import HttpConfig
 

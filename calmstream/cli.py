@@ -86,7 +86,6 @@ class Parser(argparse.ArgumentParser):
     """A parser that reports errors in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the message and exit with 2."""
         message = message.removeprefix("argument ")
         if wrong := _UNKNOWN.match(message):
             kind, word = wrong[1].lower(), wrong[2]
@@ -121,7 +120,6 @@ class _Version(argparse.Action):
     """Prints the version; it is looked up only then, because that takes a tenth of the start."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        """Print the version and exit with 0."""
         from calmstream.common.version import version
 
         say(f"calmstream {version()}")
@@ -159,7 +157,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _groups() -> str:
-    """Return the commands, for ``--help``."""
     lines = []
     for title, group in GROUPS.items():
         lines += [f"{title}:", *(f"  {name:<13}{text}" for name, text in group.items()), ""]
@@ -167,7 +164,6 @@ def _groups() -> str:
 
 
 def _module(command: str) -> ModuleType:
-    """Import the module of a command."""
     try:
         return import_module(f"calmstream.commands.{command.replace('-', '_')}")
     except ModuleNotFoundError as error:
@@ -175,7 +171,6 @@ def _module(command: str) -> ModuleType:
 
 
 def _missing(error: ModuleNotFoundError, what: str) -> Exception:
-    """Return the error that says how to install a missing module of the service."""
     if error.name not in SERVICE:
         return error
     return InvalidInput(
@@ -222,7 +217,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complete() -> None:
-    """Answer the shell that asks for the words that can follow, and exit."""
     import argcomplete
 
     words = os.environ.get("COMP_LINE", "").split()
@@ -244,7 +238,6 @@ def _fail(error: Exception) -> int:
 
 
 def _unforeseen(error: Exception) -> str:
-    """Return the message of an error that is not calmstream's own."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     first = next(iter(str(error).splitlines()), "")

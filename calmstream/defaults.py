@@ -39,7 +39,6 @@ def _apply(parser: argparse.ArgumentParser, given: Mapping[str, str]) -> None:
 
 
 def _given() -> dict[str, str]:
-    """Return the defaults by the name of the option, with ``_`` for ``-``."""
     found = _of_file() if FILE.is_file() else {}
     found |= {n: os.environ[variable(n)] for n in FROM_ENVIRONMENT if os.environ.get(variable(n))}
     return {name.replace("-", "_"): value for name, value in found.items()}

@@ -94,13 +94,7 @@ def pacing_seconds(plan: Plan, now: int) -> float:
 
 
 class Demo:
-    """One run of the pipeline.
-
-    Attributes:
-        codes: shape (devices, 8), the records of the devices.
-        plan: the plan of the devices.
-        sent: progress of the devices; replaced as they report.
-    """
+    """One run of the pipeline: the records of its devices, its plan, and how many were sent."""
 
     def __init__(self, broker: Broker, reports: int, method: str) -> None:
         self._broker = broker
@@ -124,8 +118,6 @@ class Demo:
         raise self._service.failure or FatalError("the demo ended without its last snapshot")
 
     def _devices(self, stop: threading.Event) -> None:
-        """Let all devices report, evenly over the time of the plan."""
-
         def note(summary: ProduceSummary) -> None:
             self.sent = summary
 

@@ -35,9 +35,7 @@ Part = Callable[[threading.Event], None]
 class LocalService:
     """A tally worker, a publisher and further parts, each on a thread of its own.
 
-    Attributes:
-        names: names of the topics.
-        failure: the error of the first part that failed; None if none has.
+    The first error of a part is its ``failure``.
     """
 
     def __init__(self, plan: Plan, broker: Broker, namespace: str) -> None:
@@ -65,7 +63,6 @@ class LocalService:
             thread.join(STOP_SECONDS)
 
     def snapshots(self) -> Iterator[Snapshot]:
-        """Yield the snapshots as they are published, until the service stops."""
         yield from subscribe(
             self._plan,
             self._broker,
@@ -75,7 +72,6 @@ class LocalService:
         )
 
     def _guard(self, part: Part) -> None:
-        """Run one part; keep its first error and stop all parts."""
         try:
             part(self._stop)
         except Exception as error:  # noqa: BLE001 - the owner of the service raises it again

@@ -39,14 +39,12 @@ def attributes(domain: Domain, texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def add_results(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where the results of a plan are."""
     add_plan(parser)
     add_broker(parser)
     add_output_namespace(parser)
 
 
 def add_windows(parser: argparse.ArgumentParser) -> None:
-    """Add ``--windows`` of questions."""
     parser.add_argument(
         "--windows",
         default="total",
@@ -97,7 +95,6 @@ def published(plan: Plan, args: argparse.Namespace) -> tuple[str, ...] | None:
 
 
 def add_kind(parser: argparse.ArgumentParser, default: Kind | None) -> None:
-    """Add ``--kind``."""
     parser.add_argument(
         "--kind",
         choices=[kind.value for kind in Kind],

@@ -57,12 +57,7 @@ C = TypeVar("C", bound="TallyConfig | PublisherConfig")
 
 @dataclass(frozen=True, slots=True)
 class Namespaces:
-    """Where the topics of all plans are.
-
-    Attributes:
-        namespace: first part of the names of the reports topics.
-        output: first part of the names of the other topics; empty means the same.
-    """
+    """First parts of the names of reports topics, and of all others; empty means the same."""
 
     namespace: str = DEFAULT_NAMESPACE
     output: str = ""
@@ -140,7 +135,6 @@ def served_plans(
 
 
 def fetch_limits(args: argparse.Namespace) -> dict[str, float]:
-    """Return the limits of the connection for ``--plans``."""
     return {} if args.plans is None else {"fetch_wait_seconds": _FETCH_WAIT_SECONDS}
 
 

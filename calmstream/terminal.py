@@ -19,14 +19,12 @@ class Console(rich.console.Console):
         super().__init__(**{"highlight": False, "markup": False, "emoji": False} | given)
 
     def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
-        """Render as usual; see the base class."""
         if isinstance(renderable, str):
             renderable = _safe(renderable)
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else _safe(text), style, control)
 
     def render_str(self, text: str, **given: Any) -> Any:
-        """Return a text; see the base class."""
         return super().render_str(_safe(text), **given)
 
 

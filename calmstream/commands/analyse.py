@@ -79,7 +79,6 @@ def run(args: argparse.Namespace) -> int:
 def _causes(
     args: argparse.Namespace, plan: Plan, broker: Broker, window: int
 ) -> list[dict[str, Any]]:
-    """Return the causes of the same windows, from their kept counts."""
     kind = Kind(args.kind)
     if kind is Kind.EARLY:
         raise InvalidInput("--causes: counts are kept of final windows; use another --kind")

@@ -20,7 +20,6 @@ from calmstream.consumer.central.config import AggregatorConfig
 from calmstream.consumer.central.metrics import central_metrics
 from calmstream.consumer.central.subscribe import subscribe_releases
 from calmstream.consumer.metrics.registry import new_registry
-from calmstream.consumer.runtime.config import HttpConfig
 from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.estimators.central.plan import CentralPlan
@@ -53,14 +52,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     _step(steps, "topics", _topics, "create and verify the topics")
     aggregate = _step(steps, "aggregate", _aggregate, "run the aggregator")
     _add_account(aggregate)
-    aggregate.add_argument(
-        "--http-host", help="address of /metrics and health (default: 127.0.0.1)"
-    )
-    aggregate.add_argument(
-        "--http-port",
-        type=int,
-        help="port of /metrics and health (default: 9464); 0: any, -1: none",
-    )
+    arguments.add_http(aggregate)
     send = _step(steps, "submit", _submit, "send the raw records of a table")
     send.add_argument(
         "--records", required=True, metavar="DATA", help="table of records: .csv or .csv.gz"
@@ -127,7 +119,7 @@ def _aggregate(args: argparse.Namespace) -> int:
     account = BudgetAccount(args.account, plan.digest)
     account.read()
     config = load(AggregatorConfig)
-    http = load(HttpConfig, http_host=args.http_host, http_port=args.http_port)
+    http = arguments.http_config(args)
     configure_logging(http.log_level)
     registry = new_registry()
     with closing(kafka(args.bootstrap)) as broker:

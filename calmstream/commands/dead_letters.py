@@ -90,7 +90,6 @@ def document(letter: DeadLetter, names: TopicNames) -> dict[str, str | int]:
 def show(
     newest: Iterable[DeadLetter], numbers: Counter[Reason], names: TopicNames, console: Console
 ) -> None:
-    """Print a table of records, and below it how many there are."""
     table = grid("time", "reason", "where", "bytes", "detail")
     for letter in newest:
         time = datetime.fromtimestamp(letter.timestamp / 1000, UTC)

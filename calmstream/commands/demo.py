@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
-from typing import Any, Self
+from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table as Grid
 
 from calmstream import arguments
@@ -22,9 +19,10 @@ from calmstream.connect import kafka
 from calmstream.consumer.runtime.service import configure_logging
 from calmstream.consumer.subscribe.subscribe import Snapshot, plan_names
 from calmstream.demo import NAMESPACE, Demo, K, summarise
+from calmstream.estimators.wire.snapshot import Kind
 from calmstream.local_service import local_results
 from calmstream.output import say, say_json, stopped_by_signals
-from calmstream.pages.watch import render
+from calmstream.pages.watch import watch
 from calmstream.terminal import Console
 
 SHOWN = ("marital-status", "income")
@@ -85,59 +83,30 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(demo: Demo, *, as_json: bool) -> None:
-    began = time.monotonic()
-    snapshots = 0
-    with _Screen(demo, quiet=as_json) as screen:
-        for last in demo.run():
-            snapshots += 1
-            screen.show(last)
-    outcome = summarise(demo, last, snapshots, time.monotonic() - began)
+    """Show the running total as it becomes more precise, and at the end its error."""
+    began, plan, seen = time.monotonic(), demo.plan, list[Snapshot]()
+
+    def totals() -> Iterator[Snapshot]:
+        for snapshot in demo.run():
+            seen.append(snapshot)
+            if snapshot.kind is Kind.TOTAL:
+                yield snapshot
+
+    if as_json:
+        for _ in totals():
+            pass
+    else:
+        say(
+            f"{len(demo.codes):,} devices, each reporting once at epsilon {plan.epsilon}: "
+            f"{len(plan.domain)} attributes, {len(plan.groups)} groups, {plan.windows} windows of "
+            f"{plan.window} s; {len(plan.marginals)} marginals are published"
+        )
+        watch(totals(), SHOWN)
+    outcome = summarise(demo, seen[-1], len(seen), time.monotonic() - began)
     if as_json:
         say_json(outcome)
     else:
         Console().print(_conclusion(demo, outcome))
-
-
-class _Screen:
-    """Progress and one marginal, live; nothing at all when quiet."""
-
-    def __init__(self, demo: Demo, *, quiet: bool) -> None:
-        self._demo = demo
-        self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-        )
-        total = len(demo.codes)
-        self._sent = self._progress.add_task("perturbed and sent", total=total)
-        self._counted = self._progress.add_task("counted in final windows", total=total)
-        self._table: RenderableType = "waiting for the first window"
-        console = Console(quiet=quiet)
-        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
-
-    def __enter__(self) -> Self:
-        plan = self._demo.plan
-        self._live.console.print(
-            f"{len(self._demo.codes):,} devices, each reporting once at epsilon {plan.epsilon}: "
-            f"{len(plan.domain)} attributes, {len(plan.groups)} groups, {plan.windows} windows of "
-            f"{plan.window} s; {len(plan.marginals)} marginals are published",
-        )
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
-        if not self._live.console.is_terminal:
-            # Where nothing is redrawn, the last frame ends without a line feed.
-            self._live.console.print()
-
-    def show(self, snapshot: Snapshot) -> None:
-        if snapshot.kind == "total":
-            self._progress.update(self._counted, completed=snapshot.manifest.reports)
-        if snapshot.marginals:
-            self._table = render(snapshot, SHOWN)
-
-    def _render(self) -> RenderableType:
-        self._progress.update(self._sent, completed=self._demo.sent.sent)
-        return Group(self._progress, self._table)
 
 
 def _conclusion(demo: Demo, outcome: Mapping[str, Any]) -> Grid:

@@ -66,7 +66,6 @@ def run_view(args: argparse.Namespace) -> int:
 
 
 def run_preview(args: argparse.Namespace) -> int:
-    """Print what a report would be about, when it would leave, and what it would cost."""
     store, raw = _store(args.store), arguments.read_file(args.plan)
     kept = store.read_events()
     # A copy: a preview writes nothing.
@@ -133,7 +132,6 @@ def _left(sent: Sent, plan: Plan | None) -> Iterator[str]:
 
 
 def _may_cost(state: DeviceState, now: int) -> Iterator[str]:
-    """Say what each party may still ask, and when it becomes more."""
     policy, owners = state.policy or Policy(), {sent.root: sent.owner for sent in state.history}
     present = state.totals.present(now)
     if state.withdrawn:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -21,9 +20,11 @@ from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.evaluate import evaluate
 from calmstream.evaluation.population import LINEAGE, local_plan
+from calmstream.evaluation.ranges import RangeQuestions
 from calmstream.evaluation.streams import evaluate_stream, times_of
 from calmstream.evaluation.synthetic import ORDERS, evaluate_synthetic
 from calmstream.evaluation.words import evaluate_words
+from calmstream.output import say_json
 from calmstream.planning.methods_page import note_of
 from calmstream.tables.dictionaries import load_domain
 from calmstream.tables.reading import add_options, reading
@@ -37,59 +38,12 @@ UNCORRECTED = (
 )
 """Note on methods that publish raw tables, whose errors are not comparable with those of others."""
 
-Columns = Mapping[str, Callable[[Any], str]]
-"""Cells of a result for people, by the heading of their column; the first has texts."""
-
-_SAME: Columns = {
-    "method": lambda r: r.method,
-    "epsilon": lambda r: f"{r.epsilon:g}",
-    "users": lambda r: f"{r.n:,}",
-}
-_RESULT: Columns = {
-    **_SAME,
-    "method": lambda r: f"{r.method} (raw)" if note_of(r.method).raw else r.method,
-    "SSE": lambda r: f"{r.sse_mean:.3g}",
-    "points": lambda r: f"± {r.points:.2g}",
-    "TV": lambda r: f"{r.tv_mean:.4f}",
-    "coverage": lambda r: f"{100 * r.coverage:.1f} %",
-    "time": lambda r: f"{r.estimate_seconds:.2f} s",
-}
-_RANGES: Columns = {
-    **_SAME,
-    "range MSE": lambda r: f"{r.ranges['range_mse']:.4g}",
-    "Wasserstein": lambda r: f"{r.ranges['wasserstein']:.4g}",
-    "mean": lambda r: f"{r.ranges['mean_error']:.4g}",
-    "median": lambda r: f"{r.ranges['median_error']:.4g}",
-}
-_STREAM: Columns = {
-    **_SAME,
-    "final": lambda r: f"{r.final:.4g}",
-    "total": lambda r: f"{r.total:.4g}",
-    "now": lambda r: f"{r.current:.4g}",
-    "now/final": lambda r: f"{r.current / r.final:.3f}",
-    "coverage": lambda r: f"{100 * r.coverage:.1f} %",
-}
-_SYNTHETIC: Columns = {
-    "method from": lambda r: f"{r.method} {r.source}",
-    "epsilon": lambda r: f"{r.epsilon:g}",
-    "users": lambda r: f"{r.n:,}",
-    **{
-        f"SSE of {order}": partial(lambda o, r: _number(r.errors.get(o)), order) for order in ORDERS
-    },
-}
-_WORDS: Columns = {
-    "words of": lambda r: r.attribute,
-    "epsilon": lambda r: f"{r.epsilon:g}",
-    "users": lambda r: f"{r.n:,}",
-    "seen": lambda r: f"{r.seen:,} of {r.words:,}",
-    "false": lambda r: f"{r.false:,}",
-    "± points": lambda r: f"{r.points:.2g}",
-    "coverage": lambda r: f"{100 * r.coverage:.1f} %",
-}
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
+_SAME = ("method", "epsilon", "n")
+_RESULT = (*_SAME, "sse_mean", "points", "tv_mean", "coverage")
+_RANGES = (*_SAME, *RangeQuestions.names)
+_STREAM = (*_SAME, "final", "total", "current", "coverage")
+_SYNTHETIC = ("method", "source", "epsilon", "n", *(f"errors_{order}" for order in ORDERS))
+_WORDS = ("attribute", "epsilon", "n", "words", "seen", "false", "points", "coverage")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -128,7 +82,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_questions(parser: argparse.ArgumentParser) -> None:
-    """Add which attributes there are, and which tables are measured."""
     parser.add_argument(
         "--attributes", type=arguments.positive, metavar="N", help="use only the first N columns"
     )
@@ -182,7 +135,6 @@ def _add_collection(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_stream(parser: argparse.ArgumentParser) -> None:
-    """Add how a table with times is collected, window after window."""
     stream = parser.add_argument_group("a table whose records have a time")
     stream.add_argument(
         "--stream",
@@ -215,8 +167,8 @@ def run(args: argparse.Namespace) -> int:
     elif args.synthetic:
         measure = partial(evaluate_synthetic, table, repeats=args.repeats)
         about = (
-            "SSE: squared error summed over the cells of a marginal of 1 to 4 attributes. answers: "
-            "the published tables; tree, model: made-up records, as many as devices (synthesize)"
+            "errors: squared error summed over the cells of marginals of 1 to 4 attributes. "
+            "answers: the published tables; tree, model: made-up records, as many as devices"
         )
         _print(args, _measured(args, console, measure), _SYNTHETIC, about)
     else:
@@ -227,7 +179,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _methods(args: argparse.Namespace, table: RecordTable, console: Console) -> None:
-    """Measure the tables of methods, and print them."""
     measure = partial(
         evaluate,
         table,
@@ -242,9 +193,9 @@ def _methods(args: argparse.Namespace, table: RecordTable, console: Console) -> 
     about = (
         f"{first.dataset}: {first.d} attributes, {first.targets} marginals of {first.k}, "
         f"{first.repeats} repeats, published tables\n"
-        "SSE: squared error summed over the cells of a marginal; points: ± in which 95 % of shares "
-        "lie; TV: total variation distance; coverage: share of the true cells inside their 95 % "
-        "intervals; time: to fit and to answer"
+        "sse_mean: squared error summed over the cells of a marginal; points: ± in which 95 % of "
+        "shares lie; tv_mean: total variation distance; coverage: share of the true cells inside "
+        "their 95 % intervals"
     )
     if any(note_of(result.method).raw for result in found):
         about += f"\n{UNCORRECTED}"
@@ -254,22 +205,20 @@ def _methods(args: argparse.Namespace, table: RecordTable, console: Console) -> 
     for r in found:
         if r.sse_mean > r.sse_uniform * (1.0 + 1e-9):
             console.print(
-                f"{r.method}, epsilon {r.epsilon:g}: its SSE, {r.sse_mean:.3g}, is above that of "
-                f"the uniform table, {r.sse_uniform:.3g}: the uniform table is better",
+                f"{r.method}, epsilon {r.epsilon:g}: its sse_mean, {r.sse_mean:.3g}, is above that "
+                f"of the uniform table, {r.sse_uniform:.3g}: the uniform table is better",
                 soft_wrap=True,
             )
 
 
 def _stream(args: argparse.Namespace, table: RecordTable, console: Console) -> None:
-    """Measure windows one after another, and print them."""
     column, times = times_of(_columns(table, "--stream"), args.time)
     console.print(f"times: {column}", soft_wrap=True)
     found = _measured(args, console, partial(evaluate_stream, table, times, window=args.window))
     about = (
         f"{found[0].windows} windows, {found[0].measured} of them compared with their true tables "
         f"of {args.k}.\nSquared error of the final, of the total, and of what is known now "
-        "(current); now/final is their ratio; coverage: share of the true cells inside the 95 % "
-        "intervals of now"
+        "(current); coverage: share of the true cells inside the 95 % intervals of current"
     )
     _print(args, found, _STREAM, about)
 
@@ -307,30 +256,40 @@ def _measured(
             ):
                 found.append(result)
                 if args.json:
-                    document = asdict(result)
-                    document |= document.pop("ranges", None) or {}
-                    line = orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
-                    sys.stdout.buffer.write(line + b"\n")
-                    sys.stdout.flush()
+                    say_json(_document(result), orjson.OPT_NON_STR_KEYS)
     return found
 
 
+def _document(result: Any) -> dict[str, Any]:
+    """Return what ``--json`` prints; errors of ranges stand beside the others."""
+    found = asdict(result)
+    return found | (found.pop("ranges", None) or {})
+
+
 def _print(
-    args: argparse.Namespace, found: Sequence[Any], columns: Columns, about: str = ""
+    args: argparse.Namespace, found: Sequence[Any], names: Sequence[str], about: str = ""
 ) -> None:
-    """Print results for people, one row each."""
+    """Print results for people: some of the fields of ``--json``, one row each."""
     if args.json:
         return
     out = Console()
     # A terminal that is too narrow wraps rows, because cut-off numbers would be useless.
     out.width = max(out.width, 80)
-    first, *others = columns
-    shown = grid(first, right=others)
-    for one in found:
-        shown.add_row(*(cell(one) for cell in columns.values()))
+    shown = grid(names[0], right=names[1:])
+    for document in map(_document, found):
+        document |= {f"errors_{k}": x for k, x in document.get("errors", {}).items()}
+        if "method" in document:
+            document["method"] += " (raw)" * note_of(document["method"]).raw
+        shown.add_row(*(_text(document.get(name)) for name in names))
     if about:
         out.print(about, soft_wrap=True)
     out.print(shown)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return "-" if value is None else f"{value:,}" if isinstance(value, int) else value
 
 
 def _columns(table: RecordTable, what: str) -> tuple[FileColumn, ...]:
@@ -341,7 +300,6 @@ def _columns(table: RecordTable, what: str) -> tuple[FileColumn, ...]:
 
 
 def _table(args: argparse.Namespace) -> RecordTable:
-    """Read the table; a data dictionary says what its attributes are."""
     how = reading(args)
     if args.domain is None:
         table = read_table(args.data, how)
@@ -353,7 +311,6 @@ def _table(args: argparse.Namespace) -> RecordTable:
 
 
 def _first(table: RecordTable, attributes: int) -> RecordTable:
-    """Return the table with its first attributes only."""
     if attributes > len(table.domain):
         raise InvalidInput(f"--attributes {attributes}: there are {len(table.domain)}")
     domain = Domain(table.domain.attributes[:attributes])

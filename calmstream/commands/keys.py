@@ -66,9 +66,7 @@ def run_new(args: argparse.Namespace) -> int:
 def run_certify(args: argparse.Namespace) -> int:
     root, key = arguments.read_file(args.root), arguments.public_key(args.key)
     try:
-        statement = Statement(
-            keys.public_key(root), key, args.owner, args.since.first, args.until.last
-        )
+        statement = Statement(keys.public_key(root), key, args.owner, args.since[0], args.until[1])
     except ValueError as error:
         raise InvalidInput(f"certificate: {error}") from None
     certificate = issue.certify(root, statement)

@@ -203,7 +203,6 @@ def _pilot(after: argparse._ArgumentGroup) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Design the collection, print what it promises and write the plan."""
     if args.users is None and not args.pilot and args.goal is None:
         raise InvalidInput("--users: state the number of reports that a window will receive")
     plan_page.check_new(args.out)
@@ -245,7 +244,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _for_goal(drafts: Drafts, goal: Goal, epsilon: str) -> tuple[Plan, Design]:
-    """Return the plan whose windows reach a goal, and its design."""
     drafts.users = _FIRST_USERS
     for _ in range(2):
         precision = Precision(drafts.draft()[0])
@@ -270,7 +268,6 @@ def _domain(args: argparse.Namespace) -> tuple[Domain, RecordTable | None]:
 
 
 def _chosen(domain: Domain, args: argparse.Namespace) -> Domain:
-    """Return the domain with only the fields of a record that the options choose."""
     by_field: dict[str, list[Attribute]] = {}
     for attribute in domain.attributes:
         by_field.setdefault(attribute.field, []).append(attribute)

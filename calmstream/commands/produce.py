@@ -111,7 +111,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _recorded(path: str, how: ReadingOptions, plan: Plan) -> RecordedDevices:
-    """Return the devices of a table of events."""
     table = load(path, how)
     columns = {column.name: column for column in table.columns}
     if missing := [name for name in ("device", "time", "event") if name not in columns]:
@@ -125,7 +124,6 @@ def _recorded(path: str, how: ReadingOptions, plan: Plan) -> RecordedDevices:
 
 
 def serve(registry: CollectorRegistry, host: str, port: int) -> ThreadServer:
-    """Serve the metrics of this run on a port."""
     try:
         return ThreadServer(health_app(registry, ()), host, port, "metrics")
     except FatalError as error:

@@ -124,7 +124,6 @@ def _check(args: argparse.Namespace, plan: Plan) -> None:
 
 
 def _candidates(text: str) -> tuple[str, list[str]]:
-    """Return the attribute and the words of ``--candidates``."""
     name, equals, path = text.partition("=")
     if not (name and equals and path):
         raise InvalidInput(f"--candidates {text!r}: expected ATTRIBUTE=FILE")
@@ -140,7 +139,6 @@ def _candidates(text: str) -> tuple[str, list[str]]:
 
 
 def _within(text: str, domain: Domain) -> str:
-    """Return the attribute whose labels ``--where`` names."""
     found = [domain.names[place] for place in parse(text, domain)]
     if len(found) != 1:
         raise InvalidInput(f"--where {text!r}: expected ATTRIBUTE=LABELS")

@@ -50,7 +50,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _certificate(path: str) -> Certificate:
-    """Return the certificate in a file, after a check that its statement can be read."""
     try:
         certificate = certificate_of(orjson.loads(arguments.read_file(path)))
         read_statement(certificate.statement)

@@ -90,7 +90,6 @@ def document(status: PlanStatus) -> dict[str, Any]:
 
 
 def show(found: Sequence[PlanStatus], refused: dict[str, str], console: Console) -> None:
-    """Print a table, and below it the reasons."""
     table = grid("plan", right=("final", "reports", "rejected", "lag", "last final", "health"))
     for status in found:
         colour = COLOURS.get(status.health, "dim")
@@ -112,7 +111,6 @@ def show(found: Sequence[PlanStatus], refused: dict[str, str], console: Console)
 
 
 def _ago(seconds: int | None) -> str:
-    """Return how long ago a time was, in its largest unit."""
     if seconds is None:
         return "-"
     since = max(int(time.time()) - seconds, 0)

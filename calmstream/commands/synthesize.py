@@ -69,10 +69,10 @@ def run(args: argparse.Namespace) -> int:
     fields = [(name, pa.dictionary(pa.uint16(), pa.string())) for name in domain.names]
     schema = pa.schema(fields, metadata={"calmstream.synthetic": use})
     random = np.random.default_rng(0)
-    with result_options.output(args) as (out, _), WRITERS[args.format](out, schema) as writer:
+    with result_options.output(args) as (out, _), WRITERS[args.format](out, schema) as write:
         for start in range(0, args.records, _ROWS):
             codes = source.sample(min(_ROWS, args.records - start), random)
-            writer.write_table(_table(codes, domain, schema))
+            write(_table(codes, domain, schema))
     edges = [
         f"{domain.names[one.parent]} - {domain.names[one.attribute]}"
         for one in (source.branches if isinstance(source, TreeDistribution) else ())

@@ -38,7 +38,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check the plan and print the result; the exit code is 1 if the plan is refused."""
     roots = arguments.load_roots(args.roots) if args.roots else None
     raw = arguments.read_file(args.plan)
     try:
@@ -58,7 +57,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def document(accepted: AcceptedPlan, *, trusted: bool) -> dict[str, Any]:
-    """Return the fields of an accepted plan as a JSON object."""
     plan, statement = accepted.plan, accepted.statement
     assert statement is not None  # `read_signed_plan` returns signed plans only
     return {

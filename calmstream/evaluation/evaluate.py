@@ -59,26 +59,18 @@ class Result:
     The errors are those of k-way marginals (targets), compared with those of the drawn devices.
 
     Attributes:
-        dataset: name of the data.
-        method: registry name of the measured method.
-        epsilon: privacy loss of a report.
         k: number of attributes of a target.
         d: number of attributes of a record.
         n: number of devices that were drawn in each repeat.
         targets: number of targets; fewer than requested if there are not as many.
-        repeats: number of repeats.
         tallies: ``devices`` or ``law``, see `evaluate`.
-        sse_mean: mean over targets and repeats of the sum over cells of the squared error.
-        sse_stderr: standard error of ``sse_mean`` over the repeats; None if there is only one.
-        sse_uniform: ``sse_mean`` of the uniform table.
+        sse_mean: mean over targets and repeats of the sum over cells of the squared error; with
+            its standard error over the repeats, and the same of the uniform table.
         tv_mean: mean of the total variation distance.
         avd_mean: mean of the largest absolute error of a cell.
-        coverage: share of the true cells, of all targets and repeats, that lie in the 95 %
-            intervals, table ± 1.96 standard errors.
+        coverage: share of the true cells, of all targets and repeats, in the 95 % intervals.
         points: half-width of the interval, in points of a share, in which 95 % of the shares lie
             if their errors are normal: from the mean squared error of a cell.
-        collect_seconds: mean time in seconds to perturb and count the reports.
-        estimate_seconds: mean time in seconds to fit the model and to answer all targets.
         ranges: mean errors of ranges, margins, means and medians; None if they were not asked for.
     """
 
@@ -256,7 +248,6 @@ def draw_targets(
 
 
 def _planned(name: str, request: Request, pilot: float, *, exact: bool) -> tuple[Method, Plan]:
-    """Return a method and its plan, or the plan of its pilot."""
     method = registry.get(name)
     if exact and isinstance(method, ReadsReports):
         raise InvalidInput(f"method {name} reads reports one by one: --tallies devices")

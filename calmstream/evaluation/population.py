@@ -56,7 +56,6 @@ def draw(codes: Codes, users: int, generator: np.random.Generator) -> Codes:
 
 
 def true_tables(domain: Domain, codes: Codes, targets: Sequence[Attributes]) -> list[Floats]:
-    """Return the shares of the cells of tables among some records."""
     return [domain.histogram(codes, target) / len(codes) for target in targets]
 
 
@@ -124,7 +123,6 @@ LINEAGE = "0" * 32
 
 
 def local_plan(method: Method, request: Request, design: Design | None = None) -> Plan:
-    """Return a plan that is used for evaluation only, with one window."""
     planning.check(request)
     design = hashed_views.design(method, request) if design is None else design
     return Plan(

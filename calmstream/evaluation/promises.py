@@ -35,13 +35,7 @@ _STEPS = 7
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A wanted precision.
-
-    Attributes:
-        half_width: of the 95 % interval of a share.
-        attributes: of the table.
-        given: attributes within whose groups the shares are.
-    """
+    """A wanted half-width of the 95 % interval of shares in a table, or within groups of it."""
 
     half_width: float
     attributes: tuple[str, ...]
@@ -53,7 +47,6 @@ class Goal:
 
     @property
     def size(self) -> int:
-        """Number of attributes of the table that it needs."""
         return len({*self.attributes, *self.given})
 
     def width(self, precision: Precision) -> Width:
@@ -135,7 +128,6 @@ def table(plan: Plan, found: Sequence[Mapping[str, Any]]) -> Grid:
 
 
 def about(precision: Precision) -> str:
-    """Return what the numbers mean, in a few lines."""
     how = (
         "a collection from the records was simulated"
         if precision.simulated
@@ -195,7 +187,6 @@ def span(seconds: int) -> str:
 
 
 def points(width: float) -> str:
-    """Return a half-width in points of a share, with two digits."""
     return "100" if width >= 99.5 else f"{width:.2g}"
 
 

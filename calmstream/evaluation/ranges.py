@@ -76,7 +76,6 @@ class RangeQuestions:
 def _margin_errors(
     own: SummaryLevels, estimate: Floats, truth: Floats
 ) -> tuple[float, float, float]:
-    """Return the Wasserstein-1 distance, and the errors of mean and median."""
     found, true = (
         Distribution(own, x, np.zeros((own.count, own.count))) for x in (estimate, truth)
     )

@@ -36,16 +36,10 @@ MOST_WINDOWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class StreamResult:
-    """One line: the mean errors of one method at one epsilon.
+    """One line: the mean errors of one method at one epsilon, with n devices a window.
 
-    Attributes:
-        method: registry name.
-        epsilon: privacy loss of a report.
-        windows: windows with records.
-        measured: windows whose tables were compared.
-        n: devices of a window.
-        final, total, current: mean of the squared error, summed over the cells of a target.
-        coverage: share of the true cells inside the 95 % intervals of current sets.
+    Of the windows with records some are measured: the squared errors of final, total and current,
+    summed over the cells of a target, and the share of true cells in the intervals of current.
     """
 
     method: str

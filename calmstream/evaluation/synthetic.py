@@ -27,11 +27,8 @@ _Targets = Mapping[int, list[Attributes]]
 class Likeness:
     """How far tables are from those of the drawn devices.
 
-    Attributes:
-        source: ``answers`` are the published tables; else what the made-up records, as many as
-            there are devices, were drawn from.
-        errors: by order the mean over targets and repeats of the squared error summed over cells;
-            None where the method does not answer.
+    They are the published ``answers``, or of made-up records, as many as devices, from a source.
+    ``errors`` are means by order of the squared error summed over cells, where there are answers.
     """
 
     method: str

@@ -21,16 +21,10 @@ MOST_WORDS = 1000
 
 @dataclass(frozen=True, slots=True)
 class WordResult:
-    """How well words of one attribute are found.
+    """How well words of one attribute are found by n devices.
 
-    Attributes:
-        attribute: the hashed attribute.
-        n: devices that were drawn.
-        words: candidates that devices have.
-        seen: those of them that are seen.
-        false: candidates that nobody has and that are seen.
-        points: half-width of the interval, in points, in which 95 % of the errors lie.
-        coverage: share of the candidates whose share lies in its 95 % interval.
+    Of the candidates, ``words`` are those that devices have; ``seen`` of them are seen, and
+    ``false`` that nobody has. ``points`` and ``coverage`` are as in `evaluate.Result`.
     """
 
     attribute: str

@@ -33,37 +33,26 @@ def association(snapshot: Snapshot) -> Mapping[str, Any]:
     """Return the analysis in the snapshot, or one of its published tables, without tests."""
     if snapshot.manifest.analysis:
         return snapshot.manifest.analysis
-    names = [name for attributes in snapshot.marginals for name in attributes]
-    position = {name: i for i, name in enumerate(dict.fromkeys(names))}
-    pairs, information = [], {}
-    for attributes, record in snapshot.marginals.items():
-        if len(attributes) != 2:
-            continue
-        shape = [len(labels) for labels in record.labels]
-        table = np.maximum(np.array(record.table), 0.0).reshape(shape)
-        information_of_pair = mutual_information(table)
-        i, j = sorted((position[attributes[0]], position[attributes[1]]))
-        information[i, j] = information_of_pair
-        noise = np.square(np.array(record.stderr)).reshape(shape)
-        pairs.append(
-            {
-                "attributes": list(attributes),
-                "mutual_information": information_of_pair,
-                "cramers_v": cramers_v(table, noise),
-            }
-        )
-    if not pairs:
+    names, _, tables = _tables(snapshot)
+    if not tables:
         raise InvalidInput("the snapshot has no table of two attributes to analyse")
-    ordered = list(position)
+    information = {pair: mutual_information(table) for pair, (table, _) in tables.items()}
+    pairs = [
+        {
+            "attributes": [names[i] for i in pair],
+            "mutual_information": information[pair],
+            "cramers_v": cramers_v(*tables[pair]),
+        }
+        for pair in tables
+    ]
     tree = [
-        {"attributes": [ordered[e.first], ordered[e.second]], "mutual_information": e.information}
-        for e in chow_liu(len(position), information)
+        {"attributes": [names[e.first], names[e.second]], "mutual_information": e.information}
+        for e in chow_liu(len(names), information)
     ]
     return {"pairs": pairs, "tree": tree}
 
 
 def document(snapshot: Snapshot) -> dict[str, Any]:
-    """Return a JSON object: what is analysed, and the association."""
     manifest = snapshot.manifest
     return {
         "name": manifest.name,
@@ -77,7 +66,6 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def render(snapshot: Snapshot) -> RenderableType:
-    """Return the association as a table for people."""
     result = association(snapshot)
     parts: list[RenderableType] = [
         Text(header(snapshot.manifest), style="bold"),
@@ -96,7 +84,6 @@ def _pair(entry: Mapping[str, Any]) -> str:
 
 
 def _pairs(result: Mapping[str, Any]) -> RenderableType:
-    """Return the pairs, strongest first, without empty columns."""
     columns = ("pair", "information", "Cramér's V", "chi-square", "critical", "p", "")
     strongest = sorted(result["pairs"], key=lambda pair: -pair["mutual_information"])
     rows = [_cells(pair) for pair in strongest]
@@ -109,7 +96,6 @@ def _pairs(result: Mapping[str, Any]) -> RenderableType:
 
 
 def _cells(pair: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the row of one pair; cells of a missing test are empty."""
     cells = (_pair(pair), f"{pair['mutual_information']:.4f}", f"{pair['cramers_v']:.3f}")
     test = pair.get("chi_square")
     if not test or None in test.values():
@@ -129,8 +115,7 @@ def joint(snapshot: Snapshot) -> list[dict[str, Any]]:
     labels: dict[str, tuple[str, ...]] = {}
     for attributes, record in snapshot.marginals.items():
         labels |= zip(attributes, record.labels, strict=True)
-    names = list(labels)
-    singles, pairs = _tables(snapshot, names)
+    names, singles, pairs = _tables(snapshot)
     if not pairs or len(singles) < len(names):
         raise InvalidInput("--tree: the snapshot has not every attribute in a table of two")
     tree = tree_distribution(
@@ -153,12 +138,13 @@ def joint(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 
 def _tables(
-    snapshot: Snapshot, names: list[str]
-) -> tuple[dict[int, _Cells], dict[tuple[int, int], _Cells]]:
-    """Return the tables of single attributes and of pairs, by positions among the names.
+    snapshot: Snapshot,
+) -> tuple[list[str], dict[int, _Cells], dict[tuple[int, int], _Cells]]:
+    """Return the names of attributes, and the tables of one and of two by positions among them.
 
     Attributes that have no table of their own have the sums of that of a pair.
     """
+    names = list(dict.fromkeys(name for one in snapshot.marginals for name in one))
     singles: dict[int, _Cells] = {}
     pairs: dict[tuple[int, int], _Cells] = {}
     for attributes, record in snapshot.marginals.items():
@@ -174,7 +160,7 @@ def _tables(
     for pair, (table, variance) in pairs.items():
         for axis, i in enumerate(pair):
             singles.setdefault(i, (table.sum(axis=1 - axis), variance.sum(axis=1 - axis)))
-    return singles, pairs
+    return names, singles, pairs
 
 
 def render_tree(snapshot: Snapshot) -> Group:
@@ -219,7 +205,6 @@ def render_causes(causes: Sequence[Mapping[str, Any]]) -> Group:
 
 
 def about(cause: Mapping[str, Any]) -> str:
-    """Say how many people have a cause, and how sure it is."""
     low, high = (cause["share"] + side * Z95 * cause["stderr"] for side in (-1.0, 1.0))
     share = f"{100.0 * max(low, 0.0):.0f} to {100.0 * min(high, 1.0):.0f} % of all"
     return f"{share}, in {100.0 * cause['agreement']:.0f} % of the model's draws"

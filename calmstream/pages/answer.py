@@ -23,7 +23,6 @@ from calmstream.terminal import Console, grid
 
 
 def show(console: Console, plan: Plan, answer: Answer, where: Sequence[str] = ()) -> None:
-    """Print a table, with what must be known about it above."""
     windows = " minus ".join(dated(plan, one) for one in answer.windows)
     about = f"{plan.name}-{plan.digest[:8]}: {windows}, {answer.reports:,} reports"
     if where:
@@ -75,7 +74,6 @@ def _test(place: int, family: Family) -> str:
 
 
 def show_summary(console: Console, plan: Plan, found: Summary) -> None:
-    """Print one line for each statistic, with what must be known about all of them above."""
     about = f"{plan.name}-{plan.digest[:8]}: {found.windows}, {found.reports:,} reports"
     console.print("\n".join(filter(None, (about, ", ".join(found.flags)))))
     unit = f" ({found.unit})" if found.unit else ""
@@ -88,7 +86,6 @@ def show_summary(console: Console, plan: Plan, found: Summary) -> None:
 
 
 def _texts(name: str, value: Value) -> tuple[str, str]:
-    """Return a value and its interval; shares as percentages."""
     if math.isnan(value.value):
         return "unknown", ""
     if name.startswith("share:"):

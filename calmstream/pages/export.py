@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 import orjson
 import pyarrow as pa
@@ -41,9 +41,9 @@ def write_rows(
 ) -> None:
     """Write one row for each cell, or statistic, with the columns of ``calmstream sink``."""
     schema, table = (STATISTICS, statistics_table) if statistics else (RESULTS, results_table)
-    with WRITERS[form](out, schema) as writer:
+    with WRITERS[form](out, schema) as write:
         for several in _together(sets):
-            writer.write_table(table(namespace, several))
+            write(table(namespace, several))
 
 
 def _together(sets: Iterable[Snapshot]) -> Iterator[list[Snapshot]]:
@@ -58,23 +58,22 @@ def _together(sets: Iterable[Snapshot]) -> Iterator[list[Snapshot]]:
         yield waiting
 
 
-class _Csv:
-    """Writes CSV: lists are joined, and a spreadsheet executes no text."""
+Write = Callable[[pa.Table], object]
 
-    def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
-        self._out = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
-        self._writer = csv.writer(self._out, lineterminator="\n")
-        self._writer.writerow(map(harmless, schema.names))
 
-    def __enter__(self) -> Self:
-        return self
+@contextmanager
+def _csv(out: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
+    """Write CSV: lists are joined, and a spreadsheet executes no text."""
+    text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(map(harmless, schema.names))
 
-    def __exit__(self, *_: object) -> None:
-        self._out.detach()
-
-    def write_table(self, table: pa.Table) -> None:
+    def write(table: pa.Table) -> None:
         columns = [map(_text, column.to_pylist()) for column in table.columns]
-        self._writer.writerows(zip(*columns, strict=True))
+        writer.writerows(zip(*columns, strict=True))
+
+    yield write
+    text.detach()
 
 
 def _text(value: object) -> object:
@@ -83,28 +82,24 @@ def _text(value: object) -> object:
     return harmless(value) if isinstance(value, str) else value
 
 
-class _Lines:
-    """Writes one JSON object a row."""
-
-    def __init__(self, out: BinaryIO, _schema: pa.Schema) -> None:
-        self._out = out
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing is left to write."""
-
-    def write_table(self, table: pa.Table) -> None:
-        self._out.writelines(orjson.dumps(row) + b"\n" for row in table.to_pylist())
+@contextmanager
+def _lines(out: BinaryIO, _schema: pa.Schema) -> Iterator[Write]:
+    yield lambda table: out.writelines(orjson.dumps(row) + b"\n" for row in table.to_pylist())
 
 
-WRITERS: Mapping[str, Callable[[BinaryIO, pa.Schema], AbstractContextManager[Any]]] = {
-    "csv": _Csv,
-    "json": _Lines,
-    "parquet": lambda out, schema: pq.ParquetWriter(out, schema, compression="zstd"),
-    "arrow": pa.ipc.new_stream,
-}
+@contextmanager
+def _parquet(out: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
+    with pq.ParquetWriter(out, schema, compression="zstd") as writer:
+        yield writer.write_table
+
+
+@contextmanager
+def _arrow(out: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
+    with pa.ipc.new_stream(out, schema) as writer:
+        yield writer.write_table
+
+
+WRITERS = {"csv": _csv, "json": _lines, "parquet": _parquet, "arrow": _arrow}
 """What writes tables of rows, by the name of the format."""
 
 

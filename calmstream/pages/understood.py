@@ -30,7 +30,6 @@ def show(console: Console, name: str, table: RecordTable) -> None:
 
 
 def _kind(column: Understood) -> str:
-    """Return the kind of a column and how many labels it has."""
     entry = column.entry
     if entry is None:
         return "left out"
@@ -43,7 +42,6 @@ def _kind(column: Understood) -> str:
 
 
 def show_dictionary(console: Console, name: str, dictionary: Dictionary) -> None:
-    """Print what another dictionary says, and what was not taken over."""
     entries = dictionary.domain.to_json()
     console.print(f"{name}: {dictionary.source}, {len(entries)} fields")
     for entry in entries:

@@ -7,7 +7,6 @@ manifest that describes it (docs/reading-a-snapshot.md).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import product
 
@@ -52,33 +51,6 @@ FLAGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One cell of a table: its labels, its share, and half the width of its 95 % interval."""
-
-    labels: tuple[str, ...]
-    value: float
-    margin: float
-
-    @property
-    def low(self) -> float:
-        """Lower end of the interval, not below 0."""
-        return max(self.value - self.margin, 0.0)
-
-    @property
-    def high(self) -> float:
-        """Upper end of the interval, not above 1."""
-        return min(self.value + self.margin, 1.0)
-
-
-def rows(record: MarginalRecord) -> list[Row]:
-    """Return the cells to show, in table order; see `shown_cells`."""
-    labels = list(product(*record.labels))
-    return [
-        Row(labels[i], record.table[i], Z95 * record.stderr[i]) for i in shown_cells(record.table)
-    ]
-
-
 def shown_cells(table: Sequence[float]) -> list[int]:
     """Return the numbers of the cells to show: of a large table the largest that are not empty."""
     cells = range(len(table))
@@ -96,19 +68,19 @@ def left_out(table: Sequence[float], shown: int) -> list[str]:
     return [f"{len(table) - shown:,} of {len(table):,} cells left out: {100 * share:.2f} % in all"]
 
 
-def bar(row: Row, scale: float) -> str:
+def bar(value: float, margin: float, scale: float) -> str:
     """Return a bar for the interval of a cell: solid to its lower end, with a mark at its value."""
-    low, value, high = (
-        min(round(x / scale * _BAR_CELLS), _BAR_CELLS) for x in (row.low, row.value, row.high)
+    low, middle, high = (
+        min(round(min(max(x, 0.0), 1.0) / scale * _BAR_CELLS), _BAR_CELLS)
+        for x in (value - margin, value, value + margin)
     )
     drawn = list("█" * low + "▒" * (high - low))
     if drawn:
-        drawn[min(max(value - 1, 0), len(drawn) - 1)] = "┃"
+        drawn[min(max(middle - 1, 0), len(drawn) - 1)] = "┃"
     return "".join(drawn).ljust(_BAR_CELLS)
 
 
 def render(snapshot: Snapshot, marginal: Sequence[str]) -> RenderableType:
-    """Return one table of a snapshot with its error bars and notes."""
     heading = Text(header(snapshot.manifest), style="bold")
     facts = Text(truth(snapshot.manifest), style="dim")
     if not snapshot.marginals:
@@ -120,7 +92,6 @@ def render(snapshot: Snapshot, marginal: Sequence[str]) -> RenderableType:
 
 
 def header(manifest: Manifest) -> str:
-    """Return plan, window, time, kind and revision in one line."""
     window = f"window {manifest.window}"
     if manifest.kind is Kind.TOTAL:
         window = f"windows 0 to {manifest.window}"
@@ -133,7 +104,6 @@ def header(manifest: Manifest) -> str:
 
 
 def truth(manifest: Manifest) -> str:
-    """Return number of reports, method and privacy loss in one line."""
     rejected = sum(manifest.rejected.values())
     guarantee = str(manifest.guarantee["kind"])
     if guarantee == "w-event":
@@ -155,13 +125,14 @@ def notes(record: MarginalRecord) -> list[str]:
 
 
 def _grid(record: MarginalRecord) -> Grid:
-    shown = rows(record)
-    scale = max((row.high for row in shown), default=1.0) or 1.0
+    labels, cells = list(product(*record.labels)), shown_cells(record.table)
+    shown = [(labels[i], record.table[i], Z95 * record.stderr[i]) for i in cells]
+    scale = min(max((value + margin for _, value, margin in shown), default=1.0) or 1.0, 1.0)
     table = grid(*record.attributes, right=("%", "± 95 %"))
     table.add_column(f"0 to {100 * scale:.3g} %", no_wrap=True)
-    for row in shown:
-        drawn = Text(bar(row, scale), style="red" if row.margin > row.value else "green")
-        table.add_row(*row.labels, f"{100 * row.value:.2f}", f"{100 * row.margin:.2f}", drawn)
+    for names, value, margin in shown:
+        drawn = Text(bar(value, margin, scale), style="red" if margin > value else "green")
+        table.add_row(*names, f"{100 * value:.2f}", f"{100 * margin:.2f}", drawn)
     return table
 
 

@@ -34,7 +34,6 @@ def check(loss: Loss, allowed: Decimal | None) -> None:
 
 
 def line(loss: Loss) -> str:
-    """Return the loss of one device as a line for people."""
     return (
         f"one device loses at most {loss.report:f} per report, {loss.year:f} in any 365 days, "
         f"{loss.plan:f} over the whole plan"

@@ -9,7 +9,7 @@ from rich.filesize import decimal
 
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators.central.accounting import NUMERICAL, ZCDP, Allocation, allocate
+from calmstream.estimators.central.accounting import NUMERICAL, ZCDP, allocate
 from calmstream.estimators.central.coding import most_raw_bytes
 from calmstream.estimators.central.dp_marginals import check_allocation
 from calmstream.estimators.central.plan import CentralPlan
@@ -21,7 +21,6 @@ _RAW = "Raw records reach the aggregator and its topic: this is not local privac
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Register the options of ``calmstream central plan``."""
     parser.add_argument(
         "data",
         metavar="TABLE",
@@ -75,7 +74,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the plan and show its cost and its loss."""
     plan_page.check_new(args.out)
     start, window, releases = plan_options.windows_of(args, time.time())
     plan = CentralPlan(
@@ -104,53 +102,35 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show(console: Console, plan: CentralPlan) -> None:
-    """Print the plan for people, beginning with the model."""
     allocation = plan.allocation
-    deviation = float(allocation.variance) ** 0.5
     one = allocation.cost.epsilon(plan.bound, plan.delta)
     head = (
         f"CENTRAL plan {plan.name}-{plan.digest[:8]}: dp-marginals, tuples of up to "
-        f"{plan.levels} of {len(plan.columns)} columns"
-    )
-    loss = (
+        f"{plan.levels} of {len(plan.columns)} columns\n"
         f"  epsilon {plan.epsilon}, delta {plan.delta} for a user over all {plan.releases:,} "
-        f"releases; one release alone is worth epsilon {one:.3g}"
+        f"releases; one release alone is worth epsilon {one:.3g}\n"
+        f"  counts have a standard error of {float(allocation.variance) ** 0.5:.3g} · "
+        "sqrt(tuples that count of a user)"
     )
-    lines = (
-        head,
-        loss,
-        f"  counts have a standard error of {deviation:.3g} · sqrt(tuples that count of a user)",
-        *_beside(plan, allocation),
-        *_sampled(plan),
-        "  next: calmstream central account (the budget, once), topics, aggregate, submit, watch",
+    lines = [head]
+    if plan.bound == NUMERICAL:
+        whole = allocation.cost.times(plan.releases).epsilon(ZCDP, plan.delta)
+        older = allocate(plan.epsilon, plan.delta, plan.levels, plan.releases, ZCDP)
+        less = 1 - float(allocation.variance / older.variance) ** 0.5
+        lines.append(
+            f"  numerical composition: by the bound of zCDP the same noise would mean epsilon "
+            f"{whole:.3g}; at epsilon {plan.epsilon} the noise is {less:.0%} smaller than by zCDP"
+        )
+    if plan.users:
+        lines.append(
+            f"  a share of {plan.sample} of the users of a window counts, of at most "
+            f"{plan.users:,}: their raw records take up to {decimal(most_raw_bytes(plan))} of the "
+            "aggregator's memory"
+        )
+    lines.append(
+        "  next: calmstream central account (the budget, once), topics, aggregate, submit, watch"
     )
-    for line in lines:
-        console.print(line, soft_wrap=True)
-
-
-def _beside(plan: CentralPlan, allocation: Allocation) -> tuple[str, ...]:
-    """Return the line about the older bound, if the plan uses the numerical one."""
-    if plan.bound != NUMERICAL:
-        return ()
-    whole = allocation.cost.times(plan.releases).epsilon(ZCDP, plan.delta)
-    older = allocate(plan.epsilon, plan.delta, plan.levels, plan.releases, ZCDP)
-    less = 1 - float(allocation.variance / older.variance) ** 0.5
-    line = (
-        f"  numerical composition: by the bound of zCDP the same noise would mean epsilon "
-        f"{whole:.3g}; at epsilon {plan.epsilon} the noise is {less:.0%} smaller than by zCDP"
-    )
-    return (line,)
-
-
-def _sampled(plan: CentralPlan) -> tuple[str, ...]:
-    """Return the line about the plan's users, if the plan states them."""
-    if not plan.users:
-        return ()
-    line = (
-        f"  a share of {plan.sample} of the users of a window counts, of at most {plan.users:,}: "
-        f"their raw records take up to {decimal(most_raw_bytes(plan))} of the aggregator's memory"
-    )
-    return (line,)
+    console.print("\n".join(lines), soft_wrap=True)
 
 
 def _columns(args: argparse.Namespace) -> tuple[str, ...]:

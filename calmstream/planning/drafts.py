@@ -98,7 +98,6 @@ def _lineage(given: str | None, pilot: Plan | None) -> tuple[str, str]:
 
 
 def _summaries(domain: Domain, texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the statistics of the plan, in their shortest spelling."""
     texts = [text for text in texts if text != _ASSOCIATION]
     if texts and all(one.kind is None for one in domain.attributes[: domain.ordinary]):
         raise InvalidInput(

@@ -5,13 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from rich.table import Table as Grid
-
 from calmstream.common.errors import PlanError
 from calmstream.estimators import methods
 from calmstream.estimators.methods.notes import Note
-from calmstream.terminal import Console
-from calmstream.terminal import grid as lines
+from calmstream.output import say
 
 LOCAL, EVALUATION, CENTRAL = "local", "evaluation only", "central"
 
@@ -21,10 +18,6 @@ CENTRAL_NOTE = Note(
     "the operator may see records; errors are far smaller (`central plan`)",
     "Gopi, Mahabadi, Yekhanin, Differentially Private Marginals",
 )
-
-
-_WIDE = 400
-"""Width in characters that keeps a method on one line."""
 
 
 def note_of(name: str) -> Note:
@@ -41,21 +34,6 @@ def model_of(name: str) -> str:
     return EVALUATION if methods.get(name).baseline else LOCAL
 
 
-def grid() -> Grid:
-    """Return the lines as a table for people, without the sources."""
-    table = lines("method", "model", "a device reports", "tables are estimated by", "use it for")
-    for name in methods.names():
-        try:
-            model, n = model_of(name), note_of(name)
-        except PlanError as error:
-            table.add_row(name, "", str(error), "", "")
-        else:
-            table.add_row(name, model, n.asks, n.recovers + "; raw" * n.raw, n.take or n.source)
-    n = CENTRAL_NOTE
-    table.add_row(methods.CENTRAL, CENTRAL, n.asks, n.recovers, n.take)
-    return table
-
-
 class MethodOrList(argparse.Action):
     """An option that takes a method, or with ``list`` prints all and exits, as ``--help`` does."""
 
@@ -66,12 +44,19 @@ class MethodOrList(argparse.Action):
         values: Any,
         _: str | None = None,
     ) -> None:
-        """Print the methods; without a terminal, one line per method."""
+        """Print the methods, one a line."""
         setattr(namespace, self.dest, values)
         if values != "list":
             return
-        console = Console()
-        if not console.is_terminal:
-            console.width = _WIDE
-        console.print(grid())
+        for name in methods.names():
+            try:
+                say(_line(name, model_of(name), note_of(name)))
+            except PlanError as error:
+                say(f"{name}: {error}")
+        say(_line(methods.CENTRAL, CENTRAL, CENTRAL_NOTE))
         parser.exit()
+
+
+def _line(name: str, model: str, n: Note) -> str:
+    recovers = n.recovers + "; raw" * n.raw
+    return f"{name} ({model}): {n.asks}; {recovers}; {n.take or n.source}"

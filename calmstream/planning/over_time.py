@@ -53,7 +53,6 @@ def worth_now(plan: Plan, spread: float) -> float:
 
 
 def line(plan: Plan) -> str | None:
-    """Return what the columns of a plan's table mean; None for a plan with one window."""
     if plan.windows == 1:
         return None
     return f"now: a current set, if shares drift by {100 * DRIFT:g} point a month; others are means"
@@ -79,7 +78,6 @@ def warnings(plan: Plan) -> list[str]:
 
 
 def _stops(plan: Plan, loss: Loss) -> list[str]:
-    """Return when devices with the default policy stop, for a plan that asks repeatedly."""
     if loss.report > MAX_REPORT:
         return [f"Devices with the default policy (at most {MAX_REPORT} with one report) refuse it"]
     if loss.year <= MAX_YEAR:

@@ -20,13 +20,7 @@ from calmstream.estimators.tally import Tally
 
 @dataclass(frozen=True, slots=True)
 class PilotResult:
-    """What a method learnt from a pilot.
-
-    Attributes:
-        parameters: options of the method for the next plan.
-        reports: number of reports that were used.
-        windows: number of closed windows of the pilot with these reports.
-    """
+    """Options for the next plan, and the reports and closed windows of the pilot behind them."""
 
     parameters: dict[str, Any]
     reports: int

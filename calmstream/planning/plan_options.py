@@ -9,7 +9,6 @@ from calmstream.common.errors import InvalidInput
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Register where the plan is written, and how it is shown."""
     parser.add_argument("--out", metavar="FILE", help="write the plan to this file")
     parser.add_argument(
         "--json",
@@ -26,7 +25,6 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def add_windows(times: argparse._ArgumentGroup) -> None:
-    """Register start, length and number of the windows."""
     times.add_argument(
         "--window",
         type=arguments.positive_duration,
@@ -35,7 +33,7 @@ def add_windows(times: argparse._ArgumentGroup) -> None:
     )
     times.add_argument(
         "--start",
-        type=lambda text: arguments.day(text).first,
+        type=lambda text: arguments.day(text)[0],
         help="a day, such as 2026-01-31 (UTC), or a second since the epoch (default: start of "
         "the present window)",
     )
@@ -59,7 +57,6 @@ def windows_of(args: argparse.Namespace, now: float) -> tuple[int, int, int]:
 
 
 def add_about(about: argparse._ArgumentGroup) -> None:
-    """Register what people are told about the collection."""
     about.add_argument(
         "--name",
         default="telemetry",

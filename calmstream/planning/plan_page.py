@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import orjson
@@ -15,13 +16,15 @@ from calmstream.arguments import write_file
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.analysis.words import smallest_share
 from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.changes.compare import ALPHA, MAX_CELLS
+from calmstream.estimators.changes.power import planned_views, smallest_shift
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.central_statement import expected_statement
 from calmstream.estimators.plan.loss import Loss
 from calmstream.estimators.plan.state_size import kept_window_bytes
 from calmstream.output import say_json
-from calmstream.planning import allowed_loss, findable, over_time
+from calmstream.planning import allowed_loss, over_time
 from calmstream.tables.records import RecordTable
 from calmstream.terminal import Console
 
@@ -63,7 +66,6 @@ def deliver(
 
 
 def over(expires: int, now: float) -> list[str]:
-    """Return a warning if the plan has expired; both times are seconds since the epoch."""
     return [_OVER] if expires <= now else []
 
 
@@ -81,7 +83,6 @@ def warnings(plan: Plan, *, data: RecordTable | None, now: float) -> list[str]:
 
 
 def _unreadable(plan: Plan) -> list[str]:
-    """Return a warning if devices refuse the plan because of its cost."""
     try:
         read_device_plan(plan.to_bytes())
     except PlanError as error:
@@ -98,7 +99,7 @@ def show(console: Console, plan: Plan, promised: Grid) -> None:
     )
     console.print(promised)
     loss = allowed_loss.line(Loss.of(plan))
-    for line in filter(None, (over_time.line(plan), loss, findable.line(plan))):
+    for line in filter(None, (over_time.line(plan), loss, change_line(plan))):
         console.print(line, soft_wrap=True)
     for name in plan.domain.hashed:
         share = 100 * smallest_share(plan, name)
@@ -108,7 +109,6 @@ def show(console: Console, plan: Plan, promised: Grid) -> None:
 
 
 def explain(console: Console, plan: Plan, design: Design) -> None:
-    """Print the reasons of the design, its cost, and expected errors."""
     for line in (*_central(plan), *design.reason, *_cost(plan)):
         console.print(f"- {line}", soft_wrap=True)
 
@@ -128,7 +128,6 @@ def _central(plan: Plan) -> list[str]:
 
 
 def _cost(plan: Plan) -> tuple[str, str]:
-    """Return the lines about the topics and the state of the plan, and about its kept counts."""
     partitions = (len(plan.groups) + 1) * plan.partitions + 3
     state = plan.state_record_bytes * len(plan.groups) * plan.partitions
     restored = max(1, round(state / RESTORE_BYTES_PER_SECOND))
@@ -148,3 +147,39 @@ def check_new(path: str | None) -> None:
             f"--out {path}: the file exists, and nothing that its plan collects can be read "
             "without it; choose another name, or move it away"
         )
+
+
+_TABLES = 9
+"""Maximum number of tables of a size that are computed; they are spread over all of them."""
+
+
+def smallest_changes(plan: Plan) -> dict[int, list[float]]:
+    """Return by number of attributes, one or two, the smallest shifts of one cell that are found.
+
+    They are found between two full windows with probability `power.POWER`, at the level of the
+    alert divided by the number of published tables.
+    """
+    views = planned_views(plan, plan.users)
+    level = ALPHA / len(plan.marginals)
+    by_size: dict[int, list[float]] = {}
+    for size in (1, 2):
+        tables = [m for m in plan.marginals if len(m) == size and plan.domain.size(m) <= MAX_CELLS]
+        for target in tables[:: max(1, -(-len(tables) // _TABLES))]:
+            found = smallest_shift((views, views), plan.domain, target, level)
+            if found is not None:
+                by_size.setdefault(size, []).append(found.cell)
+    return by_size
+
+
+def change_line(plan: Plan) -> str | None:
+    """Return one line about what calmstream changes finds; None where nothing is tested."""
+    words = {1: "one attribute", 2: "a pair"}
+    parts = ", ".join(
+        f"{_points(median(shifts))} in {words[size]}"
+        for size, shifts in smallest_changes(plan).items()
+    )
+    return f"a change is found from so many points: {parts}" if parts else None
+
+
+def _points(shift: float) -> str:
+    return "more than 100" if shift >= 1.0 else f"{100 * shift:.2g}"

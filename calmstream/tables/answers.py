@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
-from numpy.typing import NDArray
-
 from calmstream.common.errors import InvalidInput
 from calmstream.tables.table import FileColumn, MissingRule, listed, shown
 
@@ -78,19 +75,3 @@ def options_of(column: FileColumn) -> Counter[str]:
         for option in value if isinstance(value, tuple) else ():
             found[option] += int(count)
     return found
-
-
-def chosen(
-    column: FileColumn, option: str, known: frozenset[str], *, other: bool
-) -> NDArray[np.uint16]:
-    """Return for every value of a column of lists whether it has an option: shape (values,).
-
-    With ``other`` the option stands for all that are not known, too.
-    """
-    return np.array(
-        [
-            option in value or (other and any(one not in known for one in value))
-            for value in column.values
-        ],
-        np.uint16,
-    )

@@ -36,7 +36,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def declared(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Return the entries that the option declares, by their column."""
     found: dict[str, dict[str, Any]] = {}
     for text in args.number:
         entry = number_entry(text)

@@ -41,7 +41,6 @@ class Dialect:
     spaced: bool = False
 
     def reader(self, lines: Iterable[str]) -> Iterator[list[str]]:
-        """Return the rows of lines; blank lines are empty rows."""
         if self.delimiter == " ":
             lines = map(str.strip, lines)
         return csv.reader(
@@ -100,7 +99,6 @@ def _comments(text: str) -> tuple[int, int]:
 def _dialect(
     body: str, stated: str | None, escape: str | None, said: list[str]
 ) -> tuple[Dialect, int]:
-    """Return the dialect of a text, and the number of its columns."""
     lines = list(islice(io.StringIO(body[:_SAMPLE_CHARACTERS], newline=""), _SAMPLE_LINES))
     if len(body) > _SAMPLE_CHARACTERS and 1 < len(lines) < _SAMPLE_LINES:
         lines.pop()
@@ -194,7 +192,6 @@ def _ragged(line: int, row: list[str], dialect: Dialect, width: int) -> InvalidI
 
 
 def _cause(error: csv.Error) -> str:
-    """Return what is wrong with a line, and what to do about it."""
     text = str(error)
     if "expected after" in text:
         return "text after a closing quote; write a quote inside quotes twice"

@@ -29,13 +29,7 @@ _DEPTH = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dictionary:
-    """What a data dictionary says.
-
-    Attributes:
-        domain: its attributes.
-        source: whose dictionary it is.
-        left: what could not be taken over, by name, with the reason.
-    """
+    """What a data dictionary says, whose it is, and why some names could not be taken over."""
 
     domain: Domain
     source: str
@@ -66,7 +60,6 @@ def read_dictionary(path: str | Path) -> Dictionary | None:
 
 
 def load_domain(path: str | Path) -> Domain:
-    """Return the domain of a data dictionary."""
     found = read_dictionary(path)
     if found is None:
         raise InvalidInput(f"{path}: this is no data dictionary; calmstream look TABLE writes one")
@@ -175,7 +168,6 @@ def _schema(
 
 
 def _target(root: dict[str, Any], about: Any) -> dict[str, Any]:
-    """Follow references inside the document."""
     for _ in range(_DEPTH):
         reference = about.get("$ref") if isinstance(about, dict) else None
         if not isinstance(reference, str):

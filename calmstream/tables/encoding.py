@@ -40,7 +40,6 @@ def unpacked(raw: bytes) -> bytes:
 
 
 def decoded(raw: bytes, encoding: str | None) -> tuple[str, list[str]]:
-    """Return the text of a file, and what is to be said about its encoding."""
     mark = next((mark for mark in _MARKS if raw.startswith(mark)), None)
     if encoding is None and mark is not None:
         said = [] if mark == codecs.BOM_UTF8 else ["encoding: UTF-16, by its mark"]

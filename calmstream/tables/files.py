@@ -32,7 +32,6 @@ _JSON = re.compile(r'\s*(\{\s*["}]|\[\s*[{\]])')
 def read_file(
     path: str | Path, *, delimiter: str | None, encoding: str | None, header_rows: int | None
 ) -> FileTable:
-    """Return the table in a file."""
     try:
         raw = unpacked(Path(path).read_bytes())
     except OSError as error:
@@ -126,7 +125,6 @@ def _check_extent(raw: bytes) -> None:
 
 
 def _number(letters: bytes) -> int:
-    """Return the number of a column such as AB."""
     number = 0
     for letter in letters:
         number = 26 * number + letter - 64

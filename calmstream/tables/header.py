@@ -56,7 +56,6 @@ def _equal_to_first(table: FileTable) -> NDArray[np.bool_]:
 
 
 def _headers(table: FileTable, head: NDArray[np.bool_], stated: int | None) -> list[list[str]]:
-    """Return the header's rows."""
     rows = [[column.first for column in table.columns]]
     if stated is None:
         _check_header(rows[0], table.taken(~head))
@@ -177,7 +176,6 @@ def _names(rows: list[list[str]], said: list[str]) -> tuple[list[str], list[_Gro
 
 
 def different(names: list[str], said: list[str]) -> list[str]:
-    """Return names of which none occurs twice."""
     found: dict[str, int] = {}
     for j, name in enumerate(names, 1):
         new, i = name, 1
@@ -230,7 +228,6 @@ def _prefix(columns: Sequence[FileColumn], start: int, end: int) -> str:
 def _joined(
     columns: Sequence[FileColumn], groups: Sequence[_Group], said: list[str]
 ) -> list[FileColumn]:
-    """Return the columns with one list in place of those that hold it together."""
     found: dict[int, FileColumn] = dict(enumerate(columns))
     for group in groups:
         pairs = [(columns[j], o) for j, o in zip(group.places, group.options, strict=True)]

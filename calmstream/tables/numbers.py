@@ -78,7 +78,6 @@ def edges(values: NDArray[np.float64], counts: NDArray[np.int64]) -> list[str]:
 
 
 def _rounded(value: float, most: float, mode: str) -> Decimal:
-    """Return a number with the fewest digits that move it by at most a distance."""
     exact = Decimal(repr(value))
     for digits in range(-17, 19):
         rounded = exact.quantize(Decimal(1).scaleb(-digits), mode)
@@ -95,7 +94,6 @@ def _text(value: Decimal) -> str:
 
 
 def short(value: float, most: float) -> str:
-    """Return a number with the fewest digits that move it by at most a distance."""
     return _text(_rounded(value, most, ROUND_HALF_EVEN))
 
 

@@ -18,14 +18,8 @@ from calmstream.tables.table import FileTable, MissingRule, listed
 class ReadingOptions:
     """How a table is read, where finding it out is not enough.
 
-    Attributes:
-        delimiter: separator of cells.
-        encoding: of a text.
-        header_rows: number of header rows.
-        missing: which cells say nothing, and what becomes of them.
-        choices: columns with several answers in a cell, and their separators; an empty one says
-            that the cells are whole, None that it is to be found.
-        columns: the columns to use, in this order.
+    ``choices`` are columns with several answers in a cell, by their separators; an empty one says
+    that the cells are whole, None that it is to be found. ``columns`` are those to use, in order.
     """
 
     delimiter: str | None = None

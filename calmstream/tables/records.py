@@ -136,76 +136,60 @@ def encode(
     codes = np.empty((table.records, len(domain)), np.uint16)
     lists: dict[str, FileColumn] = {}
     for j, attribute in enumerate(domain.attributes):
-        if attribute.field not in columns:
-            raise DomainError(
-                f"there is no column {attribute.field!r}; there are {listed(columns, 12)}"
-            )
-        column = columns[attribute.field]
-        if isinstance(attribute.kind, Choice):
-            if column.name not in lists:
-                lists[column.name] = _list_of(column, attribute.kind, missing)
-            codes[:, j] = _option(lists[column.name], attribute.kind)
-        elif isinstance(attribute.kind, Number):
+        name, kind = attribute.field, attribute.kind
+        if name not in columns:
+            raise DomainError(f"there is no column {name!r}; there are {listed(columns, 12)}")
+        column = columns[name]
+        if isinstance(kind, Choice):
+            if name not in lists:
+                lists[name] = _list_of(column, kind, missing)
+            found = [kind.code(value) for value in lists[name].values]
+            codes[:, j] = np.array(found, np.uint16)[lists[name].places]
+        elif isinstance(kind, Number):
             codes[:, j] = _numbers(table, column, attribute, missing, randomness)
-        elif isinstance(attribute.kind, Hashed):
+        elif isinstance(kind, Hashed):
             texts = [None if missing.holds(value) else str(value) for value in column.values]
-            codes[:, j] = attribute.kind.codes(texts, randomness, column.places)
+            codes[:, j] = kind.codes(texts, randomness, column.places)
         else:
             codes[:, j] = _labels(table, column, attribute, missing)
     return codes
 
 
-def _option(column: FileColumn, kind: Choice) -> NDArray[np.uint16]:
-    found = answers.chosen(
-        column, kind.option, frozenset(kind.options), other=kind.option == kind.other
-    )
-    return found[column.places]
-
-
 def _list_of(column: FileColumn, kind: Choice, missing: MissingRule) -> FileColumn:
     """Return a column as lists, with the separator that fits the options best."""
-    if any(isinstance(value, tuple) for value in column.values):
-        best = column
-    else:
-        fits = {
-            mark: answers.split(column, mark, missing)
-            for mark in answers.SEPARATORS
-            if any(mark in text for text in column.texts)
-        }
+    options = set(kind.options)
+
+    def match(one: FileColumn) -> int:
+        known = [not options.isdisjoint(value) for value in one.values]
+        return int(one.counts[np.array(known)].sum())
+
+    best = column
+    if not any(isinstance(value, tuple) for value in column.values):
         whole = column.mapped([() if missing.holds(v) else (str(v),) for v in column.values])
-        best = max((whole, *fits.values()), key=lambda one: _matching(one, kind))
+        marks = [x for x in answers.SEPARATORS if any(x in text for text in column.texts)]
+        best = max((whole, *(answers.split(column, x, missing) for x in marks)), key=match)
     said = int(best.counts[np.array([bool(value) for value in best.values])].sum())
-    match = _matching(best, kind)
-    if 2 * match < said:
+    if 2 * match(best) < said:
         have = listed(value for value in column.values if value)
         raise InvalidInput(
-            f"{match:,} of {said:,} cells of {column.name!r} match an option "
+            f"{match(best):,} of {said:,} cells of {column.name!r} match an option "
             f"({listed(kind.options)}), they have {have}; state the separator, as in --choices "
             f"'{column.name}=;'"
         )
     return best
 
 
-def _matching(column: FileColumn, kind: Choice) -> int:
-    """Return the number of records that have an option of a choice."""
-    known = set(kind.options)
-    return int(column.counts[np.array([not known.isdisjoint(v) for v in column.values])].sum())
-
-
 def _labels(
     table: FileTable, column: FileColumn, attribute: Attribute, missing: MissingRule
 ) -> NDArray[np.uint16]:
-    places: Mapping[str, int] = {label: code for code, label in enumerate(attribute.labels)}
-
-    def code(value: object) -> int | None:
-        if isinstance(value, tuple):
-            return None
-        found = places.get(str(value))
-        if found is None and missing.holds(str(value)):
-            found = places.get(LABEL)
-        return attribute.other if found is None else found
-
-    found = [code(value) for value in column.values]
+    places = {label: code for code, label in enumerate(attribute.labels)}
+    lacking = places.get(LABEL, attribute.other)
+    found = [
+        None
+        if isinstance(value, tuple)
+        else places.get(value, lacking if missing.holds(value) else attribute.other)
+        for value in column.values
+    ]
     if None in found:
         _refuse(table, column, np.array([one is None for one in found]), attribute, missing)
     return np.array(found, np.uint16)[column.places]
@@ -219,15 +203,15 @@ def _numbers(
     randomness: Randomness | None,
 ) -> NDArray[np.int64]:
     assert isinstance(attribute.kind, Number)
-    said = [not missing.holds(value) for value in column.values]
+    said = np.array([not missing.holds(value) for value in column.values])
     texts = [str(value) for value, kept in zip(column.values, said, strict=True) if kept]
     values = np.full(len(column.values), np.nan)
     together = numbers.parsed(texts)
     if together is not None:
-        values[np.array(said)] = together[0]
+        values[said] = together[0]
     else:  # written in several ways: each text by itself
         each = (numbers.parsed([text]) for text in texts)
-        values[np.array(said, bool)] = [np.nan if one is None else one[0][0] for one in each]
+        values[said] = [np.nan if one is None else one[0][0] for one in each]
     unknown = np.isnan(values)
     if attribute.other is None and unknown.any():
         _refuse(table, column, unknown, attribute, missing)
@@ -236,11 +220,9 @@ def _numbers(
         codes = attribute.kind.codes(known[column.places], randomness)
     else:
         codes = attribute.kind.codes(known, None)[column.places]
-    return (
-        codes
-        if attribute.other is None
-        else np.where(unknown[column.places], attribute.other, codes)
-    )
+    if attribute.other is None:
+        return codes
+    return np.where(unknown[column.places], attribute.other, codes)
 
 
 def _refuse(
@@ -251,23 +233,21 @@ def _refuse(
     missing: MissingRule,
 ) -> None:
     """Raise the error about the first cell with a value that the domain does not have."""
-    row = int(wrong[column.places].argmax())
+    row, name = int(wrong[column.places].argmax()), column.name
     value = column.values[column.places[row]]
-    where, n = table.place(row), int(wrong[column.places].sum())
     if missing.holds(value):
-        raise DomainError(
-            f"{where}: {column.name!r} says nothing, like {n:,} records, and has no label "
-            f"{LABEL!r}; --missing drop leaves such records out"
+        why = (
+            f"{name!r} says nothing, like {int(wrong[column.places].sum()):,} records, and has no "
+            f"label {LABEL!r}; --missing drop leaves such records out"
         )
-    if isinstance(attribute.kind, Number):
-        raise DomainError(
-            f"{where}: {column.name!r} has {shown(value)}, which is not a finite number; mend it, "
-            "or give the number a label 'other' in the data dictionary"
+    elif isinstance(attribute.kind, Number):
+        why = (
+            f"{name!r} has {shown(value)}, which is not a finite number; mend it, or give the "
+            "number a label 'other' in the data dictionary"
         )
-    raise DomainError(
-        f"{where}: {column.name!r} has no label {shown(value)}; it has "
-        f"{listed(attribute.labels, 6)}"
-    )
+    else:
+        why = f"{name!r} has no label {shown(value)}; it has {listed(attribute.labels, 6)}"
+    raise DomainError(f"{table.place(row)}: {why}")
 
 
 def read_texts(path: str | Path, names: Sequence[str] = ()) -> dict[str, list[str]]:

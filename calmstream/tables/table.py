@@ -68,7 +68,6 @@ class FileColumn:
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
-        """How many records have each value: shape (values,)."""
         return np.bincount(self.places, minlength=len(self.values))
 
     @property
@@ -77,22 +76,18 @@ class FileColumn:
 
     @property
     def first(self) -> str:
-        """The text of the first record."""
         return str(self.values[self.places[0]])
 
     def cells(self) -> list[str]:
-        """Return the text of every record."""
         texts = list(map(str, self.values))
         return [texts[place] for place in self.places.tolist()]
 
     def taken(self, rows: Any) -> FileColumn:
-        """Return some records of the column, with the values that they have."""
         used, places = np.unique(self.places[rows], return_inverse=True)
         values = tuple(self.values[i] for i in used.tolist())
         return FileColumn(self.name, values, places.astype(np.int32))
 
     def mapped(self, values: Sequence[Value]) -> FileColumn:
-        """Return the column with other values, which may be equal now."""
         found: dict[Value, int] = {}
         into = [found.setdefault(value, len(found)) for value in values]
         return FileColumn(self.name, tuple(found), np.array(into, np.int32)[self.places])
@@ -137,7 +132,6 @@ class FileTable:
         return f"record {row + 1:,}" if self.lines is None else f"line {self.lines[row]:,}"
 
     def taken(self, rows: Any) -> FileTable:
-        """Return the table with some of its records."""
         columns = tuple(column.taken(rows) for column in self.columns)
         lines = None if self.lines is None else self.lines[rows]
         return replace(self, columns=columns, lines=lines)

@@ -51,14 +51,9 @@ _FALSE = frozenset(("false", "no", "0", "n", "f"))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Understood:
-    """What a column is.
+    """What a column is: its entry in a data dictionary, or None, and why it is so.
 
-    Attributes:
-        column: as it was read; its lists are lists.
-        entry: its entry in a data dictionary; None if it is left out.
-        why: why it is left out, or what its labels are.
-        warnings: what the person should look at.
-        missing: number of records in which it says nothing.
+    Its ``warnings`` are for the person; in ``missing`` records it says nothing.
     """
 
     column: FileColumn
@@ -69,7 +64,6 @@ class Understood:
 
 
 def understand(column: FileColumn, missing: MissingRule, *, asked: bool) -> Understood:
-    """Return what a column is."""
     if any(isinstance(value, tuple) for value in column.values):
         return _choices(column)
     said = _numbers_only([not missing.holds(value) for value in column.values], column)
@@ -124,7 +118,6 @@ def is_quantity(name: str) -> bool:
 
 
 def _counts_up(texts: Sequence[str]) -> bool:
-    """Return whether texts are whole numbers without a gap."""
     if not all(text.isdecimal() and len(text) < 16 for text in texts):
         return False
     values = set(map(int, texts))
@@ -149,7 +142,6 @@ def _number(
 
 
 def _labels(column: FileColumn, counts: dict[str, int], absent: int) -> Understood:
-    """Return a column of labels; of many, the frequent ones and one for all others."""
     n = sum(counts.values())
     warnings = _spellings(column.name, counts)
     kept, why, entry = list(counts), "", dict[str, Any](name=column.name)
@@ -185,7 +177,6 @@ def _labels(column: FileColumn, counts: dict[str, int], absent: int) -> Understo
 
 
 def _spellings(name: str, counts: Mapping[str, int]) -> tuple[str, ...]:
-    """Return a line about labels that look like one."""
     alike: dict[str, list[str]] = {}
     for label in counts:
         alike.setdefault(" ".join(label.casefold().split()), []).append(label)

@@ -7,23 +7,20 @@ import re
 import shlex
 import statistics
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 import calmstream
 from benchmarks.study import Study
 from calmstream.cli import main, parse
-from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
 from tests.support.plans import CRASHES
 
-README = (Path(__file__).parents[3] / "README.md").read_text()
+ROOT = Path(__file__).parents[3]
+README = (ROOT / "README.md").read_text()
 COMMANDS = re.findall(r"^calmstream (.*)$", README.replace("\\\n", " "), re.MULTILINE)
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
-GRID = Study(Path(__file__).parents[3] / "benchmarks" / "results" / "grid.jsonl")
+GRID = Study(ROOT / "benchmarks" / "results" / "grid.jsonl")
 
 
 def words(command: str) -> list[str]:
@@ -41,9 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_command_of_the_readme_parses() -> None:
     named = {words(command)[0] for command in COMMANDS}
-    assert named == {
-        "plan", "topics", "consume", "watch", "produce", "evaluate", "keys", "sign",
-    }  # fmt: skip
+    assert named == {"plan", "topics", "consume", "watch", "produce", "evaluate"}
     for command in COMMANDS:
         parse(words(command))
 
@@ -65,44 +60,16 @@ def test_the_coverage_of_the_readme_is_that_of_the_grid() -> None:
     assert float(middle) == pytest.approx(statistics.median(shares), abs=0.6)
 
 
-def test_a_device_as_in_the_readme_reports_once(folder: Path) -> None:
-    (snippet,) = (s for s in SNIPPETS if "Reporter" in s)
-    first, *others = [c for c in COMMANDS if c.startswith(("keys", "plan", "sign"))]
-    assert first.startswith("plan")
-    for command in others:
-        assert main(words(command)) == 0
-    code = snippet.replace("/var/lib/myapp", str(folder))
-    sent: list[Any] = []
-    for _ in range(2):
-        exec(code, {"send": sent.append})
-    assert len(sent) == 1
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_subscriber_as_in_the_readme_survives_a_window_without_reports(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_device_as_in_the_readme_keeps_a_report(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names, labels = ("region", "theme"), (("EU", "US", "other"), ("dark", "light"))
-    table = MarginalRecord(
-        window=1,
-        kind=Kind.FINAL,
-        revision=(1,),
-        attributes=names,
-        labels=labels,
-        table=(0.25, 0.15, 0.2, 0.1, 0.2, 0.1),
-        stderr=(0.01,) * 6,
-        noise_floor=0.0006,
-        reports=10,
-        flags=("covered",),
-    )
-    sets = [
-        Snapshot(SimpleNamespace(window=w, kind=Kind.FINAL), tables)  # type: ignore[arg-type]
-        for w, tables in enumerate(({}, {names: table}))
-    ]
-    monkeypatch.setattr(calmstream, "subscribe", lambda *_: iter(sets))
-    (snippet,) = (s for s in SNIPPETS if "subscribe" in s)
-    capsys.readouterr()
-    exec(snippet, {})
-    shown = capsys.readouterr().out
-    assert shown.startswith("1 final [[0.25 0.15]")
-    assert "covered" in shown
+    text = (ROOT / "docs" / "signed-plans.md").read_text().replace("\\\n", " ")
+    for command in re.findall(r"^calmstream ((?:keys|plan|sign) .*)$", text, re.MULTILINE):
+        if command.startswith("plan"):
+            Path("plan.json").unlink()
+        assert main(words(command)) == 0
+    (snippet,) = (s for s in SNIPPETS if "Reporter" in s)
+    monkeypatch.setattr(calmstream.Outbox, "deliver", lambda _: "no gateway")
+    for _ in range(2):
+        exec(snippet.replace("/var/lib/myapp", str(folder)), {})
+    assert len(calmstream.history(calmstream.FileStore(folder / "calmstream.json"))) == 1

@@ -26,7 +26,7 @@ def plan(tmp_path: Path) -> Path:
 def test_the_access_table_is_printed(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["acl", "--plan", str(plan), "--namespace", "ns", "--json"]) == 0
     rules = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    roles = {"edge", "tally", "publisher", "subscriber", "analyst", "operator"}
+    roles = {"edge", "tally", "publisher", "subscriber", "analyst", "observer", "operator"}
     assert {r["role"] for r in rules} == roles
     edge = [r for r in rules if r["role"] == "edge"]
     assert [(r["operation"], r["resource"], r["pattern"]) for r in edge] == [

@@ -47,7 +47,7 @@ def test_people_see_a_table(table: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(words(table, "--window", "2d")) == 0
     shown = capsys.readouterr()
     assert "12 windows, 9 of them compared" in shown.out
-    assert "now/final" in shown.out
+    assert "current" in shown.out
     assert "times: when" in shown.err
 
 

@@ -13,7 +13,7 @@ from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
-from calmstream.pages.watch import FLAGS, MAX_ROWS, Dashboard, Row, bar, notes, render, rows, watch
+from calmstream.pages.watch import FLAGS, MAX_ROWS, Dashboard, bar, notes, render, watch
 from calmstream.terminal import Console
 from tests.support.publisher import count_of, published_plan
 
@@ -79,27 +79,28 @@ def test_the_heading_names_the_kind_of_snapshot(kind: Kind, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "expected"),
+    ("cell", "expected"),
     [
-        (Row((), 0.5, 0.25), "██████▒▒▒▒▒┃▒▒▒▒▒▒"),
-        (Row((), 1.0, 0.0), "█" * 23 + "┃"),
-        (Row((), 0.0, 0.125), "┃▒▒"),
-        (Row((), 0.0, 0.0), ""),
-        (Row((), 0.25, 9.0), "▒▒▒▒▒┃" + "▒" * 18),
+        ((0.5, 0.25), "██████▒▒▒▒▒┃▒▒▒▒▒▒"),
+        ((1.0, 0.0), "█" * 23 + "┃"),
+        ((0.0, 0.125), "┃▒▒"),
+        ((0.0, 0.0), ""),
+        ((0.25, 9.0), "▒▒▒▒▒┃" + "▒" * 18),
     ],
 )
-def test_bars_are_solid_to_the_lower_end_and_shaded_to_the_upper(row: Row, expected: str) -> None:
-    assert bar(row, 1.0) == expected.ljust(24)
+def test_bars_are_solid_to_the_lower_end_and_shaded_to_the_upper(
+    cell: tuple[float, float], expected: str
+) -> None:
+    assert bar(*cell, 1.0) == expected.ljust(24)
 
 
 def test_a_large_table_shows_its_largest_cells_in_order() -> None:
-    labels = (tuple(f"x{i}" for i in range(100)),)
-    record = record_of([i / 4950 for i in range(100)], labels)
-    shown = rows(record)
-    assert [row.labels[0] for row in shown] == [f"x{i}" for i in range(100 - MAX_ROWS, 100)]
+    record = record_of([i / 4950 for i in range(100)], (tuple(f"x{i}" for i in range(100)),))
     below = on_terminal(
         render(Snapshot(snapshot().manifest, {record.attributes: record}), ("a0",)), height=90
     )
+    shown = [line.split()[0] for line in below.splitlines() if line.startswith("x")]
+    assert shown == [f"x{i}" for i in range(100 - MAX_ROWS, 100)]
     assert "60 of 100 cells left out: 35.76 % in all" in below
     assert "odd: not known here" in below
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
@@ -46,9 +44,7 @@ def test_plan_lists_them_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["plan", "--method", "list"])
     assert end.value.code == 0
-    head, *lines = capsys.readouterr().out.splitlines()
-    titles = ["method", "model", "a device reports", "tables are estimated by", "use it for"]
-    assert re.split(r" {2,}", head.strip()) == titles
+    lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == LISTED
     notes = [*map(note_of, methods.names()), CENTRAL_NOTE]
     for line, note in zip(lines, notes, strict=True):

@@ -12,7 +12,7 @@ from calmstream.estimators import methods
 from calmstream.estimators.changes import compare
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Plan
-from calmstream.planning import findable
+from calmstream.planning import plan_page
 from tests.support.plans import draft
 
 DOMAIN = Domain(
@@ -56,7 +56,7 @@ def test_every_published_table_has_a_test_or_a_reason(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_plan_says_what_change_is_found(name: str) -> None:
-    line = findable.line(planned(name))
+    line = plan_page.change_line(planned(name))
     assert line is not None
     assert ("one attribute" in line) == (name != "characters")
     assert ("a pair" in line) == (name != "rr-independent")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from calmstream.estimators.plan import Plan
-from calmstream.planning import findable
+from calmstream.planning import plan_page
 from tests.support.plans import draft, mixed_domain
 
 
@@ -15,11 +15,11 @@ def plan(*sizes: int) -> Plan:
 
 def test_the_line_has_the_median_of_each_size() -> None:
     one = plan(2, 3, 8)
-    shifts = findable.smallest_changes(one)
+    shifts = plan_page.smallest_changes(one)
     assert set(shifts) == {1, 2}
     median = f"{100 * np.median(shifts[2]):.2g}"
-    assert f"{median} in a pair" in (findable.line(one) or "")
+    assert f"{median} in a pair" in (plan_page.change_line(one) or "")
 
 
 def test_tables_that_are_too_large_to_be_tested_are_left_out() -> None:
-    assert len(findable.smallest_changes(plan(2, 40, 40))[2]) == 2
+    assert len(plan_page.smallest_changes(plan(2, 40, 40))[2]) == 2
