@@ -36,10 +36,9 @@ _TESTS_SECONDS = 60.0
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Let the reports topics refuse reports; count and publish until the last "
-        "window with reports is final, which takes until its end plus grace; then delete reports, "
-        "state and dead letters. Snapshots and counts stay. If the command is interrupted, run it "
-        "again."
+        "Let the reports topics refuse reports; count and publish until the present "
+        "window is final, which takes until its end plus grace; then delete reports, state and "
+        "dead letters. Snapshots and counts stay. If the command is interrupted, run it again."
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)

@@ -74,7 +74,8 @@ SPOOL_BYTES = GATEWAY_METRICS.gauge(
 SPOOL_FULL = GATEWAY_METRICS.gauge(
     "calmstream_gateway_spool_full",
     "1 while the disk of the spool takes no reports, else 0.",
-    "Free the disk or give the spool a larger one before the window ends: devices try until then.",
+    "Free or enlarge the disk before a quarter of the grace after the window is over: reports of "
+    "the window are `late` then.",
 )
 CLOCK_BEHIND = GATEWAY_METRICS.gauge(
     "calmstream_gateway_clock_behind_seconds",
