@@ -26,15 +26,15 @@ HEADS = ("situation", "`status`", "`/readyz`", "dashboard", "alert, seconds unti
 
 
 @contextmanager
-def fleet() -> Iterator[Fleet]:
-    """Run the deployment of the situations."""
+def fleet(*, results: bool = True, session: int = 20) -> Iterator[Fleet]:
+    """Run the deployment of the situations, with or without those who store and show results."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
-        found = programs()
+        found = programs() if results else None
         database = None if found is None else PostgresServer(found)
         if database is not None:
             stack.callback(database.close)
-        yield Fleet(folder, stack, database)
+        yield Fleet(folder, stack, database, session=session)
 
 
 def seconds_of(one: Fleet, name: str) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -10,24 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.wheels import wheel as wheel_of
+
 ROOT = Path(__file__).parents[2]
 APPLICATIONS_OWN = ("producer", "consumer", "broker", "estimators", "common")
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
-    for name in filter(None, names.stdout.split("\0")):
-        if (ROOT / name).is_symlink() or (ROOT / name).is_file():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, source / name, follow_symlinks=False)
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
-    subprocess.run([*build, str(folder), str(source)], check=True, timeout=240)
-    (built,) = folder.glob("*.whl")
-    return built
+    return wheel_of(tmp_path_factory.mktemp("wheel"))
 
 
 def test_the_wheel_has_one_name(wheel: Path) -> None:

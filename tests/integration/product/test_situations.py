@@ -25,7 +25,7 @@ SOME = (
 @pytest.fixture(scope="module")
 def service() -> Iterator[Fleet]:
     tool("prometheus")
-    with fleet() as one:
+    with fleet(results=False, session=10) as one:
         yield one
 
 

@@ -80,7 +80,12 @@ class Expected:
 
 @dataclass
 class Fleet:
-    """The processes, by name: each keeps its port over restarts, which Prometheus knows."""
+    """The processes, by name: each keeps its port over restarts, which Prometheus knows.
+
+    Attributes:
+        database: what a sink and a server of results need; without it there are none.
+        session: seconds until a process counts as dead.
+    """
 
     directory: Path
     stack: ExitStack
@@ -88,7 +93,7 @@ class Fleet:
     plans: dict[str, Plan] = field(default_factory=dict)
     processes: dict[str, Process] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
-    settings: dict[str, str] = field(default_factory=dict)
+    session: int = 20
 
     def __post_init__(self) -> None:
         self.namespace = f"fleet-{uuid.uuid4().hex[:8]}"
@@ -104,7 +109,8 @@ class Fleet:
         roots = self.directory / "roots.pub"
         roots.write_text(Operator().root + "\n")
         self.trusted = ("--roots", roots, "--allow-unsigned")
-        names = ("tally", "second", "publisher", "gateway", "sink", "serve")
+        names = ["tally", "second", "publisher", "gateway"]
+        names += [] if self.database is None else ["sink", "serve"]
         self.ports = {name: free_port() for name in names}
         self.http = free_port()
         watched = [port for name, port in self.ports.items() if name != "second"]
@@ -114,7 +120,7 @@ class Fleet:
         for name in ("alpha", "beta"):
             self.put(self.plan(name))
         for name in names:
-            if name != "second" and not (name == "sink" and self.database is None):
+            if name != "second":
                 self.start(name)
         self.recover()
 
@@ -149,7 +155,8 @@ class Fleet:
             "sink": ("sink", *folder, "--to", database),
             "serve": ("serve", *folder, "--port", free_port()),
         }
-        given = {"PGPASSWORD": PASSWORD, "CALMSTREAM_SESSION_SECONDS": "20"} | settings
+        given = {"PGPASSWORD": PASSWORD, "CALMSTREAM_SESSION_SECONDS": str(self.session)}
+        given |= settings
         log = self.directory / f"{name}.log"
         chosen = words["tally" if name == "second" else name]
         process = Process(log, *chosen, settings=given, port=self.ports[name])

@@ -47,8 +47,9 @@ def run(
     )
 
 
-def command(arguments: Sequence[object]) -> list[str]:
-    return [sys.executable, "-m", "calmstream", *map(str, arguments)]
+def command(arguments: Sequence[object], program: Path | None = None) -> list[str]:
+    ours = [sys.executable, "-m", "calmstream"] if program is None else [str(program)]
+    return [*ours, *map(str, arguments)]
 
 
 def environment(settings: dict[str, str] | None = None) -> dict[str, str]:
@@ -63,7 +64,10 @@ def environment(settings: dict[str, str] | None = None) -> dict[str, str]:
 
 
 class Process:
-    """A long-running command, its output in a file, its metrics on a port."""
+    """A long-running command, its output in a file, its metrics on a port.
+
+    ``program`` is an installed command; without it, the present tree runs.
+    """
 
     def __init__(
         self,
@@ -71,13 +75,16 @@ class Process:
         *arguments: object,
         settings: dict[str, str] | None = None,
         port: int = 0,
+        program: Path | None = None,
     ) -> None:
         self.port = port or free_port()
         self.log = log
         given = environment({"CALMSTREAM_HTTP_PORT": str(self.port)} | (settings or {}))
+        if program is not None:
+            del given["PYTHONPATH"]
         with log.open("ab") as output:
             self.child = subprocess.Popen(
-                command(arguments), stdout=output, stderr=output, env=given
+                command(arguments, program), stdout=output, stderr=output, env=given
             )
 
     def signal(self, number: signal.Signals) -> None:

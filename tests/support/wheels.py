@@ -1,0 +1,59 @@
+"""Wheels of the product, from the tree or from an earlier commit, and environments with one."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def wheel(folder: Path, *, commit: str = "", version: str = "") -> Path:
+    """Build a wheel of the tree, or of a commit; ``version`` replaces its number."""
+    source = folder / f"source{version}"
+    source.mkdir(parents=True)
+    (_checked_out if commit else _copied)(source, commit)
+    project = source / "pyproject.toml"
+    if version:
+        (line,) = (x for x in project.read_text().splitlines() if x.startswith("version = "))
+        project.write_text(project.read_text().replace(line, f'version = "{version}"'))
+    made = folder / f"wheel{version}"
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
+    subprocess.run([*build, str(made), str(source)], check=True, timeout=240)
+    (built,) = made.glob("*.whl")
+    return built
+
+
+def _copied(source: Path, _commit: str) -> None:
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    for name in filter(None, names.stdout.split("\0")):
+        if (ROOT / name).is_symlink() or (ROOT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, source / name, follow_symlinks=False)
+
+
+def _checked_out(source: Path, commit: str) -> None:
+    packed = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
+    if packed.returncode:
+        pytest.skip(f"the history lacks {commit}: {packed.stderr.decode().strip()}")
+    subprocess.run(["tar", "--extract", "--directory", source], input=packed.stdout, check=True)
+
+
+def installed(built: Path, folder: Path) -> Path:
+    """Install a wheel into an environment that borrows its dependencies from this one.
+
+    Returns:
+        The program ``calmstream`` of the environment.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=120)
+    install = ["--python", folder / "bin" / "python", "install", "--quiet", "--no-deps", built]
+    subprocess.run([sys.executable, "-m", "pip", *install], check=True, timeout=120)
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return folder / "bin" / "calmstream"
