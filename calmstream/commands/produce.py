@@ -25,7 +25,7 @@ from calmstream.estimators.randomness import SystemRandomness
 from calmstream.evaluation.streams import times_of
 from calmstream.output import say, stopped_by_signals
 from calmstream.producer.gateway.encoding import DEFAULT_SIZE
-from calmstream.producer.gateway.metrics import PRODUCER_METRICS, ProducerMetrics
+from calmstream.producer.gateway.metrics import PRODUCER_METRICS, GatewayTotals
 from calmstream.producer.simulation.produce import ProduceSummary, produce
 from calmstream.producer.simulation.recorded import Event, RecordedDevices
 from calmstream.tables.reading import ReadingOptions, add_options, load, reading
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         codes = np.zeros((len(recorded), len(plan.domain)), np.uint16)
     registry, console = new_registry(), Console(stderr=True)
-    totals = ProducerMetrics(plan, register_all(registry, PRODUCER_METRICS))
+    totals = GatewayTotals(plan, register_all(registry, PRODUCER_METRICS))
     with ExitStack() as stack:
         broker = stack.enter_context(closing(kafka(args.bootstrap)))
         if args.http_port is not None:

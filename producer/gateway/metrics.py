@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from calmstream.common.metric_definition import Collectors, MetricGroup
+from collections import Counter
+from enum import StrEnum
+
+from calmstream.common.metric_definition import Collectors, MetricDefinition, MetricGroup
 from calmstream.common.text import plan_name
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.totals import Failure, GatewayTotals
 
 PRODUCER_METRICS = MetricGroup("plan")
+
+
+class Failure(StrEnum):
+    """Why a report was given up. A closed list: it is a metric label."""
+
+    UNDELIVERED = "undelivered"
+    """The broker refused its batch or did not acknowledge it within the budget."""
+
+    EXPIRED = "expired"
+    """Its window ended before the broker acknowledged its batch."""
+
+    DAMAGED = "damaged"
+    """The disk of the spool has changed its batch."""
+
+    DEFECT = "defect"
+    """It cannot be encoded, although it was read and checked."""
+
 
 SENT = PRODUCER_METRICS.counter(
     "calmstream_reports_sent_total",
@@ -41,35 +60,55 @@ IN_FLIGHT = PRODUCER_METRICS.gauge(
 )
 
 
-class ProducerMetrics(GatewayTotals):
-    """Totals that are metrics as well; their series exist at zero from the start."""
+class GatewayTotals:
+    """Counts what happens to the batches of one plan, never their content. For one thread.
 
-    def __init__(self, plan: Plan, to: Collectors) -> None:
-        super().__init__()
-        self._plan = plan_name(plan.name, plan.digest)
+    With collectors the counts are metrics as well, whose series exist at zero from the start. A
+    batch that failed may still be in the log, if only its acknowledgement was lost. ``failures``
+    are the reports that were given up, by reason.
+    """
+
+    def __init__(self, plan: Plan | None = None, to: Collectors | None = None) -> None:
+        self.batches_sent = self.reports_sent = self.retries = self.reports_small = 0
+        self.failures: Counter[Failure] = Counter()
+        self._plan = "" if plan is None else plan_name(plan.name, plan.digest)
         self._to = to
-        for group in map(str, range(len(plan.groups))):
-            to[SENT].labels(self._plan, group)
+        for group in range(0 if plan is None else len(plan.groups)):
+            self._add(SENT, 0, str(group))
         for why in Failure:
-            to[FAILED].labels(self._plan, why)
-        for definition in (RETRIED, SMALL, IN_FLIGHT):
-            to[definition].labels(self._plan)
+            self._add(FAILED, 0, why)
+        for definition in (RETRIED, SMALL):
+            self._add(definition, 0)
+        self.in_flight(0)
+
+    @property
+    def reports_failed(self) -> int:
+        return self.failures.total()
 
     def sent(self, group: int, reports: int) -> None:
-        super().sent(group, reports)
-        self._to[SENT].labels(self._plan, str(group)).inc(reports)
+        self.batches_sent += 1
+        self.reports_sent += reports
+        self._add(SENT, reports, str(group))
 
     def retried(self) -> None:
-        super().retried()
-        self._to[RETRIED].labels(self._plan).inc()
+        """A batch is sent again."""
+        self.retries += 1
+        self._add(RETRIED, 1)
 
     def failed(self, reports: int, why: Failure) -> None:
-        super().failed(reports, why)
-        self._to[FAILED].labels(self._plan, why).inc(reports)
+        self.failures[why] += reports
+        self._add(FAILED, reports, why)
 
     def small(self, reports: int) -> None:
-        super().small(reports)
-        self._to[SMALL].labels(self._plan).inc(reports)
+        """A batch below the least size left."""
+        self.reports_small += reports
+        self._add(SMALL, reports)
 
     def in_flight(self, batches: int) -> None:
-        self._to[IN_FLIGHT].labels(self._plan).set(batches)
+        """The number of unacknowledged batches has changed."""
+        if self._to is not None:
+            self._to[IN_FLIGHT].labels(self._plan).set(batches)
+
+    def _add(self, definition: MetricDefinition, amount: int, *labels: str) -> None:
+        if self._to is not None:
+            self._to[definition].labels(self._plan, *labels).inc(amount)

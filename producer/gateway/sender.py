@@ -16,7 +16,7 @@ from calmstream.broker.transport import Delivery, Sink
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 from calmstream.producer.gateway.encoding import EncodedBatch
-from calmstream.producer.gateway.totals import Failure, GatewayTotals
+from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 
 POLL_SECONDS = 0.05
 """Longest wait for one delivery before the others are checked again."""

@@ -20,8 +20,8 @@ from calmstream.estimators.domain import Codes
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness
 from calmstream.producer.gateway.encoding import DEFAULT_SIZE, EncodedBatch, permutation
+from calmstream.producer.gateway.metrics import GatewayTotals
 from calmstream.producer.gateway.sender import POLL_SECONDS, BatchSender, Budget
-from calmstream.producer.gateway.totals import GatewayTotals
 from calmstream.producer.simulation.simulate import Indices, Population
 
 NAP_SECONDS = 0.2

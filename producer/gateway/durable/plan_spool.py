@@ -20,6 +20,7 @@ from calmstream.producer.gateway.durable.files import Files
 from calmstream.producer.gateway.durable.frames import FrameFile
 from calmstream.producer.gateway.durable.period_log import PeriodLog
 from calmstream.producer.gateway.encoding import EncodedBatch, most_reports
+from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 from calmstream.producer.gateway.open_batches import (
     Moment,
     OpenBatches,
@@ -28,7 +29,6 @@ from calmstream.producer.gateway.open_batches import (
     waits_until,
 )
 from calmstream.producer.gateway.rows import Row, batch_of_rows, in_parts
-from calmstream.producer.gateway.totals import Failure, GatewayTotals
 
 _LOG = structlog.get_logger("calmstream.gateway")
 

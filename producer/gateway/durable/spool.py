@@ -33,8 +33,8 @@ from calmstream.producer.gateway.durable.plan_spool import (
     over_at,
 )
 from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.metrics import GatewayTotals
 from calmstream.producer.gateway.open_batches import Moment
-from calmstream.producer.gateway.totals import GatewayTotals
 
 RESERVE_BYTES = 16 << 20
 MARK_SECONDS = 60.0

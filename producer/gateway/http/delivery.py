@@ -16,8 +16,8 @@ from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.entries import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 from calmstream.producer.gateway.sender import BatchSender, Budget
-from calmstream.producer.gateway.totals import Failure, GatewayTotals
 
 if TYPE_CHECKING:
     from calmstream.producer.gateway.http.gateway import Gateway

@@ -37,7 +37,7 @@ from calmstream.producer.gateway.http.delivery import BatchDelivery
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.plans import Offered, plan_folder
 from calmstream.producer.gateway.http.settings import GatewaySettings
-from calmstream.producer.gateway.totals import Failure
+from calmstream.producer.gateway.metrics import Failure
 
 FILES_SECONDS = 2.0
 STUCK_SECONDS = 10.0

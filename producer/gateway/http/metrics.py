@@ -14,7 +14,7 @@ from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
 from calmstream.producer.gateway.durable.spool import Spool
 from calmstream.producer.gateway.http.plans import Offered
 from calmstream.producer.gateway.http.problems import GatewayProblem
-from calmstream.producer.gateway.metrics import PRODUCER_METRICS, ProducerMetrics
+from calmstream.producer.gateway.metrics import PRODUCER_METRICS, GatewayTotals
 
 GATEWAY_METRICS = MetricGroup()
 
@@ -125,14 +125,14 @@ class GatewayMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._to = register_all(registry, GATEWAY_METRICS + PRODUCER_METRICS)
-        self._by_plan: dict[str, ProducerMetrics] = {}
+        self._by_plan: dict[str, GatewayTotals] = {}
         for reason in GatewayProblem:
             self._to[PROBLEMS].labels(reason)
 
-    def of_plan(self, plan: Plan) -> ProducerMetrics:
+    def of_plan(self, plan: Plan) -> GatewayTotals:
         """Return what receives the events of a plan's batches; its series exist from then on."""
         if plan.digest not in self._by_plan:
-            self._by_plan[plan.digest] = ProducerMetrics(plan, self._to)
+            self._by_plan[plan.digest] = GatewayTotals(plan, self._to)
             for result in RESULTS:
                 self._to[REPORTS].labels(_label(plan), result)
             self._to[WAITING].labels(_label(plan))

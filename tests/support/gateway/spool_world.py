@@ -19,7 +19,7 @@ from calmstream.estimators.wire.batch import decode_batch
 from calmstream.producer.gateway.durable.entries import SealedBatch, SpoolEntry
 from calmstream.producer.gateway.durable.plan_spool import Batching, SpoolOutcome, over_at
 from calmstream.producer.gateway.durable.spool import Spool
-from calmstream.producer.gateway.totals import Failure, GatewayTotals
+from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 from tests.support.clock import ManualClock
 from tests.support.gateway.faulty_files import Crash, FaultyFiles
 from tests.support.plans import pair_plan

@@ -12,8 +12,8 @@ from calmstream.producer.gateway.durable.entries import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.http.delivery import RENEW_SECONDS, BatchDelivery
+from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 from calmstream.producer.gateway.sender import Budget
-from calmstream.producer.gateway.totals import Failure, GatewayTotals
 from tests.support.producer import START, FakeClock, ScriptedSink, make_plan, names_of
 
 PLAN = make_plan()

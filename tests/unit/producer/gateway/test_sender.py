@@ -17,10 +17,10 @@ from calmstream.producer.gateway.metrics import (
     PRODUCER_METRICS,
     RETRIED,
     SENT,
-    ProducerMetrics,
+    Failure,
+    GatewayTotals,
 )
 from calmstream.producer.gateway.sender import BatchSender, Budget
-from calmstream.producer.gateway.totals import Failure
 from calmstream.producer.simulation.produce import produce
 from tests.support.faulty_broker import FaultyBroker, SendFault
 from tests.support.producer import (
@@ -167,7 +167,7 @@ def test_what_happened_is_what_is_counted() -> None:
         names,
         some_codes(500),
         retry_limits=Budget(attempts=3, pause=0.01),
-        totals=ProducerMetrics(PLAN, register_all(registry, PRODUCER_METRICS)),
+        totals=GatewayTotals(PLAN, register_all(registry, PRODUCER_METRICS)),
         clock=FakeClock(),
     )
     sent, failed, retried = (values(registry, metric) for metric in (SENT, FAILED, RETRIED))
