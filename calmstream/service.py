@@ -32,6 +32,7 @@ from calmstream.consumer.plans.role import PlansRole, WorkerKind
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.retry import retry_call
 from calmstream.consumer.runtime.service import Role
+from calmstream.consumer.runtime.threads import Threads
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, plan_names
 from calmstream.estimators.plan import Plan
@@ -184,20 +185,18 @@ class Service:
 
     def publisher(self, config: PublisherConfig, tally: TallyConfig) -> Role:
         from calmstream.consumer.metrics import publisher as m
-        from calmstream.consumer.publish.estimate_pool import EstimatePool
         from calmstream.consumer.publish.job import EstimateRunner
         from calmstream.consumer.publish.publisher import Publisher
 
-        # No estimate waits for tests of change.
-        pool = EstimatePool(self._clock, max(2, os.cpu_count() or 2))
-        tests = EstimatePool(self._clock, 1)
-
         def runner(plan: Plan) -> EstimateRunner:
-            return EstimateRunner(
-                partial(pool.start, plan.digest),
-                wait_seconds=0.0,
-                start_tests=partial(tests.start, plan.digest),
-            )
+            def start(on: Threads, run: Callable[[], None]) -> None:
+                def call() -> None:
+                    run()
+                    wake(plan.digest)
+
+                on.put(call)
+
+            return EstimateRunner(partial(start, threads), 0.0, partial(start, tests))
 
         def make(plan: Plan, broker: Broker, metrics: Metrics) -> Publisher:
             names = self._prepared(plan, broker)
@@ -219,7 +218,10 @@ class Service:
         kind = WorkerKind("publisher", make, metrics, m.QUARANTINED, m.FAULTS, reads=True)
         role = self._role(kind, tally, member=None)
         if isinstance(role, PlansRole):
-            pool.done = tests.done = role.wake
+            wake = role.wake
+            # No estimate waits for tests of change.
+            threads = Threads(max(2, os.cpu_count() or 2), "estimates")
+            tests = Threads(1, "tests of change")
         return role
 
     def sink(self, target: Target, config: TallyConfig) -> Role:

@@ -15,6 +15,7 @@ from calmstream.common.http.connections import ConnectionLimits, Connections
 from calmstream.common.http.server import HttpServer, anywhere, as_host, listen
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.runtime.threads import Threads
 from calmstream.consumer.serve.context import Context
 from calmstream.consumer.serve.guard import Guard
 from calmstream.consumer.serve.metrics import ServeMetrics
@@ -22,7 +23,7 @@ from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused
 from calmstream.consumer.serve.routes import create_app
 from calmstream.consumer.serve.settings import ServeSettings
-from calmstream.consumer.serve.turns import Turns
+from calmstream.consumer.serve.turns import Queue
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE
 from calmstream.estimators.plan import Plan
 
@@ -56,7 +57,7 @@ class ResultsServer:
         token: str | None = None,
     ) -> None:
         self.health = RoleHealth(self.name, clock)
-        self._turns = Turns(settings.fits)
+        self._threads = Threads(settings.fits, "answers")
 
         def make(plan: Plan) -> PlanService:
             return PlanService(
@@ -65,7 +66,7 @@ class ResultsServer:
                 namespace=namespace,
                 output_namespace=output_namespace,
                 settings=settings,
-                queue=self._turns.queue(settings.max_waiting),
+                queue=Queue(self._threads, settings.max_waiting),
                 clock=clock,
             )
 
@@ -111,7 +112,7 @@ class ResultsServer:
             threads = [self._stopping(one) for one in self.plans.values()]
             for thread in threads:
                 thread.join()
-            self._turns.close()
+            self._threads.close()
 
     async def _serve(self, stop: threading.Event) -> None:
         server = HttpServer(self._guard, self._socket, self.connections)

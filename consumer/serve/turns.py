@@ -1,4 +1,4 @@
-"""A bounded pool of threads that serves queues in turn, one job of a queue at a time."""
+"""Queues that take turns on some threads, one job of a queue at a time."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from calmstream.common.http.shares import Share
+from calmstream.consumer.runtime.threads import Threads
 
 T = TypeVar("T")
 _Job = tuple[Future[Any], Callable[[], Any]]
@@ -19,43 +19,16 @@ class QueueFull(Exception):  # noqa: N818 - it is an outcome, not a defect
     """So many jobs wait already that no further one is taken."""
 
 
-class Turns:
-    """The threads. Each queue gets one job done per turn, so that none delays the others for long.
-
-    A process does not wait for the threads when it ends: a job may be in the middle of a long
-    computation, or wait for a broker.
-    """
-
-    def __init__(self, threads: int) -> None:
-        self._turns: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._threads = threads
-        for number in range(threads):
-            name = f"calmstream-answer-{number}"
-            threading.Thread(target=self._work, name=name, daemon=True).start()
-
-    def queue(self, most: int) -> Queue:
-        """Return a new queue, in which at most so many jobs wait."""
-        return Queue(self._turns.put, most)
-
-    def close(self) -> None:
-        """End the threads after the turns that were asked for before."""
-        for _ in range(self._threads):
-            self._turns.put(None)
-
-    def _work(self) -> None:
-        while (turn := self._turns.get()) is not None:
-            turn()
-
-
 class Queue:
     """Jobs of which one runs at a time. Safe for use from several threads.
 
+    A queue gets one job done per turn, so that none delays the others for long.
     The jobs of the server itself come first, in their order. Then peers take turns, so that one
     who asks much does not delay the others; the jobs of one peer keep their order.
     """
 
-    def __init__(self, ask: Callable[[Callable[[], None]], None], most: int) -> None:
-        self._ask = ask
+    def __init__(self, threads: Threads, most: int) -> None:
+        self._threads = threads
         self._lock = threading.Lock()
         self._share = Share(most)
         self._own: deque[_Job] = deque()
@@ -89,7 +62,7 @@ class Queue:
         """Ask for one turn, if there is work and no turn was asked for."""
         if (self._own or self._waiting) and not self._scheduled:
             self._scheduled = True
-            self._ask(self._turn)
+            self._threads.put(self._turn)
 
     def _next(self) -> _Job | None:
         if self._own:

@@ -6,14 +6,15 @@ import threading
 
 import pytest
 
-from calmstream.consumer.serve.turns import QueueFull, Turns
+from calmstream.consumer.runtime.threads import Threads
+from calmstream.consumer.serve.turns import Queue, QueueFull
 
 DEADLINE = 60.0
 
 
 def test_jobs_of_a_queue_run_in_order_one_at_a_time() -> None:
-    turns, done = Turns(4), []
-    queue, running = turns.queue(1000), threading.Lock()
+    turns, done = Threads(4, "answers"), []
+    queue, running = Queue(turns, 1000), threading.Lock()
 
     def job(number: int) -> None:
         assert running.acquire(blocking=False)
@@ -28,9 +29,9 @@ def test_jobs_of_a_queue_run_in_order_one_at_a_time() -> None:
 
 
 def test_queues_take_turns() -> None:
-    turns, done = Turns(1), []
+    turns, done = Threads(1, "answers"), []
     gate = threading.Event()
-    heavy, light = turns.queue(100), turns.queue(100)
+    heavy, light = Queue(turns, 100), Queue(turns, 100)
     heavy.submit(lambda: gate.wait(DEADLINE))
     futures = [heavy.submit(lambda n=n: done.append(("heavy", n))) for n in range(5)]  # type: ignore[misc]
     futures.append(light.submit(lambda: done.append(("light", 0))))
@@ -43,8 +44,8 @@ def test_queues_take_turns() -> None:
 
 
 def test_a_full_queue_takes_nothing_but_what_must_be_done() -> None:
-    turns, gate = Turns(1), threading.Event()
-    queue, began = turns.queue(2), threading.Event()
+    turns, gate = Threads(1, "answers"), threading.Event()
+    queue, began = Queue(turns, 2), threading.Event()
     first = queue.submit(lambda: (began.set(), gate.wait(DEADLINE)))
     assert began.wait(DEADLINE)
     waiting = [queue.submit(lambda: 1, peer="a") for _ in range(2)]
@@ -61,8 +62,8 @@ def test_a_full_queue_takes_nothing_but_what_must_be_done() -> None:
 
 
 def test_an_error_belongs_to_its_job() -> None:
-    turns = Turns(1)
-    queue = turns.queue(10)
+    turns = Threads(1, "answers")
+    queue = Queue(turns, 10)
     bad, good = queue.submit(lambda: 1 / 0), queue.submit(lambda: 5)
     with pytest.raises(ZeroDivisionError):
         bad.result(DEADLINE)
@@ -71,8 +72,8 @@ def test_an_error_belongs_to_its_job() -> None:
 
 
 def test_peers_take_turns_and_the_server_comes_first() -> None:
-    turns, gate, done = Turns(1), threading.Event(), []
-    queue, began = turns.queue(100), threading.Event()
+    turns, gate, done = Threads(1, "answers"), threading.Event(), []
+    queue, began = Queue(turns, 100), threading.Event()
     queue.submit(lambda: (began.set(), gate.wait(DEADLINE)))
     assert began.wait(DEADLINE)
     futures = [
