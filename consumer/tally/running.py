@@ -50,12 +50,13 @@ class RunningWorker:
             self.checkpointer = Checkpointer(context, self.outbox)
             self.ends = EndWatch(topics, context.clock, config.topic_check_seconds)
             self.liveness = Liveness(context, self.assigned, membership, self.ends)
+            self.restorer = Restorer(context, self._reader, topics, membership.keep_alive_or_stop)
             self.assignment = AssignmentHandler(
                 context,
                 self.assigned,
                 membership=membership,
                 checkpointer=self.checkpointer,
-                restorer=Restorer(context, self._reader, topics, membership.keep_alive_or_stop),
+                restorer=self.restorer,
                 topics=topics,
                 ends=self.ends,
                 drop=[p.drop for p in (self.outbox, self.checkpointer, self.ticker, self.liveness)],

@@ -105,11 +105,7 @@ class TallyWorker:
         return bool(records)
 
     def over(self) -> bool:
-        """Return whether the plan has ended and what this worker owns is counted to its end.
-
-        The group then gives these partitions to the others, and the last one finds nothing to do: a
-        record that still comes is late.
-        """
+        """Return whether the plan has ended, and every partition was counted to its end."""
         return self._over
 
     def checkpoint(self, deadline: float | None = None) -> None:
@@ -145,16 +141,12 @@ class TallyWorker:
             self._close(0.0)
 
     def _look_whether_over(self, running: RunningWorker) -> None:
-        plan, clock, folds = self._context.plan, self._context.clock, running.assigned.folds
-        closed = all(fold.closed_through >= plan.windows - 1 for fold in folds.values())
-        if not (folds and closed) or running.assigned.awaiting_restore:
-            return
+        clock, ends = self._context.clock, all_windows_closed_at(self._context.plan)
         now = clock.monotonic()
-        if now >= self._look_at and clock.now_ms() > all_windows_closed_at(plan):
+        if not self._over and now >= self._look_at and clock.now_ms() > ends:
             self._look_at = now + _LOOK_SECONDS
             with contextlib.suppress(RecoverableError):
-                ends = running.topics.log_ends(folds)
-                self._over = all(folds[p].next_offset >= end for p, end in ends.items())
+                self._over = running.restorer.counted_everywhere()
 
     def _close(self, timeout: float) -> None:
         running, self._running = self._running, None

@@ -191,3 +191,18 @@ def test_records_read_a_second_time_are_ignored() -> None:
     assert sample(worker, "records_read_total") == 2
     assert sample(worker, "rejections_total") == 0
     assert_state_is_the_log(stage)
+
+
+def test_a_plan_is_over_when_every_partition_is_counted_not_when_ones_own_are() -> None:
+    stage = Stage(small_plan(partitions=2))
+    first, second = stage.worker(), stage.worker()
+    stage.turns(first, second, count=12)
+    assert len(first.folds) == len(second.folds) == 1
+    stage.batch(0, [3])
+    stage.move_to(60)
+    stage.turns(second, count=400)  # the first one hangs
+    assert all(fold.closed_through == stage.plan.windows - 1 for fold in second.folds.values())
+    assert not second.over()
+    first.finish()
+    stage.turns(second, count=400)
+    assert second.over()
