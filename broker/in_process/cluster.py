@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from calmstream.broker.in_process.groups import ConsumerGroup
 from calmstream.broker.in_process.log import PartitionLog
-from calmstream.broker.in_process.settings import LogRules, with_defaults
 from calmstream.broker.transport import Headers, Partition, TopicInfo, TopicSpec
 from calmstream.common.errors import (
     CalmstreamError,
@@ -17,6 +16,24 @@ from calmstream.common.errors import (
     MissingTopic,
     concerning,
 )
+
+# Kafka's defaults of the settings that calmstream and its tests use.
+_DEFAULTS: Mapping[str, str] = {
+    "cleanup.policy": "delete",
+    "delete.retention.ms": "86400000",
+    "max.compaction.lag.ms": "9223372036854775807",
+    "max.message.bytes": "1048588",
+    "message.timestamp.type": "CreateTime",
+    "min.cleanable.dirty.ratio": "0.5",
+    "retention.bytes": "-1",
+    "retention.ms": "604800000",
+    "segment.bytes": "1073741824",
+    "segment.ms": "604800000",
+}
+_WORDS: Mapping[str, Collection[str]] = {
+    "cleanup.policy": ("compact", "delete", "compact,delete"),
+    "message.timestamp.type": ("CreateTime", "LogAppendTime"),
+}
 
 Settle = Callable[[int | CalmstreamError], None]
 """Receives the outcome of a send, the offset or the error; called once, under the lock."""
@@ -53,25 +70,23 @@ class Cluster:
             return False
         if spec.partitions < 1:
             raise FatalError(f"topic {spec.name}: partitions must be 1 or more")
-        info = TopicInfo(spec.name, str(uuid.uuid4()), 0, with_defaults(spec.settings))
-        LogRules.of(info.settings)
+        info = TopicInfo(spec.name, str(uuid.uuid4()), 0, _with_defaults(spec.settings))
         self._topics[spec.name] = _Topic(info, ())
         self.grow(spec.name, spec.partitions)
         return True
 
     def alter(self, name: str, settings: Mapping[str, str]) -> None:
         logs, info = self.logs(name), self._topics[name].info
-        changed = with_defaults({**info.settings, **settings})
-        rules = LogRules.of(changed)
+        changed = _with_defaults({**info.settings, **settings})
         for log in logs:
-            log.rules = rules
+            log.settings = changed
         self._topics[name] = _Topic(replace(info, settings=changed), logs)
 
     def grow(self, name: str, partitions: int) -> None:
         """Add empty partitions to a topic, up to this number."""
         logs, info = self.logs(name), self._topics[name].info
-        rules = LogRules.of(info.settings)
-        added = [PartitionLog(Partition(name, n), rules) for n in range(len(logs), partitions)]
+        numbers = range(len(logs), partitions)
+        added = [PartitionLog(Partition(name, n), info.settings) for n in numbers]
         self._topics[name] = _Topic(replace(info, partitions=partitions), (*logs, *added))
         self.lock.notify_all()
 
@@ -127,3 +142,15 @@ class Cluster:
     def group(self, name: str) -> ConsumerGroup:
         """Return the group of this name; create it on first use."""
         return self._groups.setdefault(name, ConsumerGroup(name, self._session))
+
+
+def _with_defaults(settings: Mapping[str, str]) -> dict[str, str]:
+    for name, value in settings.items():
+        allowed = _WORDS.get(name, ())
+        if name not in _DEFAULTS or not (value in allowed or (not allowed and _is_number(value))):
+            raise FatalError(f"topic setting {name}={value}: no such setting, or no such value")
+    return {**_DEFAULTS, **settings}
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").replace(".", "", 1).isdecimal()

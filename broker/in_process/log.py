@@ -1,11 +1,10 @@
-"""The log of one partition: append, read, compact, trim; without a lock or a clock."""
+"""The log of one partition: append, read, trim; without a lock or a clock."""
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
+from collections.abc import Mapping
 
-from calmstream.broker.in_process.settings import LogRules
 from calmstream.broker.transport import Headers, Partition, Record
 from calmstream.common.errors import FatalError, concerning
 
@@ -13,13 +12,6 @@ from calmstream.common.errors import FatalError, concerning
 # in its batch.
 _BATCH_OVERHEAD = 61
 _RECORD_OVERHEAD = 3
-
-# A compacted log is cleaned when it is larger than this and has doubled since the last cleaning.
-_CLEAN_BYTES = 4 << 20
-# A cleaning on its own keeps so many of the newest records, as Kafka keeps the active segment.
-_ACTIVE_RECORDS = 8
-# Number of appends between two searches for records older than ``retention.ms``.
-_RETENTION_EVERY = 1000
 
 
 def stored_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> int:
@@ -39,38 +31,43 @@ def _length_bytes(length: int) -> int:
 
 
 class PartitionLog:
-    """The records of one partition in the order of offsets, with gaps left by compaction.
+    """The records of one partition in the order of offsets, perhaps with gaps.
 
     Attributes:
+        settings: of the topic, by their Kafka names.
         start: the lowest offset that may be read.
         end: the offset that the next appended record gets.
         records: what it holds; callers only read it.
     """
 
-    def __init__(self, partition: Partition, rules: LogRules) -> None:
+    def __init__(self, partition: Partition, settings: Mapping[str, str]) -> None:
         self.partition = partition
-        self.rules = rules
+        self.settings = settings
         self.start = self.end = 0
         self.records: list[Record] = []
         self._offsets: list[int] = []
-        self._bytes = 0
-        self._clean_above = _CLEAN_BYTES
+
+    @property
+    def append_time(self) -> bool:
+        """Whether the broker sets the timestamps of records."""
+        return self.settings["message.timestamp.type"] == "LogAppendTime"
 
     def check(self, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         """Check that the broker accepts a record."""
         size, topic = stored_bytes(key, value, headers), self.partition.topic
-        if size > self.rules.max_message_bytes:
+        most = int(self.settings["max.message.bytes"])
+        if size > most:
             raise FatalError(
                 f"{topic}: a record of {size} bytes is too large, the topic's max.message.bytes is "
-                f"{self.rules.max_message_bytes}"
+                f"{most}"
             )
-        if key is None and self.rules.compacted:
+        if key is None and "compact" in self.settings["cleanup.policy"]:
             raise FatalError(f"{topic}: a compacted topic takes no record without key")
 
     def append(self, key: bytes | None, value: bytes | None, headers: Headers, now: int) -> int:
         """Append a record that :meth:`check` accepted; return its offset. Amortised O(1)."""
-        offset, stamped = self.end, self.rules.append_time
-        self.add(Record(self.partition, offset, now, stamped, key, value, headers), now)
+        offset = self.end
+        self.add(Record(self.partition, offset, now, self.append_time, key, value, headers))
         return offset
 
     def read(self, position: int, limit: int) -> list[Record]:
@@ -86,50 +83,20 @@ class PartitionLog:
 
     def trim(self, offset: int) -> None:
         """Drop every record below ``offset``; an offset below the start changes nothing."""
-        if not self.rules.deletes_old_records:
+        if "delete" not in self.settings["cleanup.policy"]:
             raise FatalError(f"{self.partition}: a topic that is only compacted cannot be trimmed")
         if offset > self.end:
             raise FatalError(f"{self.partition}: cannot trim to {offset} above the end {self.end}")
         if offset > self.start:
             self.start = offset
-            self._keep(self.records[bisect_left(self._offsets, offset) :])
+            self.keep(self.records[bisect_left(self._offsets, offset) :])
 
-    def compact(self, now: int, *, active: int, tombstones: bool) -> None:
-        """Remove records whose key has a newer one, except the newest ``active`` records.
-
-        Tombstones go when they are older than their retention, or all at once. O(records).
-        """
-        if not self.rules.compacted:
-            return
-        cut = max(len(self.records) - active, 0)
-        last = {record.key: record.offset for record in self.records[:cut]}
-        limit = math.inf if tombstones else now - self.rules.delete_retention_ms
-        kept = [
-            r
-            for r in self.records[:cut]
-            if (r.damage or last[r.key] == r.offset)
-            and (r.value is not None or r.timestamp > limit)
-        ]
-        self._keep(kept + self.records[cut:])
-
-    def add(self, record: Record, now: int) -> None:
+    def add(self, record: Record) -> None:
         self._offsets.append(record.offset)
         self.records.append(record)
-        self._bytes += stored_bytes(record.key, record.value, record.headers)
         self.end = record.offset + 1
-        if self.rules.compacted and self._bytes > self._clean_above:
-            self.compact(now, active=_ACTIVE_RECORDS, tombstones=False)
-            self._clean_above = max(_CLEAN_BYTES, 2 * self._bytes)
-        if self.end % _RETENTION_EVERY == 0:
-            self._expire(now)
 
-    def _expire(self, now: int) -> None:
-        """Drop the oldest records while they are older than ``retention.ms``."""
-        if self.rules.deletes_old_records and self.rules.retention_ms >= 0:
-            oldest = now - self.rules.retention_ms
-            self.trim(next((r.offset for r in self.records if r.timestamp >= oldest), self.end))
-
-    def _keep(self, records: list[Record]) -> None:
+    def keep(self, records: list[Record]) -> None:
+        """Hold these of the records only."""
         self.records = records
         self._offsets = [record.offset for record in records]
-        self._bytes = sum(stored_bytes(r.key, r.value, r.headers) for r in records)

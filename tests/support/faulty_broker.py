@@ -137,10 +137,22 @@ class FaultyBroker(InProcessBroker):
             self._cluster.grow(topic, partitions)
 
     def compact(self, topic: str, *, active: int = 1, tombstones: bool = False) -> None:
-        """Clean a compacted topic now, except its newest records; see `PartitionLog.compact`."""
+        """Remove records whose key has a newer one, except the newest ``active`` records.
+
+        Tombstones go when they are older than their retention, or all at once.
+        """
         with self._cluster.lock:
             for log in self._cluster.logs(topic):
-                log.compact(self._cluster.clock(), active=active, tombstones=tombstones)
+                cut = max(len(log.records) - active, 0)
+                last = {record.key: record.offset for record in log.records[:cut]}
+                limit = self._cluster.clock() - int(log.settings["delete.retention.ms"])
+                kept = [
+                    r
+                    for r in log.records[:cut]
+                    if (r.damage or last[r.key] == r.offset)
+                    and (r.value is not None or (r.timestamp > limit and not tombstones))
+                ]
+                log.keep(kept + log.records[cut:])
             self._cluster.lock.notify_all()
 
     def topics(self) -> FaultyTopics:
@@ -174,7 +186,7 @@ class FaultyBroker(InProcessBroker):
         """
         with self._cluster.lock:
             log, now = self._cluster.log(partition), self._cluster.clock()
-            first, stamped = log.end, log.rules.append_time
+            first, stamped = log.end, log.append_time
             (piece,) = decode_batches(partition, raw)
             for record in () if piece.chunk is None else piece.chunk.records():
                 damage = record.damage and replace(
@@ -187,7 +199,7 @@ class FaultyBroker(InProcessBroker):
                     append_time=stamped,
                     damage=damage,
                 )
-                log.add(moved, now)
+                log.add(moved)
             log.end = first + piece.next_offset
             self._cluster.lock.notify_all()
             return first
