@@ -8,17 +8,14 @@ from contextlib import closing
 import structlog
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Broker, Partition, Record, Topics
+from calmstream.broker.transport import Broker, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.publish.completeness import Completeness
-from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
+from calmstream.consumer.read.kept import KeptCounts
 from calmstream.consumer.runtime.health import RoleHealth
-from calmstream.consumer.runtime.read_topics import TopicReader
-from calmstream.consumer.subscribe.assembler import SnapshotAssembler
+from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire.changes import decode_changes, is_changes_key
-from calmstream.estimators.wire.snapshot import Kind
+from calmstream.estimators.wire.snapshot import Kind, Manifest
 
 TICK_ONLY_BYTES = 96
 """Maximum size of a message while a plan is retired. A tick (a record without reports that advances
@@ -52,9 +49,9 @@ def delete_topics(topics: Topics, names: TopicNames, *, counts: bool = False) ->
 class FinalsWaiter:
     """A role that ends when every window up to a given one has a complete final and total.
 
-    A final is complete with its counts. The role runs in the same
-    process as a tally worker and a publisher, and waits for their work. Tests of change are not
-    needed: it waits a limited time for those of the last window.
+    A final is complete with its counts. The role runs in the same process as a tally worker and a
+    publisher, and waits for their work. Tests of change are not needed: it waits a limited time for
+    those of the last window.
 
     Attributes:
         found: number of windows whose final and total are complete.
@@ -80,9 +77,9 @@ class FinalsWaiter:
         self._clock = clock
         self._through = through
         self._tests_seconds = tests_seconds
-        self._tested = -1
-        self._assembler = SnapshotAssembler(plan)
-        self._foreign = ForeignRecordCounter(structlog.get_logger("calmstream.retire").warning)
+        self._finals: dict[int, Manifest] = {}
+        self._totals: set[int] = set()
+        self._log = structlog.get_logger("calmstream.retire")
 
     def deadline_ms(self) -> int:
         """Return the time by which all windows must be published, milliseconds since the epoch."""
@@ -91,61 +88,50 @@ class FinalsWaiter:
 
     def run(self, stop: threading.Event) -> None:
         """Read the snapshots and counts topics until all finals and totals are complete."""
-        deadline, complete = self.deadline_ms(), Completeness(self._plan)
-        topics = [Partition(topic, 0) for topic in (self._names.snapshots, self._names.counts)]
-        with closing(TopicReader(self._broker, topics, self._clock)) as source:
-            while not self._done(complete):
+        deadline, wanted = self.deadline_ms(), (self._plan, self._broker, self._names, self._clock)
+        with (
+            closing(SnapshotTopic(*wanted, self._log.warning)) as topic,
+            closing(KeptCounts(*wanted)) as kept,
+        ):
+            while lacking := self._lacking(kept):
                 if self._clock.now_ms() > deadline:
-                    raise FatalError(self._overdue(complete))
-                self._turn(source, complete, stop)
-            self._await_tests(source, complete, stop)
+                    counts = sum(w in self._finals and w in self._totals for w in lacking)
+                    only = f" ({counts} of them lack only their counts)" if counts else ""
+                    raise FatalError(
+                        f"{len(lacking)} finals are missing{only} long after their windows closed; "
+                        "nothing was deleted; see calmstream inspect"
+                    )
+                self._turn(topic, kept, stop)
+            until = self._clock.monotonic() + self._tests_seconds
+            while self._through not in kept.tests and self._clock.monotonic() < until:
+                self._turn(topic, kept, stop)
+            if self._tests_seconds and self._through not in kept.tests:
+                through = max(kept.tests, default=-1)
+                self._log.warning("some windows have no tests of change", tested_through=through)
 
-    def _await_tests(
-        self, source: TopicReader, complete: Completeness, stop: threading.Event
-    ) -> None:
-        deadline = self._clock.monotonic() + self._tests_seconds
-        while self._tested < self._through and self._clock.monotonic() < deadline:
-            self._turn(source, complete, stop)
-        if self._tests_seconds and self._tested < self._through:
-            structlog.get_logger("calmstream.retire").warning(
-                "some windows have no tests of change", tested_through=self._tested
-            )
+    def _lacking(self, kept: KeptCounts) -> list[int]:
+        def complete(window: int) -> bool:
+            final = self._finals.get(window)
+            if final is None or window not in self._totals:
+                return False
+            return not final.counts or kept.revision(window) == final.revision
 
-    def _turn(self, source: TopicReader, complete: Completeness, stop: threading.Event) -> None:
+        lacking = [window for window in range(self._through + 1) if not complete(window)]
+        self.found = self._through + 1 - len(lacking)
+        return lacking
+
+    def _turn(self, topic: SnapshotTopic, kept: KeptCounts, stop: threading.Event) -> None:
         """Read once; FatalError if the role was asked to stop."""
         if stop.is_set():
             raise FatalError("interrupted: nothing was deleted; reports stay refused; run it again")
         try:
-            for record in source.poll(_POLL_SECONDS):
-                with self._foreign.reading(record):
-                    self._read(record, complete)
+            for one in topic.sets(_POLL_SECONDS) or ():
+                if one.kind is Kind.FINAL:
+                    self._finals[one.window] = one.manifest
+                elif one.kind is Kind.TOTAL:
+                    self._totals.add(one.window)
+            kept.refresh()
         except RecoverableError as error:
-            structlog.get_logger("calmstream.retire").warning("waiting", error=str(error))
+            self._log.warning("waiting", error=str(error))
             stop.wait(_POLL_SECONDS)
         self.health.turned()
-
-    def _read(self, record: Record, complete: Completeness) -> None:
-        key = key_of(record)
-        if record.partition.topic == self._names.counts:
-            if is_changes_key(key):
-                tests = decode_changes(self._plan, key, record.value)
-                self._tested = max(self._tested, tests.window)
-            else:
-                complete.read_counts(key, record.value)
-            return
-        found = self._assembler.read(key, record.value)
-        if found is not None and found.kind in (Kind.FINAL, Kind.TOTAL):
-            complete.found(found.manifest)
-
-    def _overdue(self, complete: Completeness) -> str:
-        missing = f"{self._through + 1 - self.found} finals are missing"
-        if lacking := complete.without_counts():
-            missing += f" ({len(lacking)} of them lack only their counts)"
-        return (
-            f"{missing} long after their windows closed; nothing was deleted; "
-            "see calmstream inspect"
-        )
-
-    def _done(self, complete: Completeness) -> bool:
-        self.found = sum(map(complete.both, range(self._through + 1)))
-        return self.found > self._through

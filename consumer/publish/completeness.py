@@ -61,10 +61,6 @@ class Completeness:
         """Return the number of windows whose final or total is complete."""
         return len(self._complete[kind])
 
-    def without_counts(self) -> list[int]:
-        """Return windows whose final was read while counts that it names were not, ascending."""
-        return sorted(self._waiting)
-
     def _settle(self, window: int) -> Closed | None:
         kept = self._kept.get(window, {})
         groups = range(len(self._plan.groups))
