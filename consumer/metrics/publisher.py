@@ -27,16 +27,6 @@ FINAL_PUBLISHED = PUBLISHER_METRICS.counter(
     "Final sets written and acknowledged.",
     "Flat for longer than a window and its grace: some partition does not close its windows.",
 )
-RUNNING_TOTAL_PUBLISHED = PUBLISHER_METRICS.counter(
-    "calmstream_running_total_snapshots_published_total",
-    "Running-total sets written and acknowledged.",
-    "Rises together with the finals, one for each.",
-)
-CURRENT_PUBLISHED = PUBLISHER_METRICS.counter(
-    "calmstream_current_snapshots_published_total",
-    "Current sets written and acknowledged.",
-    "Rises after the finals, one for each, unless the plan has one window.",
-)
 LAST_SNAPSHOT = PUBLISHER_METRICS.gauge(
     "calmstream_last_snapshot_timestamp_seconds",
     "When this publisher last completed a set, 0 before the first; its age is now minus this.",
@@ -95,11 +85,6 @@ SHARE_DEVIATION = PUBLISHER_METRICS.gauge(
     "Above 5 or below -5: this is not chance; look for forged or misdirected reports.",
     "group",
 )
-OPEN_REPORTS = PUBLISHER_METRICS.gauge(
-    "calmstream_open_window_reports",
-    "Reports in the latest early set, which is of a window that is still open.",
-    "Compare with the planned reports of a window; 0 before the first early set.",
-)
 FINAL_REPORTS = PUBLISHER_METRICS.gauge(
     "calmstream_final_window_reports",
     "Reports in the latest final window, 0 before the first.",
@@ -128,16 +113,6 @@ CHANGES_SMALLEST = PUBLISHER_METRICS.gauge(
     "Below 0.001: people or devices changed; by chance one window in a thousand is.",
     "against",
 )
-SUSPICIOUS = PUBLISHER_METRICS.counter(
-    "calmstream_poisoning_suspicious_windows_total",
-    "Final windows read by this active publisher whose manifest says that they are suspicious.",
-    "More than one of 10,000 windows: an attack, or devices that do not follow the plan.",
-)
-TOMBSTONES = PUBLISHER_METRICS.counter(
-    "calmstream_publisher_tombstones_total",
-    "Closed records and outdated early records deleted.",
-    "Flat for longer than reports are kept: the state topic grows; does the broker delete reports?",
-)
 FAILURES = PUBLISHER_METRICS.counter(
     "calmstream_publisher_failures_total",
     "Rounds that failed because of the broker and are repeated.",
@@ -160,7 +135,6 @@ OF_THE_ACTIVE = (
     WINDOWS_WAITING,
     WINDOWS_UNTESTED,
     STANDARD_ERROR,
-    OPEN_REPORTS,
     FINAL_REPORTS,
     SUSPECTED,
     SHARE_OBSERVED,

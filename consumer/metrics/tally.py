@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from calmstream.common.metric_definition import MetricGroup
 
-DURATIONS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-"""Buckets of durations in seconds: from a quick write to the longest time limit of a call."""
-
 TALLY_METRICS = MetricGroup("plan")
 
 REPORTS_ACCEPTED = TALLY_METRICS.counter(
@@ -76,16 +73,6 @@ CHECKPOINT_DURATION = TALLY_METRICS.histogram(
     "From the first wait for earlier sends to the acknowledgement of the last partition record.",
     "Seconds: the brokers are slow or the state is large; lengthen the checkpoint interval.",
 )
-CLOSED_RECORDS = TALLY_METRICS.counter(
-    "calmstream_closed_records_total",
-    "Records of closed windows sent to the state topic, repeated ones included.",
-    "Every window needs one per partition before it becomes final.",
-)
-RESTORES = TALLY_METRICS.counter(
-    "calmstream_restores_total",
-    "Partitions restored from the state topic after an assignment.",
-    "Rising steadily: workers keep rebalancing; look at their restarts and poll times.",
-)
 RESTORE_DURATION = TALLY_METRICS.histogram(
     "calmstream_restore_duration_seconds",
     "Time to restore all partitions of one assignment change.",
@@ -101,11 +88,6 @@ TICKS = TALLY_METRICS.counter(
     "Ticks appended to idle partitions so that their windows close.",
     "Many in a minute for one partition: this worker's clock is ahead of the broker's.",
 )
-DEAD_LETTERS = TALLY_METRICS.counter(
-    "calmstream_dead_letters_total",
-    "Dead letters acknowledged by the broker; the same origin twice counts twice.",
-    "See rejections for the reasons.",
-)
 DEAD_LETTERS_OMITTED = TALLY_METRICS.counter(
     "calmstream_dead_letters_omitted_total",
     "Rejected records without a dead letter: their window has 1,000 of their reason already.",
@@ -120,11 +102,6 @@ SEND_RETRIES = TALLY_METRICS.counter(
     "calmstream_send_retries_total",
     "Sends repeated after a temporary failure of the broker.",
     "Rising steadily: look at the brokers; the worker stops when they fail for the retry time.",
-)
-LAST_POLL = TALLY_METRICS.gauge(
-    "calmstream_last_poll_timestamp_seconds",
-    "When this worker last asked the broker for records.",
-    "Older than the session: the worker is about to exit by itself.",
 )
 ASSIGNED = TALLY_METRICS.gauge(
     "calmstream_assigned_partitions",

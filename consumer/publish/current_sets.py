@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from itertools import chain
 
-from calmstream.consumer.metrics.publisher import CURRENT_PUBLISHED
 from calmstream.consumer.publish.build import SnapshotSet, build_current
 from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.follower import TopicFollower
@@ -121,7 +120,6 @@ class CurrentSets:
         else:
             # After a failure the job stays, and the next turn writes its set again.
             self._sent = self._writer.write(found)
-            self._context.metrics.inc(CURRENT_PUBLISHED)
         self._job = None
         return True
 

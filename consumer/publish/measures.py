@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from calmstream.common.metric_definition import MetricDefinition
 from calmstream.consumer.metrics import publisher as m
 from calmstream.consumer.publish.build import SnapshotSet
 from calmstream.consumer.publish.config import PublisherContext
@@ -12,12 +11,6 @@ from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import SnapshotAssembler
 from calmstream.estimators.wire.changes import ChangesRecord
 from calmstream.estimators.wire.snapshot import Kind, Manifest
-
-_PUBLISHED: dict[Kind, MetricDefinition] = {
-    Kind.EARLY: m.EARLY_PUBLISHED,
-    Kind.FINAL: m.FINAL_PUBLISHED,
-    Kind.TOTAL: m.RUNNING_TOTAL_PUBLISHED,
-}
 
 
 class Measures:
@@ -53,10 +46,9 @@ class Measures:
 
     def written(self, snapshot: SnapshotSet, merged: MergedWindow, seconds: float) -> None:
         """Set the metrics of a set that was acknowledged ``seconds`` after the start of writing."""
-        if merged.kind is Kind.EARLY:
-            self._metrics.set(m.OPEN_REPORTS, merged.reports)
         self._metrics.observe(m.PUBLISH_DURATION, seconds)
-        self._metrics.inc(_PUBLISHED[merged.kind])
+        if merged.kind is not Kind.TOTAL:
+            self._metrics.inc(m.EARLY_PUBLISHED if merged.kind is Kind.EARLY else m.FINAL_PUBLISHED)
         self._metrics.set(m.LAST_SNAPSHOT, self._clock.now_ms() / 1000)
         if snapshot.marginals and merged.kind is Kind.FINAL:
             self._metrics.set(m.STANDARD_ERROR, snapshot.standard_error)
@@ -64,7 +56,6 @@ class Measures:
     def _show_final(self, final: Manifest) -> None:
         suspicious = bool(final.poisoning.get("suspicious"))
         if suspicious:
-            self._metrics.inc(m.SUSPICIOUS)
             self._log.warning(
                 "a window looks poisoned", window=final.window, poisoning=dict(final.poisoning)
             )

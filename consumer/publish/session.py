@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from calmstream.broker.transport import Broker
-from calmstream.consumer.metrics.publisher import ESTIMATE_DURATION, TOMBSTONES
+from calmstream.consumer.metrics.publisher import ESTIMATE_DURATION
 from calmstream.consumer.publish.build import SnapshotSet, build_set, count_records
 from calmstream.consumer.publish.change_tests import ChangeTests
 from calmstream.consumer.publish.cleaning import Cleaner
@@ -101,7 +101,6 @@ class PublishingSession:
         if job is not None and merged is not None:
             self._finish(job, merged)
         deleted = self._cleaner.clean() if job is None else 0
-        self._context.metrics.inc(TOMBSTONES, deleted)
         idle = job is None or merged is None or merged.kind is Kind.EARLY
         beside = [part.turn(begin=idle) for part in (self._tests, self._current)]
         return found or job is not None or deleted > 0 or any(beside)

@@ -12,11 +12,6 @@ SETS = SINK_METRICS.counter(
     "Sets that this process stored in its target; those that were already there do not count.",
     "Flat while snapshots are published: look at the failures and at the log.",
 )
-ROWS = SINK_METRICS.counter(
-    "calmstream_sink_rows_stored_total",
-    "Cells of the stored sets, one row each.",
-    "Rises with the stored sets, by the number of published cells.",
-)
 FAILURES = SINK_METRICS.counter(
     "calmstream_sink_failures_total",
     "Attempts to store sets that failed and are repeated.",

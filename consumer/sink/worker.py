@@ -162,7 +162,6 @@ class SinkWorker:
         self._finals = max(self._finals, *finals, 0)
         self._metrics.set(m.FINALS, self._finals)
         self._metrics.inc(m.SETS, stored.sets)
-        self._metrics.inc(m.ROWS, stored.rows)
         self._metrics.set(m.WAITING, 0)
         self._sets = []
         self.health.ready()

@@ -89,7 +89,6 @@ class AssignmentHandler:
             self._assigned.folds[partition] = restored[partition].fold
             self._checkpointer.begin(partition, offsets[partition])
         seconds = context.clock.monotonic() - began
-        context.metrics.inc(m.RESTORES, len(restored))
         context.metrics.observe(m.RESTORE_DURATION, seconds)
         context.log.info(
             "partitions restored", partitions=_named(restored), seconds=round(seconds, 3)

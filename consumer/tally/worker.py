@@ -85,7 +85,6 @@ class TallyWorker:
         """Do one round of the loop; block at most for a poll, a restore or a checkpoint."""
         running, context = self.running, self._context
         records = running.membership.poll()
-        context.metrics.set(m.LAST_POLL, context.clock.now_ms() / 1000)
         change = running.membership.take_changes()
         running.assignment.release(change)
         running.counter.count(records)

@@ -157,12 +157,9 @@ WORKERS = Row(
             "A drop to zero is a restart.",
         ),
         Panel(
-            "Rebalances and restores",
+            "Rebalances",
             "none",
-            (
-                (total("rebalances_total"), "assignment changes"),
-                (total("restores_total"), "partitions restored"),
-            ),
+            ((total("rebalances_total"), "assignment changes"),),
             "Counts since the start. They rise when workers start and stop.",
         ),
         Panel(
@@ -170,12 +167,6 @@ WORKERS = Row(
             "s",
             ((mean_so_far("restore_duration_seconds"), "{{plan}}"),),
             "From the assignment until the worker reads new records.",
-        ),
-        Panel(
-            "Since the last poll",
-            "s",
-            ((f"time() - {highest('last_poll_timestamp_seconds', 'instance')}", "{{instance}}"),),
-            "A worker exits if this exceeds the session timeout.",
         ),
     ),
 )
@@ -186,11 +177,8 @@ STATE = Row(
         Panel(
             "Checkpoints",
             "cps",
-            (
-                (rate("checkpoints_total"), "partition records"),
-                (rate("closed_records_total"), "closed records"),
-            ),
-            "Writes to the state topic.",
+            ((rate("checkpoints_total"), "{{plan}}"),),
+            "Partition records written to the state topic.",
         ),
         Panel(
             "Time of a checkpoint",
@@ -222,12 +210,6 @@ STATE = Row(
             ((rate("ticks_total"), "{{plan}}"),),
             "Records that workers append to idle partitions so that windows close.",
         ),
-        Panel(
-            "Deletions",
-            "cps",
-            ((rate("publisher_tombstones_total"), "{{plan}}"),),
-            "Deleted records of the state and snapshots topics that are no longer needed.",
-        ),
     ),
 )
 
@@ -253,8 +235,6 @@ PUBLISHER = Row(
             (
                 (total("early_snapshots_published_total"), "early"),
                 (total("final_snapshots_published_total"), "final"),
-                (total("running_total_snapshots_published_total"), "total"),
-                (total("current_snapshots_published_total"), "current"),
             ),
             "Since the start.",
         ),

@@ -14,12 +14,6 @@ SINKS = Row(
             "Since the start, and the sets that wait for the target.",
         ),
         Panel(
-            "Sinks: rows stored",
-            "cps",
-            ((rate("sink_rows_stored_total"), "{{plan}}"),),
-            "Cells of tables a second.",
-        ),
-        Panel(
             "Sinks: failed attempts",
             "cps",
             ((rate("sink_failures_total"), "{{plan}}"),),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
 from calmstream.broker.transport import Partition
-from calmstream.consumer.metrics.tally import CHECKPOINT_DURATION, CHECKPOINTS, CLOSED_RECORDS
+from calmstream.consumer.metrics.tally import CHECKPOINT_DURATION, CHECKPOINTS
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.writing.outbox import Write, WriteOutbox
@@ -48,7 +48,6 @@ class Checkpointer:
         for window in closed:
             key = closed_key(group, partition.number, window.window)
             self._send(partition, key, partial(encode_closed, self._plan, window))
-            self._metrics.inc(CLOSED_RECORDS)
 
     def checkpoint(
         self,

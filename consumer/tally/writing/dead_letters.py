@@ -9,7 +9,7 @@ from __future__ import annotations
 from calmstream.broker.topic_facts import MAX_DEAD_LETTER_BYTES
 from calmstream.broker.transport import Record
 from calmstream.common.errors import Rejection
-from calmstream.consumer.metrics.tally import DEAD_LETTERS, DEAD_LETTERS_OMITTED
+from calmstream.consumer.metrics.tally import DEAD_LETTERS_OMITTED
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.folding.fold import RecordOutcome
 from calmstream.consumer.tally.writing.outbox import Write, WriteOutbox
@@ -53,7 +53,6 @@ class DeadLetters:
                 key=None if record.key is None else record.key[:MAX_KEPT_BYTES],
                 encode=lambda: value,
                 headers=self._describe(record, rejection).headers(),
-                on_acknowledged=lambda: self._metrics.inc(DEAD_LETTERS),
             )
         )
 

@@ -32,7 +32,6 @@ class Write:
             with this partition.
         encode: returns the value. It is called at every attempt, so that a waiting write needs
             little memory.
-        on_acknowledged: called once when the broker has acknowledged the record.
         delivery: the present attempt; set by the outbox, like the following.
         first_attempt_at: monotonic time of the first attempt in seconds; None before the first
             attempt.
@@ -45,7 +44,6 @@ class Write:
     key: bytes | None
     encode: Callable[[], bytes | None]
     headers: Headers = ()
-    on_acknowledged: Callable[[], None] | None = None
     delivery: Delivery | None = field(default=None, init=False)
     size: int = field(default=0, init=False)
     first_attempt_at: float | None = field(default=None, init=False)
@@ -151,11 +149,7 @@ class WriteOutbox:
             self._in_flight_bytes -= write.size
 
     def _finished(self, write: Write) -> bool:
-        """End the present attempt of a write if its outcome is known.
-
-        If the write is acknowledged, call its ``on_acknowledged``; if the attempt failed, schedule
-        a repetition.
-        """
+        """End the present attempt of a write if its outcome is known; repeat one that failed."""
         delivery = write.delivery
         if delivery is None or not delivery.done():
             return False
@@ -165,6 +159,4 @@ class WriteOutbox:
         except RecoverableError:
             self._postpone(write)
             return False
-        if write.on_acknowledged is not None:
-            write.on_acknowledged()
         return True
