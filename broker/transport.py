@@ -251,13 +251,6 @@ class GroupReader(Reading, Protocol):
         """
 
     @abstractmethod
-    def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit offsets for tools that show the lag; nothing else uses them.
-
-        Errors are ignored. Never blocks for long.
-        """
-
-    @abstractmethod
     def close(self, timeout: float) -> None:
         """Leave the group. Never raises; idempotent."""
 
@@ -310,8 +303,8 @@ class Broker(Protocol):
     def reader(self) -> Reader:
         """Return a new reader without a consumer group."""
 
-    def group_reader(self, group: str, *, member: str | None = None) -> GroupReader:
-        """Return a new member of a group; ``member`` names a static one, which stays in it."""
+    def group_reader(self, group: str) -> GroupReader:
+        """Return a new member of a group."""
 
     def topics(self) -> Topics:
         """Return a new administrator."""

@@ -34,8 +34,8 @@ class LazyKafka:
     def reader(self) -> Reader:
         return self._connected().reader()
 
-    def group_reader(self, group: str, *, member: str | None = None) -> GroupReader:
-        return self._connected().group_reader(group, member=member)
+    def group_reader(self, group: str) -> GroupReader:
+        return self._connected().group_reader(group)
 
     def topics(self) -> Topics:
         return self._connected().topics()

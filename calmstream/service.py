@@ -181,7 +181,7 @@ class Service:
 
         metrics = self._metrics(m.TALLY_METRICS)
         kind = WorkerKind("tally", make, metrics, m.QUARANTINED, m.FAULTS)
-        return self._role(kind, config, member=config.member or None)
+        return self._role(kind, config)
 
     def publisher(self, config: PublisherConfig, tally: TallyConfig) -> Role:
         from calmstream.consumer.metrics import publisher as m
@@ -216,7 +216,7 @@ class Service:
 
         metrics = self._metrics(m.PUBLISHER_METRICS)
         kind = WorkerKind("publisher", make, metrics, m.QUARANTINED, m.FAULTS, reads=True)
-        role = self._role(kind, tally, member=None)
+        role = self._role(kind, tally)
         if isinstance(role, PlansRole):
             wake = role.wake
             # No estimate waits for tests of change.
@@ -248,9 +248,9 @@ class Service:
         self._numbers = ()
         metrics = self._metrics(m.SINK_METRICS)
         kind = WorkerKind("sink", make, metrics, m.QUARANTINED, m.FAULTS, reads=True)
-        return w.WithTarget(self._role(kind, config, member=None), target)
+        return w.WithTarget(self._role(kind, config), target)
 
-    def _role(self, kind: WorkerKind, config: TallyConfig, *, member: str | None) -> Role:
+    def _role(self, kind: WorkerKind, config: TallyConfig) -> Role:
         if self._folder is None:
             assert self._only is not None
             return Alone(kind.make(self._only, self._broker, kind.metrics(self._only)))
@@ -258,7 +258,7 @@ class Service:
         return PlansRole(
             kind,
             lambda: folder.plans,
-            SharedBroker(self._broker, group, self._clock, member=member),
+            SharedBroker(self._broker, group, self._clock),
             self._clock,
             self._lanes(),
             session_seconds=config.session_seconds,

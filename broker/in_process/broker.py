@@ -40,8 +40,8 @@ class InProcessBroker:
         self._open.add(reader, reader.close)
         return reader
 
-    def group_reader(self, group: str, *, member: str | None = None) -> InProcessGroupReader:
-        reader = InProcessGroupReader(self._cluster, group, member, self._seconds)
+    def group_reader(self, group: str) -> InProcessGroupReader:
+        reader = InProcessGroupReader(self._cluster, group, self._seconds)
         self._open.add(reader, lambda: reader.close(0.0))
         return reader
 

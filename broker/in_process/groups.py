@@ -12,15 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from calmstream.broker.transport import Partition
-from calmstream.common.errors import FatalError
 
 
 @dataclass(slots=True)
 class _Member:
-    """A member; ``instance`` names a static membership, ``last_poll`` is in seconds."""
+    """A member; ``last_poll`` is in seconds."""
 
     topics: frozenset[str]
-    instance: str | None
     last_poll: float
 
 
@@ -31,26 +29,16 @@ class ConsumerGroup:
         self._name = name
         self._session = session_seconds
         self._members: dict[str, _Member] = {}
-        # Members whose static membership another client has taken; their polls raise an error.
-        self._fenced: set[str] = set()
         self._owners: dict[Partition, str] = {}
         self._target: dict[Partition, str] = {}
         self._topics: dict[str, int] = {}
         self._joined = 0
 
-    def join(self, topics: frozenset[str], instance: str | None, now: float) -> str:
-        """Add a member, or replace the member with the same instance; return the new member id."""
+    def join(self, topics: frozenset[str], now: float) -> str:
+        """Add a member; return its id."""
         self._joined += 1
-        member = f"{instance or 'member'}-{self._joined}"
-        same = [m for m, s in self._members.items() if instance and s.instance == instance]
-        for previous in same:
-            self._fenced.add(previous)
-            if self._members.pop(previous).topics == topics:
-                for table in (self._owners, self._target):
-                    table.update({p: member for p, o in table.items() if o == previous})
-                self._members[member] = _Member(topics, instance, now)
-                return member
-        self._members[member] = _Member(topics, instance, now)
+        member = f"member-{self._joined}"
+        self._members[member] = _Member(topics, now)
         self._rebalance()
         return member
 
@@ -70,8 +58,6 @@ class ConsumerGroup:
         self, member: str, topics: Mapping[str, int], now: float
     ) -> frozenset[Partition] | None:
         """Handle one poll of a member; return what it owns, None if it is no member any more."""
-        if member in self._fenced:
-            raise FatalError(f"group {self._name}: another client took the membership {member}")
         for name, other in list(self._members.items()):
             if now - other.last_poll > self._session and name != member:
                 self.remove(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 
 from calmstream.broker.in_process.cluster import Cluster
 from calmstream.broker.records import in_chunks
@@ -124,13 +124,11 @@ class InProcessGroupReader(_Reader):
         self,
         cluster: Cluster,
         group: str,
-        instance: str | None,
         seconds: Callable[[], float],
     ) -> None:
         super().__init__(cluster)
         with self._lock:
             self._group = cluster.group(group)
-        self._instance = instance
         self._seconds = seconds
         self._topics: frozenset[str] = frozenset()
         self._member: str | None = None
@@ -175,9 +173,6 @@ class InProcessGroupReader(_Reader):
         with self._lock:
             return self._ends.get(partition)
 
-    def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Do nothing: no tool shows the lag of this broker."""
-
     def expire(self) -> None:
         """Expel this member as if its session had expired; it notices at its next poll."""
         with self._lock:
@@ -186,12 +181,11 @@ class InProcessGroupReader(_Reader):
                 self._lock.notify_all()
 
     def close(self, timeout: float) -> None:  # noqa: ARG002 - part of the protocol
-        """Leave the group; a static member keeps its place until its session ends."""
+        """Leave the group."""
         with self._lock:
             if not self.closed:
                 self.closed = True
-                if self._instance is None:
-                    self.expire()
+                self.expire()
                 self._lock.notify_all()
 
     def _fetch(self, limit: int) -> list[Record]:
@@ -206,7 +200,7 @@ class InProcessGroupReader(_Reader):
         if owned is None:
             self._note(AssignmentChanges(lost=previous))
             previous = frozenset()
-            self._member = self._group.join(self._topics, self._instance, now)
+            self._member = self._group.join(self._topics, now)
             owned = self._group.sync(self._member, sizes, now) or frozenset()
             self._lock.notify_all()
         self._note(AssignmentChanges(revoked=previous - owned, added=owned - previous))

@@ -92,8 +92,8 @@ class KafkaBroker:
         self._open.add(reader, reader.close)
         return reader
 
-    def group_reader(self, group: str, *, member: str | None = None) -> KafkaGroupReader:
-        consumer = self._reach(lambda settings: new_member(settings, self._limits, group, member))
+    def group_reader(self, group: str) -> KafkaGroupReader:
+        consumer = self._reach(lambda settings: new_member(settings, self._limits, group))
         reader = KafkaGroupReader(consumer, self._catalogue.partitions)
         self._open.add(reader, lambda: reader.close(_CLOSE_SECONDS))
         return reader

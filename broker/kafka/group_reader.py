@@ -8,11 +8,10 @@ the poll the caller takes the changes, and seeks and resumes the new partitions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
-from kafka import errors as kafka_errors
+from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 
 from calmstream.broker.kafka.assignor import QuickCooperativeAssignor
 from calmstream.broker.kafka.client_repairs import repair_member
@@ -20,9 +19,9 @@ from calmstream.broker.kafka.client_repairs.missing_calls import is_joined, part
 from calmstream.broker.kafka.client_repairs.stale_claims import forget_lost_partitions
 from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
 from calmstream.broker.kafka.readers import ConsumerBase, PartitionCounts, new_consumer
-from calmstream.broker.kafka.translate import translate, translated
-from calmstream.broker.transport import AssignmentChanges, Chunk, Partition
-from calmstream.common.errors import CalmstreamError, FatalError, MissingTopic, concerning
+from calmstream.broker.kafka.translate import translated
+from calmstream.broker.transport import AssignmentChanges, Partition
+from calmstream.common.errors import FatalError, MissingTopic, concerning
 
 # The response to a heartbeat informs a member of a rebalance. The interval between two heartbeats
 # therefore bounds the time until a rebalance begins.
@@ -31,15 +30,12 @@ _MAX_HEARTBEAT_SECONDS = 1.0
 _MAX_POLL_INTERVAL_MS = 300_000
 
 
-def new_member(
-    settings: dict[str, Any], limits: KafkaLimits, group: str, member: str | None
-) -> KafkaConsumer:
+def new_member(settings: dict[str, Any], limits: KafkaLimits, group: str) -> KafkaConsumer:
     heartbeat = min(limits.session_seconds / 3, _MAX_HEARTBEAT_SECONDS)
     consumer = new_consumer(
         settings,
         limits,
         group_id=group,
-        group_instance_id=member,
         partition_assignment_strategy=[QuickCooperativeAssignor],
         session_timeout_ms=milliseconds(limits.session_seconds),
         heartbeat_interval_ms=milliseconds(heartbeat),
@@ -57,9 +53,6 @@ class KafkaGroupReader(ConsumerBase):
         self._partitions = partitions
         self._notes = _Notes(consumer)
         self._topics: set[str] = set()
-        # The error after another client took this static membership ("fenced" this one). Every
-        # later poll raises it.
-        self._fenced: CalmstreamError | None = None
 
     def subscribe(self, topics: Iterable[str]) -> None:
         wanted = set(topics)
@@ -71,11 +64,6 @@ class KafkaGroupReader(ConsumerBase):
         self._topics = wanted
         with translated("subscribing"):
             self._consumer.subscribe(sorted(wanted), listener=self._notes)
-
-    def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:
-        if self._fenced is not None:
-            raise self._fenced
-        return super().poll_chunks(timeout, max_records)
 
     def joined(self) -> bool:
         return is_joined(self._consumer)
@@ -112,33 +100,8 @@ class KafkaGroupReader(ConsumerBase):
         end = self._consumer.highwater(TopicPartition(*partition))
         return None if end is None else int(end)
 
-    def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit in the background.
-
-        Errors are ignored, with one exception: if another client has taken this static membership,
-        the next poll raises FatalError.
-        """
-        wanted = {
-            TopicPartition(*partition): OffsetAndMetadata(offset, "", -1)
-            for partition, offset in offsets.items()
-        }
-        if wanted and not self.closed:
-            try:
-                self._consumer.commit_async(wanted, callback=self._committed)
-            except Exception as error:  # noqa: BLE001 - nothing depends on a commit
-                self._note_fence(error)
-
     def close(self, timeout: float) -> None:
-        """Leave the group; a static member keeps its place until its session ends."""
         self._close(timeout)
-
-    def _committed(self, _offsets: object, response: object) -> None:
-        if isinstance(response, BaseException):
-            self._note_fence(response)
-
-    def _note_fence(self, error: BaseException) -> None:
-        if isinstance(error, kafka_errors.FencedInstanceIdError):
-            self._fenced = translate(error, self._reading())
 
     def _assigned_of(self, partitions: Collection[Partition]) -> list[TopicPartition]:
         wanted = {TopicPartition(*partition) for partition in partitions}

@@ -30,10 +30,6 @@ _FATAL: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
         "the position lies outside the log",
     ),
     ((kafka_errors.NoOffsetForPartitionError,), "no position yet, seek first"),
-    (
-        (kafka_errors.FencedInstanceIdError,),
-        "another client took this static group membership",
-    ),
     ((kafka_errors.InvalidTopicError,), "the topic's name is not allowed"),
     (
         (kafka_errors.InvalidRecordError,),

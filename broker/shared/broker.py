@@ -19,11 +19,9 @@ class SharedBroker:
         reader: the common reader.
     """
 
-    def __init__(
-        self, broker: Broker, group: str, clock: Clock, *, member: str | None = None
-    ) -> None:
+    def __init__(self, broker: Broker, group: str, clock: Clock) -> None:
         self._broker = broker
-        self.group = SharedGroup(lambda: broker.group_reader(group, member=member), clock)
+        self.group = SharedGroup(lambda: broker.group_reader(group), clock)
         self.reader = SharedReader(broker.reader, clock)
 
     @cached_property
@@ -50,8 +48,8 @@ class SharedBroker:
 class PlanBroker:
     """A plan's view of a shared connection; see `Broker`.
 
-    Its clients are shares. Closing them, or this object, leaves the common clients open. The names
-    of groups and members are ignored: there is one membership.
+    Its clients are shares. Closing them, or this object, leaves the common clients open. The name
+    of a group is ignored: there is one membership.
 
     Attributes:
         share: the plan's share of the membership.
@@ -74,7 +72,7 @@ class PlanBroker:
         self._readers = [*self.readers, share]
         return share
 
-    def group_reader(self, group: str, *, member: str | None = None) -> GroupShare:  # noqa: ARG002
+    def group_reader(self, group: str) -> GroupShare:  # noqa: ARG002
         self.share.attach()
         return self.share
 

@@ -40,8 +40,6 @@ class TallyConfig(WorkerConfig):
         tick_seconds: minimum time between two ticks of a partition. A tick is a record without
             reports that advances the time of an idle partition.
         writes_in_flight: maximum number of unacknowledged writes; above it, reading pauses.
-        member: name of this worker's static membership, unique in its group; empty for a dynamic
-            membership.
     """
 
     checkpoint_seconds: float = bounded(5.0, gt=0, le=600)
@@ -52,7 +50,6 @@ class TallyConfig(WorkerConfig):
     stall_seconds: float = bounded(120.0, gt=0, le=3600)
     tick_seconds: float = bounded(1.0, fixed=True, ge=1, le=60)
     writes_in_flight: int = bounded(2000, fixed=True, ge=1, le=100_000)
-    member: str = ""
 
     def check(self) -> None:
         """Check that a worker polls often enough for its session."""

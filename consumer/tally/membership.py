@@ -134,13 +134,6 @@ class Membership:
         """Return the end of an active partition that the last fetch reported, None if none has."""
         return self._reader.end_offset(partition)
 
-    def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit offsets to the group.
-
-        The worker never reads them; they serve tools that show the group's lag.
-        """
-        self._reader.commit(offsets)
-
     def leave(self, timeout: float) -> None:
         self._reader.close(timeout)
 

@@ -40,7 +40,7 @@ class RunningWorker:
             # Without this call, the first send to a topic would wait for the topic's metadata in
             # the worker's loop, perhaps while a broker does not answer.
             context.retry("the broker", lambda: sink.prepare(used))
-            member = broker.group_reader(names.group("tally"), member=config.member or None)
+            member = broker.group_reader(names.group("tally"))
             undo.callback(member.close, 0.0)
             self.membership = membership = Membership(member, context)
             self.topic_watch = context.watch(topics, found)

@@ -165,8 +165,8 @@ class SharingBroker:
     def reader(self) -> Reader:
         return self._common.plan().reader()
 
-    def group_reader(self, group: str, *, member: str | None = None) -> GroupReader:
-        shared = SharedBroker(self._broker, group, SystemClock(), member=member)
+    def group_reader(self, group: str) -> GroupReader:
+        shared = SharedBroker(self._broker, group, SystemClock())
         return _Driven(shared, shared.plan().group_reader(group))  # type: ignore[return-value]
 
 

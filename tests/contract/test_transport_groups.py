@@ -32,8 +32,8 @@ class Member:
         return self.reader.assignment()
 
 
-def _member(bench: Bench, group: str, topic: str, name: str | None = None) -> Member:
-    reader = bench.broker.group_reader(group, member=name)
+def _member(bench: Bench, group: str, topic: str) -> Member:
+    reader = bench.broker.group_reader(group)
     reader.subscribe([topic])
     return Member(reader)
 
@@ -147,20 +147,6 @@ def test_a_partition_that_was_paused_after_a_part_of_its_records_is_read_on(benc
     assert got[:read] + got[read + 1 :] == [b"%d" % number for number in range(9)]
 
 
-def test_committed_offsets_are_never_used_as_positions(bench: Bench) -> None:
-    topic, group = bench.topic(), bench.name("g")
-    bench.fill(topic, [b"0", b"1"])
-    first = _member(bench, group, topic)
-    until(lambda: first.turn() or len(first.values) == 2)
-    first.reader.commit({Partition(topic, 0): 2})
-    first.reader.commit({Partition("not-mine", 0): 2})
-    first.turn()
-    first.reader.close(DEADLINE)
-    second = _member(bench, group, topic)
-    until(lambda: second.turn() or len(second.values) == 2)
-    assert second.values == [b"0", b"1"]
-
-
 def test_two_members_share_and_the_first_learns_what_it_lost(bench: Bench) -> None:
     topic, group = bench.topic(partitions=4), bench.name("g")
     first = _member(bench, group, topic)
@@ -260,36 +246,6 @@ def test_a_member_that_comes_back_is_not_shown_the_end_of_a_silent_log(bench: Be
     until(lambda: member.reader.poll(0.1))
     assert member.reader.end_offset(Partition(topic, 0)) == 2
     assert member.reader.end_offset(Partition(topic, 1)) is None
-
-
-def test_a_static_member_that_comes_back_keeps_its_partitions(bench: Bench) -> None:
-    topic, group = bench.topic(partitions=4), bench.name("g")
-    first = _member(bench, group, topic, "worker-1")
-    second = _member(bench, group, topic, "worker-2")
-    _settle(_all(topic, 4), first, second)
-    before = second.owned()
-    first.changes.clear()
-    second.reader.close(DEADLINE)
-    again = _member(bench, group, topic, "worker-2")
-    _settle(_all(topic, 4), first, again)
-    assert again.owned() == before
-    assert first.changes == []
-
-
-def test_a_static_member_whose_place_was_taken_must_stop(bench: Bench) -> None:
-    topic, group = bench.topic(), bench.name("g")
-    first = _member(bench, group, topic, "worker-1")
-    _settle(_all(topic, 1), first)
-    second = _member(bench, group, topic, "worker-1")
-    until(lambda: second.turn() or second.owned())
-
-    def poll_and_commit() -> bool:
-        first.reader.commit(dict.fromkeys(first.owned(), 0))
-        first.reader.poll(0.1)
-        return False
-
-    with pytest.raises(FatalError, match=r"membership"):
-        until(poll_and_commit)
 
 
 def test_a_member_changes_its_topics_and_keeps_the_partitions_of_the_others(bench: Bench) -> None:

@@ -64,8 +64,8 @@ class Process:
     def reader(self) -> Any:
         return _Client(self, self._broker.reader(), self._clock)
 
-    def group_reader(self, group: str, *, member: str | None = None) -> Any:
-        real = self._broker.group_reader(group, member=member)
+    def group_reader(self, group: str) -> Any:
+        real = self._broker.group_reader(group)
         self.members.append(real)
         return _Client(self, real, self._clock)
 
@@ -94,7 +94,6 @@ class _Client:
             "log_ends",
             "assign",
             "subscribe",
-            "commit",
         }
     )
 

@@ -190,9 +190,7 @@ def test_probes_ask_pages_that_exist(sample: Rendering, component: str) -> None:
     assert container["ports"] == [{"name": "http", "containerPort": HttpConfig().http_port}]
 
 
-def test_workers_are_static_members_with_a_budget() -> None:
-    (member,) = (e for e in LOCAL.container("tally")["env"] if e["name"] == "CALMSTREAM_MEMBER")
-    assert member["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
+def test_workers_have_a_budget_of_disruptions() -> None:
     budgets = [each for each in LOCAL.objects if each["kind"] == "PodDisruptionBudget"]
     (budget,) = (each["spec"] for each in budgets if each["metadata"]["name"].endswith("-tally"))
     workers = LOCAL.one("StatefulSet")["spec"]

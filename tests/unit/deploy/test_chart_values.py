@@ -158,7 +158,6 @@ def test_every_combination_of_parts_is_what_the_product_takes(many: bool) -> Non
         ("kafka.namespace=A_b", "kafka.namespace: expected lower-case letters"),
         ("settings.OTHER=1", "settings.OTHER: expected a variable CALMSTREAM_..."),
         ("sink.settings.CALMSTREAM_SASL_PASSWORD=s", "a password comes from a secret only"),
-        ("tally.settings.CALMSTREAM_MEMBER=s", "every worker has its own"),
         ("tally.replicas=0", "'/tally/replicas': minimum: got 0, want 1"),
         ("typo=1", "additional properties 'typo' not allowed"),
         ("gateway.typo=1", "additional properties 'typo' not allowed"),
