@@ -164,7 +164,6 @@ class Service:
         self._lanes = lanes or partial(Lanes, clock)
         self._estimates = estimates
         self._started = clock.now_ms() / 1000
-        self._numbers: Sequence[MetricDefinition] = PLAN_METRICS
 
     @property
     def roles(self) -> list[Role]:
@@ -245,8 +244,7 @@ class Service:
             )
 
         # Without the plan's numbers: a retired plan may keep its sink, and needs no worker.
-        self._numbers = ()
-        metrics = self._metrics(m.SINK_METRICS)
+        metrics = self._metrics(m.SINK_METRICS, numbers=False)
         kind = WorkerKind("sink", make, metrics, m.QUARANTINED, m.FAULTS, reads=True)
         return w.WithTarget(self._role(kind, config), target)
 
@@ -272,13 +270,14 @@ class Service:
         seconds = max(config.topic_check_seconds, float(min(len(plans), 3600)))
         return replace(config, topic_check_seconds=seconds)
 
-    def _metrics(self, definitions: Sequence[MetricDefinition]) -> Callable[[Plan], Metrics]:
-        """Return what registers the metrics of a plan; one role of the process adds its numbers."""
-        numbers, self._numbers = self._numbers, ()
+    def _metrics(
+        self, definitions: Sequence[MetricDefinition], *, numbers: bool = True
+    ) -> Callable[[Plan], Metrics]:
+        """Return what registers the metrics of a plan, with the plan's numbers beside them."""
+        all_of_them = (*definitions, *(PLAN_METRICS if numbers else ()))
 
         def register(plan: Plan) -> Metrics:
-            names, all_of_them = self._where.names(plan), (*definitions, *numbers)
-            metrics = plan_metrics(self._registry, plan, names, all_of_them)
+            metrics = plan_metrics(self._registry, plan, self._where.names(plan), all_of_them)
             if numbers:
                 set_plan_numbers(metrics, plan, self._started)
             return metrics

@@ -141,7 +141,7 @@ class Cluster:
 
     def group(self, name: str) -> ConsumerGroup:
         """Return the group of this name; create it on first use."""
-        return self._groups.setdefault(name, ConsumerGroup(name, self._session))
+        return self._groups.setdefault(name, ConsumerGroup(self._session))
 
 
 def _with_defaults(settings: Mapping[str, str]) -> dict[str, str]:

@@ -25,8 +25,7 @@ class _Member:
 class ConsumerGroup:
     """One consumer group."""
 
-    def __init__(self, name: str, session_seconds: float) -> None:
-        self._name = name
+    def __init__(self, session_seconds: float) -> None:
         self._session = session_seconds
         self._members: dict[str, _Member] = {}
         self._owners: dict[Partition, str] = {}

@@ -6,6 +6,7 @@ A series is one metric with one value for each of its labels.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import product
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -100,9 +101,13 @@ class Metrics:
         child.observe(value)
 
     def remove(self) -> None:
-        """Remove all series with labels; this object is not used afterwards."""
+        """Remove all series with labels; this object is not used afterwards.
+
+        Another role of the process may have removed the plan's numbers before.
+        """
         for collector, values in self._series:
-            collector.remove(*values)
+            with suppress(KeyError):
+                collector.remove(*values)
 
     def _child(self, definition: MetricDefinition, labels: dict[str, str]) -> Collector:
         collector = self._collectors[definition.name]
