@@ -11,7 +11,7 @@ WORKERS ?= 4
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-serve edge page page-pictures conformance lives test test-all lint format bench accuracy audit site soak stalls attacks fuzz mutants later strangers streams words changes pgm broker-jars lock image image-test image-suites compose-test clean
+.PHONY: help demo demo-serve edge page page-pictures conformance lives test test-all lint format bench accuracy audit site soak attacks fuzz mutants later strangers streams words changes pgm broker-jars lock image image-test image-suites compose-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,11 +76,8 @@ format: $(VENV)/.dev ## let ruff fix and format
 bench: $(VENV)/.dev broker-jars ## a table of all speeds, each beside its aim and a limit measured in the same run: 15 minutes (ARGS=--help)
 	@$(BIN)/python -m benchmarks.speed $(ARGS)
 
-soak: $(VENV)/.dev broker-jars ## 60 faults and hostile records while 5 million reports flow, about 15 minutes (see stalls too)
+soak: $(VENV)/.dev broker-jars ## 60 faults and hostile records while 5 million reports flow, about 15 minutes
 	@$(BIN)/python -m benchmarks.service.soak
-
-stalls: $(VENV)/.dev broker-jars ## 50 seeds of faults, after which no partition may stand still, about half an hour
-	@$(BIN)/python -m benchmarks.service.stalls
 
 attacks: $(VENV)/.dev broker-jars ## what an attacker did once, and what comes of it now, about five minutes
 	@$(BIN)/python -m benchmarks.attacks

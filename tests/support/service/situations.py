@@ -279,7 +279,7 @@ SITUATIONS: Mapping[str, Situation] = {
     "records that nobody should send": Situation(
         garbage,
         Expected(("beta", "^well"), ("tally", "^200"),
-                 ("Dead letters", 0, some), "CalmstreamForeignRecords"),
+                 ("Rejected records by reason", 0, some), "CalmstreamForeignRecords"),
     ),
     "the certificate of a signing key ends": Situation(
         expire,
