@@ -99,11 +99,6 @@ class Settings:
             each.name for each in fields(self) if getattr(self, each.name) != each.default
         )
 
-    def redacted(self) -> dict[str, Any]:
-        """Return the values for a log, with secrets replaced by stars."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: "***" if isinstance(v, Secret) else v for name, v in values.items()}
-
 
 S = TypeVar("S", bound=Settings)
 

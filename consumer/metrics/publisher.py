@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from calmstream.common.metric_definition import MetricGroup
 from calmstream.consumer.metrics.registry import Metrics
-from calmstream.estimators.plan import Plan
 
 PUBLISHER_METRICS = MetricGroup("plan")
 
@@ -66,18 +65,6 @@ STANDARD_ERROR = PUBLISHER_METRICS.gauge(
     "calmstream_expected_standard_error",
     "Root mean square of the standard errors of all cells of the latest final, 0 before the first.",
     "Near the probabilities themselves: mostly noise; plan more reports or a larger epsilon.",
-)
-SHARE_OBSERVED = PUBLISHER_METRICS.gauge(
-    "calmstream_group_share_observed",
-    "The group's share of all reports, up to the latest final window.",
-    "Far from the planned share: devices draw groups at random, so reports may be forged.",
-    "group",
-)
-SHARE_PLANNED = PUBLISHER_METRICS.gauge(
-    "calmstream_group_share_planned",
-    "The group's share of all reports that the plan states.",
-    "Constant. Compare the observed share with it.",
-    "group",
 )
 SHARE_DEVIATION = PUBLISHER_METRICS.gauge(
     "calmstream_group_share_deviation",
@@ -137,7 +124,6 @@ OF_THE_ACTIVE = (
     STANDARD_ERROR,
     FINAL_REPORTS,
     SUSPECTED,
-    SHARE_OBSERVED,
     SHARE_DEVIATION,
     CHANGES_TESTED,
     CHANGES_FOUND,
@@ -146,9 +132,7 @@ OF_THE_ACTIVE = (
 all publishers is the right value."""
 
 
-def not_active(metrics: Metrics, plan: Plan) -> None:
+def not_active(metrics: Metrics) -> None:
     """Set the gauges of a publisher that is not active."""
     metrics.set_all(0, *OF_THE_ACTIVE)
     metrics.set_all(1, CHANGES_SMALLEST)  # so that the minimum over all publishers is right
-    for number, group in enumerate(plan.groups):
-        metrics.set(SHARE_PLANNED, group.share / plan.total_share, group=str(number))

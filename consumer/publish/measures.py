@@ -75,5 +75,4 @@ class Measures:
             # Standard deviation of the share if devices draw their groups at random. With one group
             # it is 0, and the difference is 0 too.
             spread = math.sqrt(planned * (1 - planned) / total.reports) or 1.0
-            self._metrics.set(m.SHARE_OBSERVED, share, group=str(number))
             self._metrics.set(m.SHARE_DEVIATION, (share - planned) / spread, group=str(number))

@@ -68,7 +68,7 @@ class Publisher:
         self._session: PublishingSession | None = None
         self._busy = False
         self._retries = RetryBudget(clock, config.retry_seconds)
-        not_active(metrics, plan)
+        not_active(metrics)
 
     @property
     def active(self) -> bool:
@@ -161,6 +161,6 @@ class Publisher:
 
     def _end_session(self) -> None:
         session, self._session, self._busy = self._session, None, False
-        not_active(self._context.metrics, self._context.plan)
+        not_active(self._context.metrics)
         if session is not None:
             session.close(_CLOSE_SECONDS)

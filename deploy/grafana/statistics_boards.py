@@ -64,15 +64,6 @@ QUALITY = (
         "Signs of forged reports",
         (
             Panel(
-                "Share of each group",
-                "percentunit",
-                (
-                    (highest("group_share_observed", "plan, group"), "{{group}} observed"),
-                    (highest("group_share_planned", "plan, group"), "{{group}} planned"),
-                ),
-                "Share of all reports, up to the latest final window.",
-            ),
-            Panel(
                 "Deviation from the planned share",
                 "none",
                 (

@@ -33,7 +33,7 @@ def test_the_password_comes_from_one_place_and_never_shows(
     config = loaded(monkeypatch, **SASL, **{name: given})
     settings = config.client_settings()
     assert (settings["sasl_mechanism"], settings["sasl_plain_password"]) == ("PLAIN", "hunter2 ")
-    for shown in (config, config.redacted(), vars(config)):
+    for shown in (config, vars(config)):
         assert "hunter2" not in f"{shown} {shown!r}"
     file.write_text("\n")
     if name == "SASL_PASSWORD":

@@ -132,8 +132,7 @@ def test_secrets_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     kiln = load(Kiln)
     assert kiln.token is not None
     assert kiln.token.reveal() == "hunter2"
-    assert kiln.redacted()["token"] == "***"
-    for shown in (kiln, kiln.token, kiln.redacted(), vars(kiln)):
+    for shown in (kiln, kiln.token, vars(kiln)):
         assert "hunter2" not in f"{shown} {shown!r}"
 
 
