@@ -5,16 +5,14 @@ every loop has run recently and every owned partition advances or is at its end.
 succeeds if every role has what it needs and is not stopping. ``/metrics`` serves the metrics for
 Prometheus. A response of the first two has status 200 or 503 and one line for each role; it never
 contains any part of a report. A role of many plans is ready while some plans are in quarantine;
-these have lines of their own, and ``Accept: application/json`` lists all plans.
+these have lines of their own.
 """
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -162,9 +160,7 @@ def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> Hand
         check = checks[request.path]
         verdicts = {role.name: (check(role), role.plans) for role in all_roles}
         status = 200 if all(verdict.well for verdict, _ in verdicts.values()) else 503
-        if "application/json" in request.header("accept"):
-            return _answer(status, _json(verdicts), "application/json")
-        return _answer(status, b"".join(_lines(verdicts)))
+        return _answer(status, "".join(_lines(verdicts)).encode())
 
     return answer
 
@@ -178,21 +174,8 @@ Verdicts = Mapping[str, tuple[Verdict, Mapping[str, Verdict]]]
 """By role, its verdict and those of its plans."""
 
 
-def _lines(verdicts: Verdicts) -> list[bytes]:
-    """Return one line for each role, and one below it for each plan that is not well."""
-    lines = []
+def _lines(verdicts: Verdicts) -> Iterator[str]:
+    """Yield one line for each role, and one below it for each plan that is not well."""
     for name, (verdict, plans) in verdicts.items():
-        lines.append(f"{name}: {verdict.detail}\n")
-        lines += [f"  {plan}: {v.detail}\n" for plan, v in plans.items() if not v.well]
-    return [line.encode() for line in lines]
-
-
-def _json(verdicts: Verdicts) -> bytes:
-    def fields(verdict: Verdict) -> dict[str, Any]:
-        return {"well": verdict.well, "detail": verdict.detail}
-
-    roles = {
-        name: {**fields(verdict), "plans": {plan: fields(v) for plan, v in plans.items()}}
-        for name, (verdict, plans) in verdicts.items()
-    }
-    return json.dumps({"roles": roles}).encode() + b"\n"
+        yield f"{name}: {verdict.detail}\n"
+        yield from (f"  {plan}: {one.detail}\n" for plan, one in plans.items() if not one.well)

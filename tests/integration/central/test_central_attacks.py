@@ -27,45 +27,6 @@ from tests.support.faulty_broker import SendFault
 
 PLAN = replace(central.PLAN, columns=("sex", "job"), levels=2, releases=3)
 USERS = 4096
-BAD: dict[str, tuple[object, object]] = {
-    "a long value": ("mallory", "x" * 300),
-    "a huge value": ("mallory", "x" * 2_000_000),
-    "an empty id": ("", "nurse"),
-    "a long id": ("m" * 300, "nurse"),
-    "a value that is no text": ("mallory", ["nurse"]),
-    "a surrogate": ("mallory", "\ud800"),
-}
-QUICK = ("a huge value", "a surrogate")
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        pytest.param(bad, id=name, marks=[] if name in QUICK else pytest.mark.slow)
-        for name, bad in BAD.items()
-    ],
-)
-def test_one_user_s_record_moves_no_release(bad: tuple[object, object], tmp_path: Path) -> None:
-    """Check attack A2: the record of one user among 4,096 of one batch."""
-    user, job = bad
-    users: list[object] = [f"u{i}" for i in range(USERS)]
-    jobs: list[object] = ["nurse"] * USERS
-    releases = []
-    for name, place in (("without", None), ("with", 2000)):
-        bench = CentralBench(tmp_path / name, PLAN)
-        if place is not None:
-            users[place], jobs[place] = user, job
-        aggregator = bench.aggregator()
-        submit(PLAN, bench.broker, bench.names, users, [["F"] * USERS, jobs], batch_size=USERS)
-        bench.clock.advance(60)
-        bench.turns(aggregator)
-        (release,) = bench.releases()
-        assert release.levels[1]["stderr"] < 40
-        releases.append(release)
-    for k, key in ((1, ("F",)), (1, ("nurse",)), (2, ("F", "nurse"))):
-        for release in releases:
-            found = released_counts(release, k)[key]
-            assert abs(found - USERS) < 8 * release.levels[k]["stderr"], key
 
 
 @pytest.mark.parametrize("records", ["many", "nonsense"])

@@ -107,14 +107,11 @@ class Process:
     def alive(self) -> bool:
         return self.child.poll() is None
 
-    def page(
-        self, path: str, accept: str = "*/*", seconds: float = ANSWER_SECONDS
-    ) -> tuple[int, str]:
+    def page(self, path: str, seconds: float = ANSWER_SECONDS) -> tuple[int, str]:
         """Return status and body of an HTTP page; status 0 while nobody answers."""
         url = f"http://127.0.0.1:{self.port}{path}"
         try:
-            request = urllib.request.Request(url, headers={"Accept": accept})
-            with urllib.request.urlopen(request, timeout=seconds) as page:
+            with urllib.request.urlopen(url, timeout=seconds) as page:
                 return page.status, page.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

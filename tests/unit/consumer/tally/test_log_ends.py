@@ -10,7 +10,6 @@ import pytest
 
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.runtime.health import Verdict
 from calmstream.consumer.tally.log_ends import EndWatch
 from tests.support.clock import ManualClock
 from tests.support.tally import small_plan
@@ -147,25 +146,6 @@ def turns_with_answers(stage: Stage, turn: Callable[[], None], count: int) -> No
         stage.clock.advance(1.0)
         turn()
         await_requests()
-
-
-def test_an_idle_worker_without_a_leader_reports_it_and_then_stops() -> None:
-    # One window that outlasts the test: a tick would move the clock, and the partition with it.
-    plan = small_plan(partitions=2, windows=1, window=3600)
-    stage = Stage(plan, {"stall_seconds": 20.0, "topic_check_seconds": 2.0})
-    worker = stage.worker()
-    stage.batch(0, [1])
-    stage.turns(worker, count=10, step=0.1)
-    assert sample(worker, "reports_accepted_total") == 1
-    turns_with_answers(stage, worker.turn, 30)
-    assert worker.health.live().well, "idle, at its end, and answered"
-
-    stage.broker.stall(stage.input(), offsets=False)
-    turns_with_answers(stage, worker.turn, 15)
-    assert worker.health.live() == Verdict(False, f"{stage.input()} stands still")
-    with pytest.raises(FatalError, match="has not advanced for 20 s and is not at its end"):
-        turns_with_answers(stage, worker.turn, 20)
-    worker.abandon()
 
 
 def test_a_worker_whose_log_lost_records_stops(monkeypatch: pytest.MonkeyPatch) -> None:

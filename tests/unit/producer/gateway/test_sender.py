@@ -51,18 +51,6 @@ def sender(
     return BatchSender(names_of(PLAN), lambda: sink, limits, clock=clock or FakeClock()), sink
 
 
-def test_delivered_batches_are_counted() -> None:
-    one, sink = sender(lambda i: i)
-    batches = [encoded(3), encoded(4)]
-    for batch in batches:
-        one.submit(batch)
-    one.drain()
-    assert (one.totals.batches_sent, one.totals.reports_sent, one.in_flight) == (2, 7, 0)
-    topic = names_of(PLAN).reports(0)
-    assert sink.sends == [(topic, b.batch_id, b.value) for b in batches]
-    assert one.trouble is None
-
-
 def test_a_send_without_an_answer_is_repeated() -> None:
     clock = FakeClock(0)
     one, sink = sender(lambda i: None if i == 0 else i, clock, attempt_seconds=5)
@@ -124,25 +112,6 @@ def test_nothing_is_lost_while_sends_sometimes_fail(fault: SendFault) -> None:
     assert (len(records) > 40) == (fault is not SendFault.FAIL)
     assert one.totals.batches_sent == 40
     assert (one.totals.retries > 0) == (fault is not SendFault.DUPLICATE)
-
-
-def test_every_batch_is_settled_once() -> None:
-    settled: list[tuple[EncodedBatch, bool]] = []
-    down = [False, True]
-    batches = [encoded(1), encoded(2)]
-    sink = ScriptedSink(lambda i: DOWN if down[min(i, 1)] else i)
-    one = BatchSender(
-        names_of(PLAN),
-        lambda: sink,
-        Budget(attempts=2),
-        settled=lambda batch, acknowledged: settled.append((batch, acknowledged)),
-        clock=FakeClock(),
-    )
-    for batch in batches:
-        one.submit(batch)
-    one.drain()
-    assert settled == [(batches[0], True), (batches[1], False)]
-    assert one.totals.failures == {Failure.UNDELIVERED: 2}
 
 
 LABEL = f"{PLAN.name}-{PLAN.digest[:32]}"
