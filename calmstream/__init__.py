@@ -1,15 +1,21 @@
 """The public interface.
 
 On a device: ``Reporter`` or ``Recorder`` with a ``FileStore`` and a ``Policy``; ``Outbox``,
-``history``, ``withdraw``. At a gateway: ``Report.decode``. Elsewhere: ``read_plan``. For users of
-the statistics: ``subscribe``, ``History``, ``changes``. All else belongs to the command line.
+``history``, ``decoded``, ``withdraw``. At a gateway: ``Report.decode``. Elsewhere: ``read_plan``.
+For users of the statistics: ``subscribe``, ``History``, ``changes``. All else belongs to the
+command line.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calmstream.common.errors import CalmstreamError
+    from calmstream.common.errors import (
+        CalmstreamError,
+        FatalError,
+        InvalidInput,
+        RecoverableError,
+    )
     from calmstream.consumer.read.answer import Answer
     from calmstream.consumer.read.changes import changes
     from calmstream.consumer.read.history import History
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
     from calmstream.producer.device.report import Report
     from calmstream.producer.device.reporter import Reporter
     from calmstream.producer.device.store import DeviceStore, FileStore, MemoryStore
+    from calmstream.producer.device.words import decoded
     from calmstream.producer.signed.refusal import PlanRefused, Refusal
 
 __all__ = [
@@ -34,14 +41,17 @@ __all__ = [
     "CalmstreamError",
     "Delivered",
     "DeviceStore",
+    "FatalError",
     "FileStore",
     "History",
+    "InvalidInput",
     "MemoryStore",
     "Outbox",
     "Plan",
     "PlanRefused",
     "Policy",
     "Recorder",
+    "RecoverableError",
     "Refusal",
     "Report",
     "Reporter",
@@ -50,6 +60,7 @@ __all__ = [
     "Status",
     "Table",
     "changes",
+    "decoded",
     "history",
     "read_device_plan",
     "read_plan",
@@ -60,7 +71,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "common.errors": ("CalmstreamError",),
+    "common.errors": ("CalmstreamError", "FatalError", "InvalidInput", "RecoverableError"),
     "consumer.read.answer": ("Answer",),
     "consumer.read.changes": ("changes",),
     "consumer.read.history": ("History",),
@@ -77,6 +88,7 @@ _MODULES = {
     "producer.device.report": ("Report",),
     "producer.device.reporter": ("Reporter",),
     "producer.device.store": ("DeviceStore", "FileStore", "MemoryStore"),
+    "producer.device.words": ("decoded",),
     "producer.signed.refusal": ("PlanRefused", "Refusal"),
 }
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
-import numpy as np
-
 from calmstream import arguments
 from calmstream.common.clock import wall_clock
 from calmstream.common.errors import InvalidInput
@@ -19,12 +17,10 @@ from calmstream.producer.device.history import Sent
 from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.device.policy import Policy, Status
 from calmstream.producer.device.recorder import Recorder
-from calmstream.producer.device.report import Report
 from calmstream.producer.device.reporter import Reporter
 from calmstream.producer.device.store import FileStore, MemoryStore
+from calmstream.producer.device.words import MOST_VALUES, decoded
 
-MAX_CELLS = 1 << 20
-MOST_VALUES = 8
 MOST_WINDOWS = 10_000
 _WHY = {
     Status.WITHDRAWN: "the person has withdrawn",
@@ -92,29 +88,6 @@ def run_preview(args: argparse.Namespace) -> int:
         *_may_cost(copy.read(), wall_clock() // 1000),
     )
     return 0
-
-
-def decoded(plan: Plan, raw: bytes) -> str:
-    """Return what a report says, as the values that it makes more likely."""
-    report = Report.decode(plan, raw)
-    view, mechanism = plan.groups[report.group].views[report.view], plan.mechanisms[report.group]
-    shape = plan.domain.shape(view.attributes)
-    if (size := plan.domain.size(view.attributes)) > MAX_CELLS:
-        return f"some of {size:,} values"
-    codes = np.zeros((size, len(plan.domain)), np.uint16)
-    codes[:, view.attributes] = np.indices(shape).reshape(len(shape), -1).T
-    counts = mechanism.tally(report.columns, None, 1)[0]
-    # An unbiased estimate from this report alone is positive where the report speaks for a value.
-    likely = np.flatnonzero((mechanism.estimate(counts, 1) > 0)[view.inputs(codes, plan.domain)])
-    labels = [plan.domain.attributes[j].labels for j in view.attributes]
-    named = [
-        " · ".join(
-            label[code] for label, code in zip(labels, codes[i, view.attributes], strict=True)
-        )
-        for i in likely[:MOST_VALUES]
-    ]
-    more = f" and {len(likely) - MOST_VALUES:,} more" if len(likely) > MOST_VALUES else ""
-    return f"one of: {', '.join(named)}{more} (of {size:,})" if named else "no value stands out"
 
 
 def _left(sent: Sent, plan: Plan | None) -> Iterator[str]:

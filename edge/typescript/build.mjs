@@ -13,6 +13,7 @@ const common = { bundle: true, format: "esm", target: "es2022", legalComments: "
 await rm("dist", { recursive: true, force: true });
 await build({ ...common, entryPoints: ["src/index.ts"], outfile: "dist/index.js", minify: true, platform: "browser", sourcemap: true });
 await build({ ...common, entryPoints: ["src/node.ts"], outfile: "dist/node.js", platform: "node", sourcemap: true });
+await build({ ...common, entryPoints: ["src/words.ts"], outfile: "dist/words.js", minify: true, platform: "browser", sourcemap: true });
 await build({ ...common, entryPoints: ["example/page.ts"], outfile: "dist/example/page.js", minify: true, platform: "browser" });
 for (const name of ["index.html", "style.css", "config.json"]) await cp(`example/${name}`, `dist/example/${name}`);
 execFileSync(process.execPath, ["node_modules/typescript/bin/tsc", "--declaration", "--emitDeclarationOnly",

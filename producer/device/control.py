@@ -22,18 +22,22 @@ def install(store: DeviceStore, policy: Policy | None) -> DeviceState:
         state = store.update(lambda s: s if s.policy else replace(s, policy=chosen))
     if policy is not None and state.policy != policy:
         raise InvalidInput(
-            "the device's store holds another policy; call set_policy to change it, or give none"
+            "the device's store holds another policy; call set_policy before, or give none"
         )
     return state
 
 
 def set_policy(store: DeviceStore, policy: Policy) -> None:
-    """Replace the policy, durably. What was spent stays spent.
+    """Make this the store's policy, durably, also of an empty store. What was spent stays spent.
 
-    Where ``span_days`` becomes longer, what had expired counts again, from the latest report on.
+    Call it at every start, before a `Reporter` is made: nothing is written where the store has this
+    policy already. Where ``span_days`` becomes longer, what had expired counts again, from the
+    latest report on.
     """
 
     def change(state: DeviceState) -> DeviceState:
+        if state.policy == policy:
+            return state
         longer = state.policy is not None and policy.span_days > state.policy.span_days
         totals = state.totals.restored() if longer else state.totals
         return replace(state, policy=policy, totals=totals)

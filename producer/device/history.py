@@ -48,6 +48,7 @@ class Sent:
         attributes: names of the attributes that the report is about, at most 64; if there are
             more, the last entry is "…".
         value: the perturbed report as it left, as JSON; empty if it has more than 4,096 bytes.
+            ``decoded(reporter.plan, sent.value.encode())`` puts it into words.
         value_bytes: length of the report in bytes.
         value_sha256: SHA-256 of the report, hexadecimal.
         epsilon: privacy loss of the report, decimal string.

@@ -82,7 +82,8 @@ class Outbox:
     def plans(self) -> list[bytes]:
         """Return the plans that the gateway offers, each as `Reporter` takes it.
 
-        Keep them for a start without a network, and ask once a day: a plan can be signed again.
+        Keep them for a start without a network. Each call fetches all plans whole, so ask once a
+        day: a plan can be signed again.
 
         Raises:
             RecoverableError: no gateway answers.

@@ -40,10 +40,10 @@ class Recorder:
     changes whether or when the device reports.
 
     A record is about complete days (UTC) before the window of the report. It is kept in the store,
-    beside the ledger, in at most 64 kB. A crash loses the events of the last 10 seconds at most,
-    and never a day: the first event of each day is written at once. A withdrawal by another door
-    erases what waits, and what is noted until the next write too. Safe for use from several
-    threads; processes that share a store add up.
+    beside the ledger, in at most 64 KiB for each lineage. A crash loses the events of the last 10
+    seconds at most, and never a day: the first event of each day is written at once. A withdrawal
+    by another door erases what waits, and what is noted until the next write too. Safe for use from
+    several threads; processes that share a store add up.
 
     The arguments and errors are those of `Reporter`.
 

@@ -44,14 +44,15 @@ class Reporter:
         randomness: the random source of the perturbation; None means the operating system's. Only
             tests set it.
         clock: returns milliseconds since the epoch.
-        policy: the application's limits, written into the store at first use. None means the
-            stored policy, or the strict default if the store has none.
+        policy: the application's limits, for an empty store; a store with another policy is an
+            error. None means the stored policy, or the strict default if the store has none.
+            Applications whose policy may change call `set_policy` before, and give none here.
         allow_unsigned: whether to accept an unsigned plan, for demonstrations and tests. The
             policy's limits apply to it, too.
 
     Raises:
         PlanRefused: the device does not accept the plan; the ledger is unchanged.
-        InvalidInput: the store holds another policy.
+        InvalidInput: the store holds another policy; nothing was written.
         CalmstreamError: the store cannot be read or written.
     """
 

@@ -3,7 +3,7 @@
 import {
   Gateway, IndexedDbStore, PlanRefused, Reporter, Sender, history, rejoin, withdraw, type Plan, type Sent, type Status,
 } from "../src/index.js";
-import { costs, decoded } from "./words.js";
+import { costs, decoded } from "../src/words.js";
 
 /** Belongs to the application, as the page does: the roots are those that it trusts. */
 interface Config {

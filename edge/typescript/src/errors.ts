@@ -38,8 +38,8 @@ export class InvalidInput extends Error {
 /**
  * The store cannot be read or written, or cannot promise durability; nothing was reported.
  *
- * The application goes on without reports. Where it lasts, put the store's files back; a store that is deleted
- * whole is a new device, which reports again.
+ * The application goes on without reports. A store that stays damaged is repaired by nothing: this device reports no
+ * more. A store that is deleted whole is a new device, which forgets what was spent and that the person withdrew.
  */
 export class StoreError extends Error {
   override name = "StoreError";

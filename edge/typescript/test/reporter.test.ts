@@ -157,6 +157,18 @@ test("a policy is installed once", async () => {
   assert.equal((await store.read()).policy?.span_epsilon, "100");
 });
 
+test("an application states its policy at every start, and a new root is taken", async () => {
+  const store = new MemoryStore();
+  const other = await Operator.make();
+  const generations = [];
+  for (const each of [operator, operator, other]) {
+    await setPolicy(store, { roots: [each.root] });
+    await Reporter.open(await each.sign(), store, { clock: new Clock().read });
+    generations.push((await store.read()).generation);
+  }
+  assert.deepEqual(generations, [1, 1, 2]);
+});
+
 test("a certificate that ends, ends the plan on the device", async () => {
   const clock = new Clock();
   const reporter = await Reporter.open(await operator.sign({}, START + 60), new MemoryStore(), { policy, clock: clock.read });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
 import { readFile } from "node:fs/promises";
-import { Gateway, GatewayError, MemoryStore, PlanError, PlanRefused, Reporter, Sender, rejoin, withdraw, type Store } from "../src/index.js";
+import { Gateway, GatewayError, MemoryStore, PlanError, PlanRefused, Reporter, Sender, rejoin, setPolicy, withdraw, type Store } from "../src/index.js";
 import { unhex, hex, copied } from "../src/bytes.js";
 import { kept } from "../src/device/waiting.js";
 import type { Waiting } from "../src/device/ledger.js";
@@ -47,7 +47,7 @@ test("a plan comes from the gateway, a report goes to it", async () => {
   const device = await reporter();
   assert.deepEqual((await gateway.plans()).map(({ digest }) => digest).includes(device.plan.digest), true);
   const { report, delivery } = await sender().send(device, RECORD);
-  assert.deepEqual(delivery, { taken: 1, refused: [], lost: 0, waiting: 0 });
+  assert.deepEqual(delivery, { taken: 1, refused: [], lost: 0, waiting: 0, trouble: "" });
   const [line] = server.lines;
   assert.match(line!, /^\{"id":"[0-9a-f]{32}","report":\{"v":"1\.0",/);
   assert.equal(line, `{"id":"${JSON.parse(line!).id}","report":${report!.json}}`);
@@ -64,7 +64,7 @@ test("the program of the README takes what it is offered, skips what it refuses,
   const program = page.replace(/^import.*/, "").replace(/<64 [^"]*/, operator.root).replace(/\nconst often[^]*/, "\nreturn run;");
   const items = new Map<string, string>();
   const localStorage = { getItem: (key: string) => items.get(key), setItem: (key: string, text: string) => items.set(key, text) };
-  const names = { Gateway, PlanRefused, Reporter, Sender: Quiet, localStorage, IndexedDbStore: function () { return store; } };
+  const names = { Gateway, PlanRefused, Reporter, Sender: Quiet, setPolicy, localStorage, IndexedDbStore: function () { return store; } };
   const started = (base: string): (() => Promise<void>) => {
     const made = new Function(...Object.keys(names), program.replace("https://reports.example.org", base));
     return made(...Object.values(names));
@@ -126,7 +126,7 @@ test("a report that no gateway takes waits for the next page", async () => {
   server.script.push(...Array.from({ length: 6 }, () => ({ status: 500 })));
   const device = await reporter();
   const { report, delivery } = await sender().send(device, RECORD);
-  assert.deepEqual(delivery, { taken: 0, refused: [], lost: 0, waiting: 1 });
+  assert.deepEqual(delivery, { taken: 0, refused: [], lost: 0, waiting: 1, trouble: "500" });
   assert.equal(await device.status(), "already reported");
   const next = await sender().deliver();
   assert.equal(next.taken, 1);
@@ -144,7 +144,7 @@ for (const status of [400, 409, 413, 415, 422]) {
   test(`${status} refuses the report for good, with its reason`, async () => {
     server.script.push({ status, body: { reason: "why" } });
     const { delivery } = await sender().send(await reporter(), RECORD);
-    assert.deepEqual(delivery, { taken: 0, refused: [`${status} why`], lost: 0, waiting: 0 });
+    assert.deepEqual(delivery, { taken: 0, refused: [`${status} why`], lost: 0, waiting: 0, trouble: "" });
   });
 }
 
@@ -152,7 +152,7 @@ for (const status of [401, 403, 404]) {
   test(`${status}: the report waits, without further attempts now`, async () => {
     server.script.push({ status });
     const { delivery } = await sender().send(await reporter(), RECORD);
-    assert.deepEqual([delivery.waiting, server.lines.length], [1, 1]);
+    assert.deepEqual([delivery.waiting, delivery.trouble, server.lines.length], [1, `${status}`, 1]);
   });
 }
 
@@ -180,7 +180,7 @@ test("a report whose window is over is lost and not sent", async () => {
   const device = await reporter();
   const late = sender(() => (clock.now += WINDOW * 1000 + 5000));
   const { delivery } = await late.send(device, RECORD);
-  assert.deepEqual(delivery, { taken: 0, refused: [], lost: 1, waiting: 0 });
+  assert.deepEqual(delivery, { taken: 0, refused: [], lost: 1, waiting: 0, trouble: "" });
   assert.equal(server.lines.length, 1);
 });
 

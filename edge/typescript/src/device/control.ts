@@ -16,19 +16,21 @@ export async function install(store: Store, input: PolicyInput | undefined): Pro
     state = await store.update((s) => (s.policy ? s : { ...s, policy }));
   }
   if (stated && !samePolicy(stated, state.policy!)) {
-    throw new InvalidInput("the device's store holds another policy; call setPolicy to change it, or give none");
+    throw new InvalidInput("the device's store holds another policy; call setPolicy before, or give none");
   }
   return state;
 }
 
 /**
- * Replace the policy, durably. What was spent stays spent.
+ * Make this the store's policy, durably, also of an empty store. What was spent stays spent.
  *
+ * Call it at every start, before `Reporter.open`: nothing is written where the store has this policy already.
  * Where `span_days` becomes longer, what had expired counts again, from the latest report on.
  */
 export async function setPolicy(store: Store, input: PolicyInput): Promise<void> {
   const policy = policyOf(input);
   await store.update((state) => {
+    if (state.policy && samePolicy(policy, state.policy)) return state;
     const longer = state.policy !== null && policy.span_days > state.policy.span_days;
     return { ...state, policy, totals: longer ? restored(state.totals) : state.totals };
   });

@@ -17,7 +17,7 @@ export interface Sent {
   /** Root key that vouches for the plan; empty for an unsigned one. */
   readonly root: string;
   readonly attributes: readonly string[];
-  /** The perturbed report as it left, JSON; empty where it has more than 4,096 bytes. */
+  /** The perturbed report as it left, JSON; empty where it has more than 4,096 bytes. `decoded` of `calmstream-edge/words` puts it into words. */
   readonly value: string;
   readonly value_bytes: number;
   readonly value_sha256: string;

@@ -29,8 +29,8 @@ class Waiting {
  * Counts events and keeps states, and makes a device's reports from them.
  *
  * The plan says with the field `from` of an attribute what is taken from which event or state; an
- * attribute without it is the state of its own name. Everything stays on the device, in at most 64 kB
- * beside the ledger. A record is about complete days (UTC) before the window of the report. What is
+ * attribute without it is the state of its own name. Everything stays on the device, in at most 64 KiB
+ * for each lineage, beside the ledger. A record is about complete days (UTC) before the window of the report. What is
  * counted never changes whether or when the device reports. A crash loses the events of the last 10
  * seconds at most, and never a day.
  */

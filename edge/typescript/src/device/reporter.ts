@@ -19,7 +19,10 @@ import { fits, present, remaining } from "./totals.js";
 import { kept } from "./waiting.js";
 
 export interface ReporterOptions {
-  /** What the application allows; written into the store at first use. Without it, the stored or the strict one. */
+  /**
+   * What the application allows, for an empty store; a store with another policy is an error. Without it, the
+   * stored or the strict one. An application whose policy may change calls `setPolicy` before, and gives none here.
+   */
   policy?: PolicyInput;
   /** Take a plan that nobody signed: for demonstrations and tests. */
   allowUnsigned?: boolean;

@@ -41,7 +41,7 @@ export class Gateway {
     this.base = base.replace(/\/+$/, "");
   }
 
-  /** The signed plans that are not over. Throws GatewayError. */
+  /** The gateway's plans that are not over, also unsigned ones where it offers them. Throws GatewayError. */
   async plans(): Promise<Listed[]> {
     const raw = await this.get("/v1/plans", MAX_ANSWER_BYTES);
     try {

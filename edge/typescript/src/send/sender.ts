@@ -32,6 +32,8 @@ export interface Delivery {
   lost: number;
   /** Reports that still wait. */
   waiting: number;
+  /** Why reports wait; empty where none does. */
+  trouble: string;
 }
 
 export class Sender {
@@ -114,7 +116,7 @@ export class Sender {
   }
 
   private async run(): Promise<Delivery> {
-    const delivery: Delivery = { taken: 0, refused: [], lost: 0, waiting: 0 };
+    const delivery: Delivery = { taken: 0, refused: [], lost: 0, waiting: 0, trouble: "" };
     for (let attempt = 1; ; attempt++) {
       await this.refresh();
       const after = await this.round(delivery);
@@ -134,6 +136,7 @@ export class Sender {
   private async round(delivery: Delivery): Promise<number | null> {
     const done = new Set<string>();
     let again: number | null = null;
+    delivery.trouble = "";
     try {
       for (const each of this.unsent) {
         // Another tab may have delivered it meanwhile, or the person may have withdrawn.
@@ -147,6 +150,7 @@ export class Sender {
         const after = outcome.kind === "later" ? outcome.after ?? 0 : Infinity;
         if (after <= LONGEST_DELAY_MS) again = Math.max(again ?? 0, after);
         if (outcome.kind === "taken") delivery.taken++;
+        else if (outcome.kind !== "refused") delivery.trouble = outcome.reason;
         if (outcome.kind === "refused") delivery.refused.push(outcome.reason);
         if (outcome.kind === "taken" || outcome.kind === "refused") done.add(each.id);
       }

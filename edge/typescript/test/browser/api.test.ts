@@ -69,7 +69,7 @@ test("a person sees what is asked, reports, sees what left, and withdraws", asyn
     ["/edge.js", operator.root, String(START * 1000)],
   );
   assert.equal(seen.owner, "Example Ltd");
-  assert.deepEqual(seen.delivery, { taken: 1, refused: [], lost: 0, waiting: 0 });
+  assert.deepEqual(seen.delivery, { taken: 1, refused: [], lost: 0, waiting: 0, trouble: "" });
   assert.deepEqual([seen.before.span, seen.after.span], ["8", "7"]);
   assert.deepEqual([seen.status, seen.stopped, seen.again], ["already reported", "withdrawn", "already reported"]);
   assert.equal(seen.left!.value, seen.json);

@@ -63,7 +63,7 @@ test("a browser that is killed between spending and sending does not spend again
       const gateway = new edge.Gateway("");
       return new edge.Sender(gateway, new edge.IndexedDbStore("crash"), { clock: () => Number(now) }).deliver();
     }, ["/edge.js", String(START * 1000)]);
-    assert.deepEqual(delivery, { taken: 1, refused: [], lost: 0, waiting: 0 });
+    assert.deepEqual(delivery, { taken: 1, refused: [], lost: 0, waiting: 0, trouble: "" });
     assert.equal(server.lines.length, 1);
     assert.ok(server.lines[0]!.endsWith(`"report":${made}}`));
   }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from calmstream import (
+    FileStore,
     MemoryStore,
     PlanRefused,
     Policy,
@@ -134,6 +136,16 @@ def test_a_store_keeps_its_policy_until_the_application_changes_it() -> None:
         reporter(signed, store, policy=Policy(roots=(GOOD.root,), span_epsilon="800"))
     assert store.read().policy == POLICY
     assert reporter(signed, store, policy=None).status() is Status.READY
+
+
+def test_an_application_states_its_policy_at_every_start(tmp_path: Path) -> None:
+    store, written = FileStore(tmp_path / "device"), []
+    for operator in (GOOD, GOOD, OTHER):  # an empty store, a second start, a new root
+        set_policy(store, Policy(roots=(operator.root,)))
+        signed = operator.sign(operator.plan())
+        assert Reporter(signed, store, clock=lambda: START * 1000).status() is Status.READY
+        written.append(store.read().generation)
+    assert written[0] == written[1] < written[2]
 
 
 def test_a_rotated_key_keeps_the_lineage_and_what_was_spent() -> None:

@@ -1,8 +1,8 @@
 /** What a person sees of a report: the values for which it speaks, and until when it counts. The same as `calmstream device view`. */
 
-import { fromBase64 } from "../src/bytes.js";
-import type { DeviceState, Plan } from "../src/index.js";
-import { bucket, parity } from "../src/mechanisms/hashing.js";
+import { fromBase64 } from "./bytes.js";
+import type { DeviceState, Plan } from "./index.js";
+import { bucket, parity } from "./mechanisms/hashing.js";
 
 const MOST_CELLS = 4_096;
 const MOST_VALUES = 6;
