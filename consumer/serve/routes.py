@@ -30,6 +30,7 @@ MEDIA_TYPES = {
     "json": "application/json",
     "csv": "text/csv",
     "arrow": "application/vnd.apache.arrow.stream",
+    "parquet": "application/vnd.apache.parquet",
 }
 DEFAULT_FINALS = 200
 MAX_FINALS = 5000

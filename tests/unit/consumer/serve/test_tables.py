@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calmstream.consumer.read.formats import as_arrow, as_csv, as_json
+from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.read.history import History
 from calmstream.consumer.serve.questions import QUESTIONS
 from calmstream.estimators.wire.snapshot import Kind
@@ -77,7 +77,7 @@ def test_a_table_is_the_answer_of_the_history(
             answer = history.difference(names, windows, question["minus"], group=group, given=given)
         else:
             answer = history.ask(names, windows, group=group, given=given)
-    for name, make in (("json", as_json), ("csv", as_csv), ("arrow", as_arrow)):
+    for name, make in FORMATS.items():
         found = serving.get("/tables", params={**question, "format": name})
         assert found.status_code == 200, found.text
         assert found.content == make(bench.plan, answer)
