@@ -105,6 +105,10 @@ class Parser(argparse.ArgumentParser):
                     self.error(f"unknown option {name}{_meant(name, options)}")
         return super().parse_known_args(args, namespace)
 
+    def print_help(self, file: Any = None) -> None:
+        """Print the help; unlike the base class, do not hide that it could not be written."""
+        print(self.format_help(), end="", file=file or sys.stdout, flush=True)
+
 
 _UNKNOWN = re.compile(r"([A-Z]+): invalid choice: '([^']*)'")
 """Message of the base class about an unknown command."""
@@ -194,6 +198,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code of the process."""
     argv = sys.argv[1:] if argv is None else argv
     os.environ.update(ONE_THREAD)
+    if sys.stdout is None:  # the caller closed it: what is written there is an error
+        sys.stdout = open(os.devnull, encoding="utf-8")  # noqa: SIM115, PTH123
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -238,6 +244,8 @@ def _fail(error: Exception) -> int:
 
 
 def _unforeseen(error: Exception) -> str:
+    if isinstance(error, io.UnsupportedOperation):
+        return "cannot write: the output is closed"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     first = next(iter(str(error).splitlines()), "")
