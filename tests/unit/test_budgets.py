@@ -2,8 +2,8 @@
 """The size of the house: a table by package, and limits that only ever go down.
 
 `FINAL` is what each package may have in the end. `TODAY` is what it may have now: whoever makes a
-package smaller lowers its line here. Only a new feature raises one: the last were hashed
-attributes, numerical composition, hidden causes shown, and situations made to happen.
+package smaller lowers its line here. Only a new feature raises one: the last were attributes that
+are followed over views, tests of independence for every method, and ablations.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ FINAL = {
     "tests": 42_000,
     "benchmarks": 9_000,
     "words outside benchmarks": 45_000,
-    "words inside benchmarks": 22_000,
+    "words inside benchmarks": 23_500,
     "options of plan": 30,
-    "settings": 40,
+    "settings": 36,
 }
 TODAY = {
-    "common": 1_710,
-    "estimators": 22_300,
-    "broker": 5_700,
-    "producer": 7_170,
-    "consumer": 14_020,
-    "calmstream": 11_530,
-    "tests": 53_850,
-    "benchmarks": 10_120,
+    "common": 1_680,
+    "estimators": 22_600,
+    "broker": 5_600,
+    "producer": 7_100,
+    "consumer": 12_960,
+    "calmstream": 9_800,
+    "tests": 53_000,
+    "benchmarks": 10_400,
     "words outside benchmarks": 45_000,
-    "words inside benchmarks": 22_000,
+    "words inside benchmarks": 23_500,
     "options of plan": 36,
-    "options": 308,
-    "settings": 40,
+    "options": 300,
+    "settings": 36,
     "names that stand twice": 0,
 }
 
