@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from calmstream.estimators.draws import RESPONSE_BYTES
 from calmstream.estimators.mechanisms.covariance import Covariance as Covariance  # noqa: PLC0414
 from calmstream.estimators.mechanisms.covariance import spread_evenly, sum_out
-from calmstream.estimators.numerics.simplex import project
 from calmstream.estimators.randomness import Randomness, SeededRandomness
 
 Reports = Mapping[str, NDArray[Any]]
@@ -304,6 +303,8 @@ class Mechanism(ABC):
         self, counts: Counts, n: int, shape: Sequence[int], axes: Sequence[int]
     ) -> tuple[Floats, Floats]:
         """Return `table` and `table_covariance` at the nearest possible frequencies."""
+        from calmstream.estimators.numerics.simplex import project  # a device needs none of it
+
         table = self.table(counts, n, shape, axes)
         return table, self.table_covariance(n, project(table[None])[0], shape, axes)
 
