@@ -102,7 +102,8 @@ class FollowedViews:
     def _noise(self) -> Floats:
         """Return the variance of one report in one direction of the frequencies: (views,)."""
         f = (self._counts + 0.5) / (self._n + 1.0)[:, None]
-        noise: Floats = (f * (1 - f)).clip(0).sum(axis=1) / self._free
+        # A counter that a report may raise more than once deviates by about its mean at most.
+        noise: Floats = np.where(f < 1, f * (1 - f), f * f).sum(axis=1) / self._free
         return noise
 
     def _innovate(self, distance: Floats, variance: Floats, which: NDArray[np.bool_]) -> None:
