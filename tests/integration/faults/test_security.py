@@ -178,7 +178,8 @@ def test_the_table_is_applied_by_the_command(stage: Stage) -> None:
     words = ["export", *stage.where]
     code, _, stderr = stage.command("clerk", *words)
     assert code == 1
-    assert "not authorised" in stderr
+    # A broker hides from a principal the topics that it may not see.
+    assert "not authorised" in stderr or "does not exist" in stderr
     granted = stage.command(
         "admin", "acl", *stage.where, "--role", "subscriber", "--principal", "User:clerk", "--apply"
     )
