@@ -251,6 +251,13 @@ class GroupReader(Reading, Protocol):
         """
 
     @abstractmethod
+    def commit(self, offsets: Mapping[Partition, int]) -> None:
+        """Commit offsets for tools that show the lag; nothing else uses them.
+
+        Errors are ignored. Never blocks for long.
+        """
+
+    @abstractmethod
     def close(self, timeout: float) -> None:
         """Leave the group. Never raises; idempotent."""
 

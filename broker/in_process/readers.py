@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from calmstream.broker.in_process.cluster import Cluster
 from calmstream.broker.records import in_chunks
@@ -172,6 +172,9 @@ class InProcessGroupReader(_Reader):
     def end_offset(self, partition: Partition) -> int | None:
         with self._lock:
             return self._ends.get(partition)
+
+    def commit(self, offsets: Mapping[Partition, int]) -> None:
+        """Do nothing: no tool shows the lag of this broker."""
 
     def expire(self) -> None:
         """Expel this member as if its session had expired; it notices at its next poll."""

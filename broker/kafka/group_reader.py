@@ -8,10 +8,11 @@ the poll the caller takes the changes, and seeks and resumes the new partitions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
+from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
 
 from calmstream.broker.kafka.assignor import QuickCooperativeAssignor
 from calmstream.broker.kafka.client_repairs import repair_member
@@ -99,6 +100,16 @@ class KafkaGroupReader(ConsumerBase):
             return None
         end = self._consumer.highwater(TopicPartition(*partition))
         return None if end is None else int(end)
+
+    def commit(self, offsets: Mapping[Partition, int]) -> None:
+        """Commit in the background."""
+        wanted = {
+            TopicPartition(*partition): OffsetAndMetadata(offset, "", -1)
+            for partition, offset in offsets.items()
+        }
+        if wanted and not self.closed:
+            with suppress(Exception):  # nothing depends on a commit
+                self._consumer.commit_async(wanted)
 
     def close(self, timeout: float) -> None:
         self._close(timeout)

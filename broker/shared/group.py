@@ -7,7 +7,7 @@ out what the polls have brought; a call of a share never waits.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from calmstream.broker.shared.queue import RecordQueue
 from calmstream.broker.transport import AssignmentChanges, Chunk, GroupReader, Partition
@@ -43,6 +43,7 @@ class GroupShare(GroupReader):
         self.started: set[Partition] = set()
         self.paused: set[Partition] = set()
         self.ends: dict[Partition, int] = {}
+        self.commits: dict[Partition, int] = {}
         self.error: FatalError | None = None
 
     def attach(self) -> None:
@@ -108,6 +109,11 @@ class GroupShare(GroupReader):
         """Return the end that fetches have reported, as of a moment ago."""
         return self.ends.get(partition)
 
+    def commit(self, offsets: Mapping[Partition, int]) -> None:
+        """Commit at the group's next turn."""
+        with self._lock:
+            self.commits |= offsets
+
     def close(self, timeout: float) -> None:  # noqa: ARG002 - part of the protocol
         """Stop reading. The member keeps the partitions, paused, until :meth:`release`."""
         with self._lock:
@@ -126,7 +132,7 @@ class GroupShare(GroupReader):
         changed = changes.gone | changes.added
         self.owned = owned
         self.queue.drop(changed)
-        for table in (self.seeks, self.ends):
+        for table in (self.seeks, self.ends, self.commits):
             for partition in changed & table.keys():
                 del table[partition]
         self.started -= changed
@@ -150,6 +156,7 @@ class GroupShare(GroupReader):
         self.seeks.clear()
         self.started.clear()
         self.paused.clear()
+        self.commits.clear()
         self.changes = AssignmentChanges()
 
     def _require(self, partition: Partition) -> None:
@@ -215,7 +222,7 @@ class SharedGroup:
             if member is None:
                 self.polled_at = self._clock.monotonic()
                 return due
-            self._seek(member)
+            self._seek_and_commit(member)
             self._flow(member)
         try:
             chunks = member.poll_chunks(timeout, self._poll_records)
@@ -299,13 +306,16 @@ class SharedGroup:
                 due.add(share)
         return due
 
-    def _seek(self, member: GroupReader) -> None:
+    def _seek_and_commit(self, member: GroupReader) -> None:
         owned = self.owned
         for share in self._shares:
             for partition, offset in share.seeks.items():
                 if partition in owned:
                     member.seek(partition, offset)
             share.seeks.clear()
+            if share.commits:
+                member.commit({p: o for p, o in share.commits.items() if p in owned})
+                share.commits.clear()
 
     def _flow(self, member: GroupReader) -> None:
         """Read the partitions that were started, except those of plans that are behind."""

@@ -134,6 +134,10 @@ class Membership:
         """Return the end of an active partition that the last fetch reported, None if none has."""
         return self._reader.end_offset(partition)
 
+    def commit(self, offsets: Mapping[Partition, int]) -> None:
+        """Commit offsets to the group, for tools that show its lag; the worker never reads them."""
+        self._reader.commit(offsets)
+
     def leave(self, timeout: float) -> None:
         self._reader.close(timeout)
 

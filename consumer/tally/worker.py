@@ -115,6 +115,7 @@ class TallyWorker:
         durable = running.checkpointer.checkpoint(running.assigned.folds, wait, deadline)
         self._schedule_checkpoint()
         if durable:
+            member.commit(durable)
             self._context.log.debug("checkpoint", partitions=len(durable))
 
     def finish(self) -> None:

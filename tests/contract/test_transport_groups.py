@@ -147,6 +147,20 @@ def test_a_partition_that_was_paused_after_a_part_of_its_records_is_read_on(benc
     assert got[:read] + got[read + 1 :] == [b"%d" % number for number in range(9)]
 
 
+def test_committed_offsets_are_never_used_as_positions(bench: Bench) -> None:
+    topic, group = bench.topic(), bench.name("g")
+    bench.fill(topic, [b"0", b"1"])
+    first = _member(bench, group, topic)
+    until(lambda: first.turn() or len(first.values) == 2)
+    first.reader.commit({Partition(topic, 0): 2})
+    first.reader.commit({Partition("not-mine", 0): 2})
+    first.turn()
+    first.reader.close(DEADLINE)
+    second = _member(bench, group, topic)
+    until(lambda: second.turn() or len(second.values) == 2)
+    assert second.values == [b"0", b"1"]
+
+
 def test_two_members_share_and_the_first_learns_what_it_lost(bench: Bench) -> None:
     topic, group = bench.topic(partitions=4), bench.name("g")
     first = _member(bench, group, topic)

@@ -94,6 +94,7 @@ class _Client:
             "log_ends",
             "assign",
             "subscribe",
+            "commit",
         }
     )
 

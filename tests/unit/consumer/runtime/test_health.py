@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from calmstream.cli import main
 from calmstream.common.http.server import ServerRequest, ThreadServer
-from calmstream.consumer.runtime.health import RoleHealth, health_app
+from calmstream.consumer.runtime.health import RoleHealth, Verdict, health_app
 from tests.support.clock import ManualClock
 
 SECONDS = 60.0
@@ -65,6 +65,9 @@ def test_ready_when_every_role_is(roles: list[RoleHealth]) -> None:
     assert ask(app, "/readyz") == (200, "tally: ready\npublish: ready\n")
     roles[1].not_ready("draining")
     assert ask(app, "/readyz") == (503, "tally: ready\npublish: draining\n")
+    roles[1].ready()
+    roles[0].note_plans({"one": Verdict(True, "ready"), "two": Verdict(False, "quarantined")})
+    assert ask(app, "/readyz") == (200, "tally: ready\n  two: quarantined\npublish: ready\n")
 
 
 def test_served_over_http_on_loopback(roles: list[RoleHealth]) -> None:
