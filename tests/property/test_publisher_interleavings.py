@@ -3,11 +3,13 @@
 A snapshot set is the tables of one window and, as the last record, a manifest. Its *revision* says
 up to which offset of each input partition reports are counted. Sets of an open window are early,
 that of a closed window is final, and a total adds up all windows. The tests write the records of
-publishers in any order, and read them live, after the end, and after compaction of the topic
+two publishers in every order, and read them live, after the end, and after compaction of the topic
 (which keeps the last record of each key).
 """
 
 from __future__ import annotations
+
+from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
@@ -76,6 +78,16 @@ def a_set(kind: Kind, revision: tuple[int, int], author: str) -> list[Raw]:
     return [(record.key, encode(record)) for record in [*tables, manifest]]
 
 
+def interleavings(first: list[Raw], second: list[Raw]) -> list[list[Raw]]:
+    """Return all ways to merge two sequences that keep the order of each."""
+    length = len(first) + len(second)
+    merges = []
+    for places in combinations(range(length), len(first)):
+        one, two, of_first = iter(first), iter(second), set(places)
+        merges.append([next(one) if i in of_first else next(two) for i in range(length)])
+    return merges
+
+
 def compacted(records: list[Raw]) -> list[Raw]:
     """Return the last record of every key in offset order, as compaction leaves them."""
     last = {key: place for place, (key, _) in enumerate(records)}
@@ -107,6 +119,40 @@ EARLY_HIGH = a_set(Kind.EARLY, (2, 1), "two")
 EARLY_SIDE = a_set(Kind.EARLY, (1, 2), "two")
 FINALS = [a_set(Kind.FINAL, (3, 3), author) for author in ("one", "two")]
 TOTALS = [a_set(Kind.TOTAL, (3, 3), author) for author in ("one", "two")]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(EARLY_HIGH, id="high", marks=pytest.mark.slow),
+        pytest.param(EARLY_SIDE, id="side"),
+    ],
+)
+def test_two_early_sets_then_finals_in_every_interleaving(other: list[Raw]) -> None:
+    """Try all 20 orders of two early sets, and all 924 of an early and a final set of each."""
+    for early in interleavings(EARLY_LOW, other):
+        check(shown(PLAN, early))
+    for merged in interleavings(EARLY_LOW + FINALS[0], other + FINALS[1]):
+        check(shown(PLAN, merged))
+        assert Kind.FINAL in {s.kind for s in shown(PLAN, merged)}
+
+
+@pytest.mark.slow
+def test_a_late_reader_of_the_compacted_topic_gets_every_final() -> None:
+    """Compact the topic at any point; any records follow."""
+    for merged in interleavings(EARLY_LOW + FINALS[0], EARLY_HIGH + FINALS[1]):
+        live = SnapshotAssembler(PLAN)
+        for place, record in enumerate(merged, start=1):
+            snapshot = live.read(*record)
+            if snapshot is None or snapshot.kind is not Kind.FINAL:
+                continue
+            # Once a live reader has received the final, every later reader receives it, too.
+            for end in range(place, len(merged) + 1):
+                late = shown(PLAN, compacted(merged[:end]))
+                check(late)
+                assert Kind.FINAL in {s.kind for s in late}
+            for cut in range(place):
+                check(shown(PLAN, compacted(merged[:cut]) + merged[cut:]))
 
 
 @settings(max_examples=200, deadline=None)
