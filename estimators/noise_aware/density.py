@@ -102,7 +102,7 @@ class Posterior:
     def value(self, state: State) -> DensityValue:
         """Return the log density and its slopes."""
         found = self.moments(state)
-        like, pull = self._likelihood(found)
+        like, pull = self.likelihood(found)
         fields, slope_fields = self.margins.density(state.theta[:, 0])
         own, slope_loadings, slope_common = self.loadings.density(state.theta[:, 1:], state.common)
         prior = fields + own - 0.5 * np.square(state.rho / SHARE).sum(axis=1)
@@ -115,7 +115,7 @@ class Posterior:
         slope_rho = slope_rho - state.rho / SHARE**2
         return DensityValue(like + prior, State(slope, slope_rho, slope_common), found)
 
-    def _likelihood(self, found: Moments) -> tuple[Reals, tuple[Reals, Reals, Reals | None]]:
+    def likelihood(self, found: Moments) -> tuple[Reals, tuple[Reals, Reals, Reals | None]]:
         """Return log likelihoods, and their slopes by the moments."""
         targets = self.targets
         gap1, gap2 = targets.means - found.first, targets.products - found.second

@@ -33,10 +33,13 @@ LEAPS, ACCEPTED = 10, 0.8
 EVERY = 5
 """Sweeps between two measurements of the information."""
 
+LOST, LOST_SHARE, LOOK = 100.0, 0.05, 0.6
+"""A chain whose log likelihood is below the best one's by LOST and this share of the statistics was
+left behind by a sharp likelihood; after this share of the warm-up it follows the best."""
+
 TRUST, MOST_START, NOISE = 0.01, 4.0, 0.14
 """Starting loadings: noise variance of a correlation that is half trusted, the largest, and the
 deviation by which chains differ."""
-
 
 RICH, USUAL = 1e10, 1.2e11
 """Most multiplications of a fit with twice the sweeps, and with the usual ones: about 2 and 8
@@ -147,6 +150,8 @@ class Sampler:
         chosen = {b - 1 for a, b in pairwise(marks.tolist()) if b > a}
         for sweep in range(effort.warm + effort.keep):
             warming = sweep < effort.warm
+            if sweep == int(LOOK * effort.warm):
+                self._leave_lost()
             if sweep <= 0.75 * effort.warm and sweep % EVERY == 0:
                 if not residuals:
                     self._white.restart()
@@ -162,6 +167,16 @@ class Sampler:
             residuals = sweep >= FREE * effort.warm
             self._redraw(moments, warming=warming, residuals=residuals)
         return self._drawn(kept)
+
+    def _leave_lost(self) -> None:
+        problem, state = self.problem, self.state
+        like = problem.likelihood(problem.moments(state))[0]
+        lost = like < like.max() - LOST - LOST_SHARE * problem.targets.known.sum()
+        if lost.any():
+            chosen = np.where(lost, like.argmax(), np.arange(len(lost)))
+            problem.recentre(problem.centre[chosen])
+            self._white.restart()
+            self.state = self._white.measure(problem, State(*(part[chosen] for part in state)))
 
     def _keep(self, kept: _Kept, moments: Moments, *, draw: bool) -> None:
         kept.residual.append(self.problem.residuals.remaining())
