@@ -285,6 +285,13 @@ class Topics(Protocol):
     def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """Return the offset after the last record of each partition."""
 
+    def first_after(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
+        """Return the offset of each partition's first record whose time is above the given one.
+
+        Times are in milliseconds since the epoch. A partition without such a record has no entry;
+        a transaction marker counts as a record.
+        """
+
     def owned(self, groups: Collection[str]) -> frozenset[Partition]:
         """Return the partitions that members of these consumer groups own.
 

@@ -92,6 +92,14 @@ class InProcessTopics:
         with self._cluster.lock:
             return {p: self._cluster.log(p).end for p in partitions}
 
+    def first_after(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
+        with self._cluster.lock:
+            found = {
+                p: next((r.offset for r in self._cluster.log(p).records if r.timestamp > t), None)
+                for p, t in times.items()
+            }
+        return {p: offset for p, offset in found.items() if offset is not None}
+
     def owned(self, groups: Collection[str]) -> frozenset[Partition]:
         with self._cluster.lock:
             return frozenset().union(*(self._cluster.group(name).owned() for name in groups))

@@ -93,10 +93,14 @@ class KafkaTopics:
             time.sleep(_DELETION_CHECK_SECONDS)
 
     def log_starts(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        return self._offsets(partitions, OffsetSpec.EARLIEST)
+        return self._offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST))
 
     def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        return self._offsets(partitions, OffsetSpec.LATEST)
+        return self._offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
+
+    def first_after(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
+        found = self._offsets({partition: time_ms + 1 for partition, time_ms in times.items()})
+        return {partition: offset for partition, offset in found.items() if offset >= 0}
 
     def owned(self, groups: Collection[str]) -> frozenset[Partition]:
         with translated(f"describing {_few(groups)}", "DESCRIBE"):
@@ -146,11 +150,11 @@ class KafkaTopics:
                     found[topic["name"]] = topic
             return found
 
-    def _offsets(self, partitions: Collection[Partition], spec: OffsetSpec) -> dict[Partition, int]:
-        if not partitions:
+    def _offsets(self, specs: Mapping[Partition, OffsetSpec | int]) -> dict[Partition, int]:
+        if not specs:
             return {}
-        wanted = {TopicPartition(*partition): spec for partition in partitions}
-        with translated(f"asking for the offsets of {_few(partitions)}", "DESCRIBE"):
+        wanted = {TopicPartition(*partition): spec for partition, spec in specs.items()}
+        with translated(f"asking for the offsets of {_few(specs)}", "DESCRIBE"):
             results = self._admin.list_partition_offsets(wanted)
         return {Partition(*where): result.offset for where, result in results.items()}
 

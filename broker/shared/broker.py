@@ -96,6 +96,7 @@ class _OpenTopics:
         self.delete = topics.delete
         self.log_starts = topics.log_starts
         self.log_ends = topics.log_ends
+        self.first_after = topics.first_after
         self.owned = topics.owned
         self.trim = topics.trim
         self.alter = topics.alter

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
+from calmstream.broker.records import Chunk
 from calmstream.broker.transport import Partition, Reader, Record, TopicInfo, Topics
 from calmstream.common.errors import FatalError
 from calmstream.consumer.runtime.context import TallyContext
@@ -69,6 +70,7 @@ class Restorer:
                 starts[partition],
                 ends[partition],
             )
+        self._check_times(states)
         admissions = self._read_ids(states)
         return {
             partition: Restored(self._fold(partition, states, admissions, infos), ends[partition])
@@ -110,6 +112,36 @@ class Restorer:
             keep_alive=self._keep_alive,
         )
 
+    def _check_times(self, states: Mapping[Partition, PartitionState]) -> None:
+        """Check that no record below ``next_offset`` is younger than the clock there.
+
+        A log that lost records and has grown again since has such a record.
+        """
+        after = self._topics.first_after({p: state.clock for p, state in states.items()})
+        spans = {
+            p: (offset, states[p].next_offset)
+            for p, offset in after.items()
+            if offset < states[p].next_offset
+        }
+        for chunk in self._read_spans(spans):  # nothing is read if all are transaction markers
+            state = states[chunk.partition]
+            if int(chunk.timestamp.max()) > state.clock:
+                raise FatalError(
+                    f"{chunk.partition}: records below {state.next_offset}, the end of what was "
+                    "counted, were appended later than that: the broker lost records and has new "
+                    "ones in their place; restore its log, or count what is left into a new "
+                    "output namespace"
+                )
+
+    def _read_spans(self, spans: Mapping[Partition, tuple[int, int]]) -> Iterator[Chunk]:
+        return read_span_chunks(
+            self._reader,
+            spans,
+            self._context.clock,
+            patience_seconds=self._context.config.retry_seconds,
+            keep_alive=self._keep_alive,
+        )
+
     def _read_ids(
         self, states: Mapping[Partition, PartitionState]
     ) -> dict[Partition, AdmissionControl]:
@@ -121,13 +153,7 @@ class Restorer:
             for partition, state in states.items()
         }
         spans = {p: (state.resume_from, state.next_offset) for p, state in states.items()}
-        for chunk in read_span_chunks(
-            self._reader,
-            spans,
-            self._context.clock,
-            patience_seconds=self._context.config.retry_seconds,
-            keep_alive=self._keep_alive,
-        ):
+        for chunk in self._read_spans(spans):
             admissions[chunk.partition].replay(chunk)
         return admissions
 

@@ -202,6 +202,25 @@ def test_log_starts_and_ends(bench: Bench) -> None:
     assert topics.log_ends([]) == {}
 
 
+def test_the_first_record_after_a_time_is_found(bench: Bench) -> None:
+    topic = bench.topic(partitions=2)
+    where, empty = Partition(topic, 0), Partition(topic, 1)
+    topics = bench.broker.topics()
+    bench.fill(topic, [b"0"])
+    time_ms = bench.read(where)[0].timestamp
+    assert topics.first_after({where: time_ms - 1, empty: 0}) == {where: 0}
+    assert topics.first_after({where: time_ms}) == topics.first_after({}) == {}
+
+    def younger() -> dict[Partition, int]:
+        bench.fill(topic, [b"1"])
+        return topics.first_after({where: time_ms})
+
+    until(younger)
+    times = [record.timestamp for record in bench.read(where)]
+    found = topics.first_after({where: time_ms})[where]
+    assert times[found - 1] == time_ms < times[found]
+
+
 def test_many_threads_share_an_administrator(bench: Bench) -> None:
     names, topics = [bench.topic() for _ in range(2)], bench.broker.topics()
     begin = threading.Barrier(24)

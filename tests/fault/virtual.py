@@ -92,6 +92,7 @@ class _Client:
             "ids",
             "log_starts",
             "log_ends",
+            "first_after",
             "assign",
             "subscribe",
             "commit",

@@ -31,8 +31,10 @@ P = Partition("reports", 0)
 INFO = TopicInfo("reports", "id", 1, {})
 
 
-def state(next_offset: int = 10, resume_from: int = 5, topic_id: str = "id") -> PartitionState:
-    return PartitionState(topic_id, next_offset, 0, -1, resume_from, 0, ZERO, {})
+def state(
+    next_offset: int = 10, resume_from: int = 5, topic_id: str = "id", clock: int = 0
+) -> PartitionState:
+    return PartitionState(topic_id, next_offset, clock, -1, resume_from, clock, ZERO, {})
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def write(stage: Stage, group: int, partition: int, next_offset: int) -> None:
     """Write a state record of an input partition that is counted up to ``next_offset``."""
     where = stage.input(partition, group)
     info = stage.topics.describe([where.topic])[where.topic]
-    value = encode_state(stage.plan, state(next_offset, next_offset, info.id))
+    value = encode_state(stage.plan, state(next_offset, next_offset, info.id, stage.clock.now_ms()))
     key = partition_key(group, partition)
     stage.sink.send(stage.names.state, key, value, partition=partition).wait(1)
 
@@ -193,12 +195,27 @@ def test_an_altered_log_is_noticed() -> None:
     stage.batch(0, [1])
     stage.batch(0, [1])
     info = stage.topics.describe([stage.input().topic])[stage.input().topic]
-    wrong = PartitionState(info.id, 2, 5, -1, 0, 0, ZERO, {})  # a clock the log never had
+    wrong = PartitionState(info.id, 2, stage.clock.now_ms() + 5, -1, 0, 0, ZERO, {})  # a clock the log never had
     stage.sink.send(
         stage.names.state, partition_key(0, 0), encode_state(stage.plan, wrong), partition=0
     ).wait(1)
     with pytest.raises(FatalError, match="was it altered"):
         restorer(stage).restore([stage.input()])
+
+
+def test_a_log_that_lost_its_records_and_has_grown_again_is_noticed() -> None:
+    stage = Stage(small_plan())
+    stage.batch(0, [1])
+    write(stage, 0, 0, 2)  # two were counted by now, and nothing is open
+    with pytest.raises(FatalError, match="the log ends at 1"):
+        restorer(stage).restore([stage.input()])
+    stage.clock.advance(0.001)
+    stage.batch(0, [1])
+    with pytest.raises(FatalError, match="lost records and has new ones in their place"):
+        restorer(stage).restore([stage.input()])
+    stage.batch(0, [1])
+    write(stage, 0, 0, 3)
+    assert restorer(stage).restore([stage.input()])[stage.input()].fold.next_offset == 3
 
 
 def test_a_state_topic_that_does_not_answer_is_given_up_for_now() -> None:
