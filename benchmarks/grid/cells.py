@@ -31,7 +31,7 @@ from calmstream.common.errors import CalmstreamError
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attributes, Codes, Domain
 from calmstream.estimators.marginal import sse
-from calmstream.estimators.methods.base import Method, Model, Piloted
+from calmstream.estimators.methods.base import Follows, Method, Model
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.evaluate import draw_targets
@@ -169,7 +169,7 @@ def _start(request: Request, only: list[str] | None) -> tuple[dict[str, Measured
     skipped: dict[str, str] = {}
     for name in methods.names():
         method = methods.get(name)
-        if method.baseline or isinstance(method, Piloted):
+        if method.baseline or (isinstance(method, Follows) and name not in method.teachers):
             continue
         if only and name not in only:
             skipped[name] = NOT_ASKED

@@ -27,7 +27,7 @@ from calmstream.estimators.marginal import (
     sse,
     total_variation,
 )
-from calmstream.estimators.methods.base import Follows, Method, Model, Piloted, ReadsReports
+from calmstream.estimators.methods.base import Follows, Method, Model, ReadsReports
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
@@ -217,7 +217,7 @@ class _Campaign:
             values = plan.groups[0].views[0].inputs(codes, plan.domain)
             reports = plan.mechanisms[0].perturb(values, SeededRandomness(noise))
             return partial(method.fit_reports, plan, reports)
-        if plan.users < len(codes):
+        if isinstance(method, Follows) and plan.users < len(codes):
             return two_rounds(method, plan, codes, noise, exact=self.exact)
         return partial(registry.fit, plan, collect(plan, codes, noise, exact=self.exact))
 
@@ -229,7 +229,7 @@ def _mean(values: Iterator[float]) -> float:
 def _require_answers(plans: Sequence[tuple[Method, Plan]], targets: Sequence[Attributes]) -> None:
     """Check before the collection that the methods can answer all targets."""
     for method, plan in plans:
-        if not isinstance(method, Piloted):
+        if plan.method == method.name:
             model = registry.fit(plan, planning.empty_tallies(plan))
             for target in targets:
                 model.marginal(target)
@@ -251,16 +251,15 @@ def _planned(name: str, request: Request, pilot: float, *, exact: bool) -> tuple
     method = registry.get(name)
     if exact and isinstance(method, ReadsReports):
         raise InvalidInput(f"method {name} reads reports one by one: --tallies devices")
-    if request.domain.hashed and isinstance(method, ReadsReports | Piloted):
+    teachers = method.teachers if isinstance(method, Follows) else (name,)
+    if request.domain.hashed and (isinstance(method, ReadsReports) or name not in teachers):
         raise InvalidInput(f"method {name} is not evaluated together with hashed attributes")
-    share = pilot if isinstance(method, Follows) else 0.0
-    if isinstance(method, Piloted):
-        share = pilot or PILOT_SHARE
-    if not share:
+    share = pilot if name in teachers else pilot or PILOT_SHARE
+    if not (share and isinstance(method, Follows)):
         return method, local_plan(method, request)
     if request.users < 2:
         raise InvalidInput(f"method {name} needs a pilot, so at least 2 devices")
-    first = registry.get(method.pilot) if isinstance(method, Piloted) else method
+    first = registry.get(teachers[0])
     users = max(1, int(share * request.users))
     return method, local_plan(first, replace(request, users=users))
 

@@ -16,7 +16,7 @@ from calmstream.estimators import methods, planning
 from calmstream.estimators.domain import Attributes, Codes, Domain
 from calmstream.estimators.marginal import Floats
 from calmstream.estimators.methods import hashed_views
-from calmstream.estimators.methods.base import Design, Follows, Method, Model, Piloted
+from calmstream.estimators.methods.base import Design, Follows, Method, Model
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
@@ -147,18 +147,14 @@ def local_plan(method: Method, request: Request, design: Design | None = None) -
 
 
 def two_rounds(
-    method: Method, pilot: Plan, codes: Codes, noise: np.random.SeedSequence, *, exact: bool
+    method: Follows, pilot: Plan, codes: Codes, noise: np.random.SeedSequence, *, exact: bool
 ) -> Callable[[], Model]:
     """Collect from a pilot's devices, then from the others by a plan that follows from it."""
     mixed = codes[np.random.default_rng(noise.spawn(1)[0]).permutation(len(codes))]
     first, second = noise.spawn(2)
     pilot_codes, others = mixed[: pilot.users], mixed[pilot.users :]
     pilot_tallies = collect(pilot, pilot_codes, first, exact=exact)
-    if isinstance(method, Piloted):
-        parameters = method.learn(pilot.domain, methods.get(method.pilot).fit(pilot, pilot_tallies))
-    else:
-        assert isinstance(method, Follows)
-        parameters = method.follow(pilot, pilot_tallies)
+    parameters = method.follow(pilot, pilot_tallies)
     request = Request(pilot.domain, pilot.epsilon, len(others), pilot.k, parameters)
     plan = local_plan(method, request)
     tallies = collect(plan, others, second, exact=exact)

@@ -13,7 +13,7 @@ from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.consumer.read.kept import KeptCounts
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators import methods
-from calmstream.estimators.methods.base import Follows, Piloted
+from calmstream.estimators.methods.base import Follows
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 
@@ -44,23 +44,15 @@ class PilotResult:
 def learn(method: str, pilot: Plan, broker: Broker, namespace: str) -> PilotResult:
     """Let a method learn from the counts of its pilot's closed windows."""
     learner = methods.get(method)
-    if isinstance(learner, Follows):
-        teachers = learner.teachers
-    elif isinstance(learner, Piloted):
-        teachers = (learner.pilot,)
-    else:
+    if not isinstance(learner, Follows):
         raise PlanError(f"method {method} does not learn from a pilot")
-    if pilot.method not in teachers:
-        known = ", ".join(teachers)
+    if pilot.method not in learner.teachers:
+        known = ", ".join(learner.teachers)
         raise PlanError(f"method {method} learns from {known}; the pilot is {pilot.method}")
     counts = counted(pilot, broker, plan_names(pilot, namespace), SystemClock())
     if not counts.reports:
         raise InvalidInput(f"plan {pilot.name}: no window with reports is final yet; wait for it")
-    plan, tallies = pilot.ordinary, counts.tallies[: pilot.ordinary_groups]
-    if isinstance(learner, Follows):
-        parameters = learner.follow(plan, tallies)
-    else:
-        parameters = learner.learn(plan.domain, methods.fit(plan, tallies))
+    parameters = learner.follow(pilot.ordinary, counts.tallies[: pilot.ordinary_groups])
     return PilotResult(parameters, counts.reports, counts.windows)
 
 

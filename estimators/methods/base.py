@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.cause import Cause
-from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import Marginal
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.plan import Group, Plan
@@ -164,29 +164,12 @@ class Method(Protocol):
 
 
 @runtime_checkable
-class Piloted(Protocol):
-    """A method whose parameters come from a pilot, an earlier plan with another method.
-
-    The pilot has the same lineage (plans of one lineage share the memory of devices), so that each
-    of its devices reports only once.
-    """
-
-    pilot: ClassVar[str]
-    """Registry name of the pilot's method."""
-
-    def learn(self, domain: Domain, model: Model) -> dict[str, Any]:
-        """Return parameters for this method from the pilot's model."""
-
-
-@runtime_checkable
-class Follows(Protocol):
-    """A method whose plans can continue an earlier plan of their lineage with other devices.
-
-    The parameters of such a plan contain the counts of the earlier one.
-    """
+class Follows(Method, Protocol):
+    """A method whose plans can continue an earlier plan of their lineage with other devices."""
 
     teachers: ClassVar[tuple[str, ...]]
-    """Registry names of the methods of earlier plans whose counts this method can use."""
+    """Registry names of the methods of earlier plans whose counts this method can use, the usual
+    one first. A method that is none of them has no plan without a pilot."""
 
     def follow(self, plan: Plan, tallies: Sequence[Tally]) -> dict[str, Any]:
         """Return parameters for the plan that continues ``plan``, from its tallies, one per group.
@@ -196,7 +179,7 @@ class Follows(Protocol):
         """
 
     def fit_total(self, plan: Plan, tallies: Sequence[Tally]) -> Model:
-        """Fit the model to these tallies and those of the earlier plans together.
+        """Fit the model to these tallies and those that the parameters have of earlier plans.
 
         Otherwise it is as `Method.fit`.
 

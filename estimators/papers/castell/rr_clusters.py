@@ -14,13 +14,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.methods.base import Model
+from calmstream.estimators.domain import Attributes
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.numerics.dependence import cramers_v
 from calmstream.estimators.papers.castell.design import KeptTables, attribute_sets
 from calmstream.estimators.papers.castell.family import BlockMethod
+from calmstream.estimators.papers.castell.model import ProductModel
+from calmstream.estimators.papers.castell.rr_ind_joint import RRIndJoint
+from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
 
 THRESHOLD = 0.3
 """Minimum estimated Cramér's V of two attributes that are put into one cluster."""
@@ -50,16 +53,15 @@ class RRClusters(BlockMethod):
     parameters: ClassVar[tuple[str, ...]] = ("clusters",)
     scheme: ClassVar[str] = "independent"
     recovery: ClassVar[str] = "tables over several clusters are products of the clusters' tables"
-    pilot: ClassVar[str] = "rr-ind-joint"
-    """Registry name of the pilot's method."""
+    teachers: ClassVar[tuple[str, ...]] = (RRIndJoint.name,)
 
-    def learn(self, domain: Domain, model: Model) -> dict[str, Any]:
-        """Return the parameters that a pilot's model suggests.
+    def follow(self, plan: Plan, tallies: Sequence[Tally]) -> dict[str, Any]:
+        """Return the clusters that a pilot suggests.
 
         Attributes whose estimated Cramér's V is 0.3 or more share a cluster of up to 256 cells,
         strongest first.
         """
-        dependence = {}
+        domain, model, dependence = plan.domain, RRIndJoint().fit(plan, tallies), {}
         for pair in combinations(range(len(domain)), 2):
             marginal = model.marginal(pair)
             shape = domain.shape(pair)
@@ -67,6 +69,10 @@ class RRClusters(BlockMethod):
             dependence[pair] = cramers_v(marginal.table.reshape(shape), variance)
         clusters = cluster(dependence, domain.cardinalities, THRESHOLD, MAX_CLUSTER_CELLS)
         return {"clusters": [[domain.names[i] for i in c] for c in clusters if len(c) > 1]}
+
+    def fit_total(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
+        """Fit as windows: a plan states the clusters of its pilot and none of its counts."""
+        return self.fit(plan, tallies)
 
     def blocks(self, request: Request) -> tuple[Attributes, ...]:
         return _clusters(request)
