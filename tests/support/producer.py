@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream import DeviceStore, Policy, Reporter
-from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Headers, Partition, Record
 from calmstream.common.clock import wall_clock
 from calmstream.common.errors import CalmstreamError, RecoverableError
@@ -21,6 +20,7 @@ from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import decode_batch
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.plans import pair_plan
+from tests.support.tally import names_of
 
 START = 1_700_000_000
 WINDOW = 10
@@ -90,10 +90,6 @@ def unsigned_reporter(
 ) -> Reporter:
     """Return a device that accepts unsigned plans, by default with large limits."""
     return Reporter(plan, store, randomness, clock, policy=policy, allow_unsigned=True)
-
-
-def names_of(plan: Plan) -> TopicNames:
-    return TopicNames("test", plan.name, plan.digest, len(plan.groups), plan.partitions)
 
 
 def broker_for(*plans: Plan) -> FaultyBroker:

@@ -43,6 +43,7 @@ from calmstream.estimators.wire.state import (
 from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.plans import pair_plan
+from tests.support.tally import names_of
 
 START = 1_700_000_000
 DAY_MS = 86_400_000
@@ -81,11 +82,6 @@ def published_plan(
 
 AWAIT_SECONDS = 60.0
 """How long a publisher's step waits for an estimate on another thread: on a busy machine, too."""
-
-
-def names_of(plan: Plan) -> TopicNames:
-    """Return the plan's topic names in the namespace of the tests."""
-    return TopicNames("test", plan.name, plan.digest, len(plan.groups), plan.partitions)
 
 
 def count_of(cells: list[int], rejects: int = 0) -> WindowCount:

@@ -10,7 +10,7 @@ from kafka import KafkaAdminClient
 
 from calmstream.broker.kafka import connect
 from calmstream.broker.transport import Partition, TopicSpec
-from tests.support.service.running import until
+from tests.support.service.processes import until
 
 pytestmark = pytest.mark.kafka
 

@@ -16,7 +16,8 @@ from tests.brokers.native import PATIENT, NativeKafka
 from tests.brokers.planted import now_ms, plant, stamped
 from tests.support.attacks.hostile import kinds
 from tests.support.batches import Row, encode_rows
-from tests.support.service.running import Stage, until
+from tests.support.service.processes import until
+from tests.support.service.running import Stage
 from tests.support.tally import body
 
 pytestmark = pytest.mark.kafka

@@ -6,7 +6,8 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import MemberToRemove
 
-from tests.support.service.running import Stage, until
+from tests.support.service.processes import until
+from tests.support.service.running import Stage
 
 pytestmark = pytest.mark.kafka
 

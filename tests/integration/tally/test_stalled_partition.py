@@ -12,8 +12,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from calmstream.broker.transport import Delivery, Partition
 from tests.brokers.native import NativeKafka
 from tests.brokers.provide import or_skip
+from tests.support.service.processes import until
 from tests.support.service.recount import recount_grr, stored_counts
-from tests.support.service.running import Stage, until
+from tests.support.service.running import Stage
 from tests.support.tally import body
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]

@@ -16,7 +16,6 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition, Sink, Topics
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.estimators.plan import Plan
@@ -26,6 +25,8 @@ from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.settings import GatewaySettings
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.gateway.spool_world import counting_plan
+from tests.support.service.processes import until
+from tests.support.tally import names_of
 
 SECONDS = 30.0
 JSON_LINES = "application/x-ndjson"
@@ -154,10 +155,6 @@ def received(connection: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-def names_of(plan: Plan) -> TopicNames:
-    return TopicNames("test", plan.name, plan.digest, len(plan.groups), plan.partitions)
-
-
 def values_of(broker: FaultyBroker, plan: Plan) -> list[int]:
     found, seen = [], set()
     for topic in names_of(plan).all_reports:
@@ -168,13 +165,6 @@ def values_of(broker: FaultyBroker, plan: Plan) -> list[int]:
                     batch = decode_batch(plan, 0, record.key, record.value)
                     found += [int(value) for value in batch.columns["v"]]
     return sorted(found)
-
-
-def until(what: str, condition: Callable[[], bool], seconds: float = SECONDS) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
 
 
 @contextlib.contextmanager

@@ -20,13 +20,15 @@ ANSWER_SECONDS = 30.0
 """Longest time until a running process answers, also where it is starved."""
 
 
-def until(what: str, condition: Callable[[], bool], seconds: float, pause: float = 0.05) -> None:
-    """Poll until the condition holds; fail with ``what`` at the deadline."""
-    deadline = time.monotonic() + seconds
+def until(
+    what: str, condition: Callable[[], object], seconds: float = 60.0, pause: float = 0.05
+) -> float:
+    """Poll until the condition holds; return the seconds, or fail with ``what`` at the deadline."""
+    began = time.monotonic()
     while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {what}")
+        assert time.monotonic() - began < seconds, f"not within {seconds} s: {what}"
         time.sleep(pause)
+    return time.monotonic() - began
 
 
 def run(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -163,12 +162,3 @@ class Stage:
         for one in self.running:
             one.thread.join(30)
         self.broker.close()
-
-
-def until(what: str, happened: Callable[[], bool], seconds: float) -> float:
-    """Poll until the condition holds, and return the seconds that it took."""
-    began = time.monotonic()
-    while not happened():
-        assert time.monotonic() - began < seconds, f"not within {seconds} s: {what}"
-        time.sleep(0.05)
-    return time.monotonic() - began

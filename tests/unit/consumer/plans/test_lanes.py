@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import threading
-import time
 
 from calmstream.consumer.plans.lanes import Lanes, Task
 from tests.support.clock import ManualClock
+from tests.support.service.processes import until
 
 DEADLINE = 30.0
 
 
 def _until_done(*tasks: Task) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not all(task.done for task in tasks):
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    until("all are done", lambda: all(task.done for task in tasks), pause=0.001)
 
 
 def test_quick_calls_share_two_threads_and_long_ones_hold_up_nobody() -> None:

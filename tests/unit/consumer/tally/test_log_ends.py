@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Collection
 
 import pytest
@@ -12,6 +11,7 @@ from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.tally.log_ends import EndWatch
 from tests.support.clock import ManualClock
+from tests.support.service.processes import until
 from tests.support.tally import small_plan
 from tests.support.tally_bench import Stage, await_requests, sample
 
@@ -42,14 +42,6 @@ class Ends:
         return dict.fromkeys(partitions, 7)
 
 
-def soon(what: str, holds: Callable[[], bool]) -> None:
-    """Wait until the condition holds; requests run on another thread and need real time."""
-    deadline = time.monotonic() + DEADLINE
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {DEADLINE:g} s: {what}"
-        time.sleep(0.002)
-
-
 def test_ends_are_asked_for_after_the_interval_and_not_before() -> None:
     ends, clock = Ends(), ManualClock()
     watch = EndWatch(ends, clock, 10.0)  # type: ignore[arg-type]
@@ -59,7 +51,7 @@ def test_ends_are_asked_for_after_the_interval_and_not_before() -> None:
     assert watch.end(ONE) is None
     clock.advance(1)
     watch.turn({ONE: 0})
-    soon("an answer", lambda: watch.end(ONE) == 7)
+    until("an answer", lambda: watch.end(ONE) == 7)
     assert watch.end(OTHER) is None
 
 
@@ -69,7 +61,7 @@ def test_the_interval_starts_again_at_every_request() -> None:
     for seconds, asked in ((10, 1), (9, 1), (1, 2), (9, 2)):
         clock.advance(seconds)
         watch.turn({ONE: 0})
-        soon("no request", lambda: not watch._request.is_alive())
+        until("no request", lambda: not watch._request.is_alive())
         assert ends.asked == asked
 
 
@@ -79,7 +71,7 @@ def test_the_partition_that_does_not_answer_is_found_among_those_that_do() -> No
     watch = EndWatch(ends, clock, 1.0)  # type: ignore[arg-type]
     clock.advance(1)
     watch.turn({ONE: 0, OTHER: 0})
-    soon("the silent one", lambda: watch.unreachable(OTHER) and not watch.unreachable(ONE))
+    until("the silent one", lambda: watch.unreachable(OTHER) and not watch.unreachable(ONE))
     assert watch.end(ONE) == 7
     ends.dead = set()
 
@@ -88,7 +80,7 @@ def test_the_partition_that_does_not_answer_is_found_among_those_that_do() -> No
         watch.turn({ONE: 0, OTHER: 0})
         return not watch.unreachable(OTHER)
 
-    soon("an answer", answered)
+    until("an answer", answered)
 
 
 def test_a_question_that_hangs_holds_up_nothing_and_is_not_repeated_meanwhile() -> None:
@@ -98,9 +90,9 @@ def test_a_question_that_hangs_holds_up_nothing_and_is_not_repeated_meanwhile() 
     for _ in range(20):
         clock.advance(1)
         watch.turn({ONE: 0})
-    soon("asked", lambda: ends.asked == 1)
+    until("asked", lambda: ends.asked == 1)
     ends.hold.set()
-    soon("an answer", lambda: watch.end(ONE) == 7)
+    until("an answer", lambda: watch.end(ONE) == 7)
     assert ends.asked == 1
 
 
@@ -114,7 +106,7 @@ def test_a_partition_marked_unreachable_is_reachable_only_after_the_next_answer(
         return watch.reachable(OTHER)
 
     assert not watch.reachable(OTHER), "never asked"
-    soon("an answer", asked)
+    until("an answer", asked)
     await_requests()
     ends.hold.clear()  # a question is under way, and not about the unreachable one
     clock.advance(1)
@@ -122,10 +114,10 @@ def test_a_partition_marked_unreachable_is_reachable_only_after_the_next_answer(
     watch.mark_unreachable([OTHER])
     assert (watch.unreachable(OTHER), watch.end(OTHER)) == (True, None)
     ends.hold.set()
-    soon("its end", lambda: not watch._request.is_alive())
+    until("its end", lambda: not watch._request.is_alive())
     assert watch.end(ONE) == 7
     assert not watch.reachable(OTHER), "nobody has asked it since"
-    soon("an answer", asked)
+    until("an answer", asked)
 
 
 def test_a_log_that_ends_below_what_was_counted_is_an_error_at_the_second_answer() -> None:
@@ -134,7 +126,7 @@ def test_a_log_that_ends_below_what_was_counted_is_an_error_at_the_second_answer
     for counted in (8, 7, 8, 8):  # the log ends at 7; one answer alone may be a late one
         clock.advance(1)
         watch.turn({ONE: counted, OTHER: 7})
-        soon("an answer", lambda: not watch._request.is_alive())
+        until("an answer", lambda: not watch._request.is_alive())
     with pytest.raises(FatalError, match="ends at 7, but it was counted up to 8: the broker lost"):
         watch.turn({ONE: 8, OTHER: 7})
     watch.turn({OTHER: 7})
