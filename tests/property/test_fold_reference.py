@@ -1,4 +1,4 @@
-"""Check the fold, which counts the records of a partition, against a slow reference.
+"""Check the fold, which counts the records of a partition, against an independent recount.
 
 Both must give the same state after any sequence of records, also if the fold is stored and restored
 at any point.
@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from calmstream.broker.records import in_chunks
 from calmstream.broker.transport import Record
-from calmstream.common.errors import Reason
 from calmstream.consumer.tally.folding.admission import AdmissionControl
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.plan import Plan
@@ -24,9 +23,10 @@ from calmstream.estimators.wire.state import (
     decode_state,
     encode_state,
 )
+from tests.brokers.segments import Stored
+from tests.support.service.admission_recount import Recount, Share
 from tests.support.tally import (
     TOPIC_ID,
-    Reference,
     at,
     batch_id,
     body,
@@ -35,7 +35,6 @@ from tests.support.tally import (
     plain,
     record,
     small_plan,
-    state_of,
     tick,
 )
 
@@ -67,27 +66,52 @@ steps = st.lists(
 )
 
 
-def build(plan: Plan, log: Any) -> Any:
-    """Return the records and the events of the reference."""
-    records, events = [], []
+def build(plan: Plan, log: Any) -> list[Record]:
+    records = []
     now, offset = -5.0, 0
     for move, kind, period, number, cells, gap in log:
         now += move
         offset += gap
-        time = at(now)
+        key, value = batch_id(number), body(plan, period, cells)
         if kind == "tick":
-            records.append(tick(offset, time))
-            events.append((offset, time, None, None, [], None))
-        elif kind == "bad":
-            records.append(record(offset, time, batch_id(number), b"{"))
-            events.append((offset, time, None, None, [], Reason.UNDECODABLE))
+            records.append(tick(offset, at(now)))
+            continue
+        if kind == "bad":
+            value = b"{"
         elif kind == "foreign":
-            records.append(record(offset, time, b"short", body(plan, period, cells)))
-            events.append((offset, time, None, None, [], Reason.BAD_BATCH_ID))
-        else:
-            records.append(record(offset, time, batch_id(number), body(plan, period, cells)))
-            events.append((offset, time, period, batch_id(number), cells, None))
-    return records, events
+            key = b"short"
+        records.append(record(offset, at(now), key, value))
+    return records
+
+
+def taken(recount: Recount, one: Record) -> None:
+    recount.read([Stored(one.offset, one.timestamp, True, one.key, one.value)])
+
+
+def counted(share: Share) -> tuple[int, list[int], dict[str, int]]:
+    """Return what `plain` returns."""
+    return share.cells.total(), [share.cells[cell] for cell in range(4)], dict(share.rejects)
+
+
+def state_of(recount: Recount) -> dict[str, object]:
+    """Return every field of the partition record."""
+    still_open = [entry[:2] for entry in recount.counted if entry[2] >= recount.open_from]
+    resume = min(still_open, default=(recount.next_offset, recount.clock))
+    total = recount.through(recount.open_from - 1) + Share(rejects=recount.after_end)
+    return {
+        "topic_id": TOPIC_ID,
+        "next_offset": recount.next_offset,
+        "clock": recount.clock,
+        "closed_through": recount.open_from - 1,
+        "resume_from": resume[0],
+        "resume_clock": resume[1],
+        "total": counted(total),
+        "open": {w: counted(s) for w, s in recount.windows.items() if w >= recount.open_from},
+    }
+
+
+def ids_of(recount: Recount) -> dict[int, frozenset[bytes]]:
+    return {w: frozenset(ids) for w, ids in recount.seen.items() if w >= recount.open_from and ids}
 
 
 def restore(plan: Plan, state: PartitionState, records: list[Record]) -> Any:
@@ -102,28 +126,25 @@ def restore(plan: Plan, state: PartitionState, records: list[Record]) -> Any:
 @pytest.mark.parametrize("plan", PLANS, ids=_named)
 @settings(max_examples=60, deadline=None)
 @given(log=steps)
-def test_every_record_equals_the_reference(plan: Plan, log: Any) -> None:
-    records, events = build(plan, log)
-    fold = PartitionFold.start(plan, 0, TOPIC_ID)
+def test_every_record_equals_the_recount(plan: Plan, log: Any) -> None:
+    fold, recount = PartitionFold.start(plan, 0, TOPIC_ID), Recount(plan, 0)
     closed = []
-    for index, r in enumerate(records):
+    for r in build(plan, log):
         closed += fold_one(fold, r).closed
-        reference = Reference(plan, events[: index + 1])
-        assert fields_of(fold.state()) == state_of(reference)
-        assert fold.accepted_ids == reference.ids
-    reference = Reference(plan, events)
-    assert [c.window for c in closed] == list(range(reference.closed_through + 1))
+        taken(recount, r)
+        assert fields_of(fold.state()) == state_of(recount)
+        assert fold.accepted_ids == ids_of(recount)
+    assert [(c.window, c.closed_at) for c in closed] == list(recount.closed_at.items())
     for c in closed:
-        assert c.closed_at == reference.closed_at[c.window]
-        assert plain(c.count) == reference.count({c.window})
-        assert plain(c.total) == reference.count(set(range(c.window + 1)))
+        assert plain(c.count) == counted(recount.windows.get(c.window, Share()))
+        assert plain(c.total) == counted(recount.through(c.window))
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=_named)
 @settings(max_examples=40, deadline=None)
 @given(log=steps)
 def test_a_restore_at_every_prefix_is_the_live_state(plan: Plan, log: Any) -> None:
-    records, _ = build(plan, log)
+    records = build(plan, log)
     live = PartitionFold.start(plan, 0, TOPIC_ID)
     for index in range(len(records) + 1):
         if index:

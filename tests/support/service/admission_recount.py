@@ -52,9 +52,16 @@ class Recount:
     keys: dict[bytes, int] = field(default_factory=dict)
     # ids of batches of which every copy arrived after its window had closed
     late: set[bytes] = field(default_factory=set)
-    _clock: int = 0
-    _next: int = 0
-    _seen: set[tuple[int, bytes]] = field(default_factory=set)
+    # records that are rejected after the plan's end, per reason
+    after_end: Counter[str] = field(default_factory=Counter)
+    # (offset, the clock before it, window) of each batch that is counted
+    counted: list[tuple[int, int, int]] = field(default_factory=list)
+    # the ids of the batches that are counted, per window
+    seen: dict[int, set[bytes]] = field(default_factory=lambda: defaultdict(set))
+    clock: int = 0
+    # the first window that is open
+    open_from: int = 0
+    next_offset: int = 0
 
     def read(self, log: Iterable[Stored], below: int | None = None) -> Recount:
         """Read the whole log, or its records below an offset, and return the recount."""
@@ -69,16 +76,17 @@ class Recount:
 
     def _take(self, record: Stored) -> None:
         assert record.append_time, f"offset {record.offset} has its sender's time"
-        self._clock = max(self._clock, record.timestamp)
-        while self._next < self.plan.windows and self._clock > self._closes(self._next):
-            self.closed_at[self._next] = record.offset
-            self._next += 1
+        before, self.clock = self.clock, max(self.clock, record.timestamp)
+        self.next_offset = record.offset + 1
+        while self.open_from < self.plan.windows and self.clock > self._closes(self.open_from):
+            self.closed_at[self.open_from] = record.offset
+            self.open_from += 1
         try:
-            self._admit(record)
+            self._admit(record, before)
         except RefusedError as refusal:
             self._reject(record.offset, str(refusal))
 
-    def _admit(self, record: Stored) -> None:
+    def _admit(self, record: Stored, before: int) -> None:
         if record.key is None and record.value == TICK:
             return
         _require(not record.damaged, "undecodable")
@@ -93,27 +101,31 @@ class Recount:
                 self.keys[key] = len(cells)
                 self.late.add(key)
             raise
-        if (period, key) in self._seen:
+        if key in self.seen[period]:
             raise RefusedError("duplicate")
-        if self.plan.limits is not None and len(cells) > self.plan.limits.batch_reports:
-            raise RefusedError("over_limit")
-        self._seen.add((period, key))
+        if (limits := self.plan.limits) is not None:
+            batches = len(self.seen[period])
+            within = len(cells) <= limits.batch_reports and batches < limits.batches
+            _require(within, "over_limit")
+        self.seen[period].add(key)
+        self.counted.append((record.offset, before, period))
         self.keys[key] = len(cells)
         self.windows[period].cells.update(cells)
 
     def _in_time(self, period: int) -> None:
         _require(period < self.plan.windows, "after_end")
-        _require(period >= self._next, "late")
+        _require(period >= self.open_from, "late")
         starts = (self.plan.start + period * self.plan.window) * 1000
-        _require(starts <= self._clock + self.plan.skew * 1000, "early")
+        _require(starts <= self.clock + self.plan.skew * 1000, "early")
 
     def _reject(self, offset: int, reason: str) -> None:
         last = self.plan.windows - 1
-        if self._next > last:  # the plan is over
+        if self.open_from > last:  # the plan is over
+            self.after_end[reason] += 1
             self.dead_letters.append((offset, reason))
             return
-        now = (self._clock - self.plan.start * 1000) // (self.plan.window * 1000)
-        rejects = self.windows[min(max(now, self._next), last)].rejects
+        now = (self.clock - self.plan.start * 1000) // (self.plan.window * 1000)
+        rejects = self.windows[min(max(now, self.open_from), last)].rejects
         rejects[reason] += 1
         if rejects[reason] <= KEPT_DEAD_LETTERS:
             self.dead_letters.append((offset, reason))

@@ -16,6 +16,7 @@ from calmstream.estimators.randomness import (
     SystemRandomness,
     exp_weight,
 )
+from tests.support.perturbing import Stream, coin_bytes
 
 OTHER = 1 << 32
 
@@ -164,43 +165,6 @@ def test_weights_beyond_the_range_are_refused() -> None:
         respond(np.array([0]), 1 << 31, exp_weight("16"), SystemRandomness())
 
 
-class Given:
-    """A source of given bytes that counts those that were read."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-
-    def bytes(self, count: int) -> bytes:
-        found = self.data[self.at : self.at + count]
-        assert len(found) == count
-        self.at += count
-        return found
-
-
-def one_by_one(size: int, probability: Fraction, source: Given) -> list[int]:
-    """Return bytes of coins: first one digit of each, then the further digits, byte after byte."""
-    words = np.frombuffer(source.bytes(2 * size), "<u2").tolist()
-    one, zero = probability.numerator, probability.denominator - probability.numerator
-    weights = [one ** v.bit_count() * zero ** (8 - v.bit_count()) for v in range(256)]
-    total = sum(weights)
-    ends = np.cumsum(np.array(weights, object)).tolist()
-
-    def value(number: int, bits: int) -> int | None:
-        """Return the value whose interval holds [number, number + 1) / 2^bits; None for several."""
-        first = sum(end << bits <= number * total for end in ends)
-        last = sum(end << bits < (number + 1) * total for end in ends)
-        return first if first == last else None
-
-    found = [value(word, 16) for word in words]
-    for i, word in enumerate(words):
-        number, bits = word, 16
-        while found[i] is None:
-            number = number << 16 | int.from_bytes(source.bytes(2), "little")
-            bits += 16
-            found[i] = value(number, bits)
-    return [each for each in found if each is not None]
-
-
 @pytest.mark.parametrize(
     "probability",
     [
@@ -213,6 +177,7 @@ def one_by_one(size: int, probability: Fraction, source: Given) -> list[int]:
 )
 def test_coins_read_their_digits_in_order(probability: Fraction) -> None:
     dice = np.random.default_rng(3)
+    one, zero = probability.numerator, probability.denominator - probability.numerator
     undecided = np.flatnonzero(draws._coin_table(probability) == -1)
     _, split = draws._unit_ends(probability, 32)
     thirds = 0
@@ -229,10 +194,10 @@ def test_coins_read_their_digits_in_order(probability: Fraction) -> None:
             if near and dice.random() < 0.15:
                 further[k] = dice.choice(near)
         data = words.tobytes() + further.tobytes()
-        fast, plain = Given(data), Given(data)
-        assert draws.coins(20, probability, fast).tolist() == one_by_one(20, probability, plain)
-        assert fast.at == plain.at
-        thirds += fast.at > 2 * (20 + len(left))
+        fast, plain = Stream(data), Stream(data)
+        assert draws.coins(20, probability, fast).tolist() == coin_bytes(20, one, zero, plain)
+        assert fast.read == plain.read
+        thirds += fast.read > 2 * (20 + len(left))
     assert thirds or not split.size
 
 
