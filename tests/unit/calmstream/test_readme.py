@@ -12,7 +12,7 @@ import pytest
 
 import calmstream
 from benchmarks.study import Study
-from calmstream.cli import main, parse
+from calmstream.cli import main
 from tests.support.plans import CRASHES
 
 ROOT = Path(__file__).parents[3]
@@ -34,13 +34,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("domain.json").write_text(json.dumps(CRASHES))
     assert main(words(next(c for c in COMMANDS if c.startswith("plan")))) == 0
     return tmp_path
-
-
-def test_every_command_of_the_readme_parses() -> None:
-    named = {words(command)[0] for command in COMMANDS}
-    assert named == {"plan", "topics", "consume", "watch", "produce", "evaluate"}
-    for command in COMMANDS:
-        parse(words(command))
 
 
 @pytest.mark.parametrize("method", ["uniform", "calm", "noise-aware"])

@@ -15,9 +15,10 @@ import pytest
 
 from calmstream.estimators.mechanisms.registry import names
 from tests.support.examples import wire as wire_examples
-from tests.support.perturbing import Stream, perturb, uniform
+from tests.support.perturbing import Stream, bucket, perturb, uniform, weight
 
-FILE = Path(__file__).parents[3] / "docs" / "wire-examples.json"
+ROOT = Path(__file__).parents[3]
+FILE = ROOT / "docs" / "wire-examples.json"
 EXAMPLES: dict[str, Any] = json.loads(FILE.read_text())
 REPORTS: dict[str, Any] = EXAMPLES["reports"]
 
@@ -100,19 +101,35 @@ def report(raw: str, case: dict[str, Any]) -> tuple[bytes, int]:
     return json.dumps(body, separators=(",", ":")).encode(), stream.read
 
 
+@pytest.mark.parametrize("case", EXAMPLES["assignments"], ids=lambda case: case["secret"][:8])
+def test_an_assignment(case: dict[str, Any]) -> None:
+    plan = json.loads((ROOT / EXAMPLES["plan"]["file"]).read_text())
+    secret, slot = bytes.fromhex(case["secret"]), int(case["slot_word"], 16)
+    assert f"{word(secret, plan['lineage'], 'group'):016x}" == case["group_word"]
+    assert word(secret, plan["lineage"], "slot") == slot
+    assert view_of(plan, secret) == (case["group"], case["view"])
+    assert slot * plan["guarantee"]["windows"] >> 64 == case["slot"]
+
+
+def test_weights_and_hashes() -> None:
+    for epsilon, weighed in EXAMPLES["weights"].items():
+        assert weight(epsilon) == weighed
+    for case in EXAMPLES["hashes"]:
+        assert bucket(case["seed"], case["cell"], case["count"]) == case["bucket"]
+
+
 def test_buckets_of_texts() -> None:
-    for case in json.loads(FILE.read_text())["texts"]:
+    for case in EXAMPLES["texts"]:
         text, block = case["text"], case["hash"] // 8
-        bucket = None
+        found = None
         if isinstance(text, str) and 0 < len(text.encode("utf-8", "surrogatepass")) <= 1024:
             message = f"{case['name']}#{block}\0{unicodedata.normalize('NFC', text)}"
             if not any("\ud800" <= letter <= "\udfff" for letter in text):
                 start = b"calmstream/1/hashed/" + bytes.fromhex(case["lineage"])
                 digest = hashlib.sha256(start + message.encode()).digest()
                 own = digest[4 * (case["hash"] % 8) :][:4]
-                bucket = int.from_bytes(own, "big") * case["buckets"] >> 32
-        assert case["bucket"] == bucket, case
-    assert wire_examples.texts() == json.loads(FILE.read_text())["texts"]
+                found = int.from_bytes(own, "big") * case["buckets"] >> 32
+        assert case["bucket"] == found, case
 
 
 @pytest.mark.parametrize("number", range(len(REPORTS["cases"])))

@@ -113,32 +113,3 @@ def test_an_answer_about_one_window_has_its_published_tests(run: Run) -> None:
     _, out, _ = run(shifted(), *words, "1")
     assert out.splitlines()[-1] == "against window 0: no change found, p = 1, adjusted 1"
     assert out.count("against") == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--window", "2", "--against", "1..2"), "window 2 and windows 1 to 2 share devices"),
-        (("--window", "2", "--against", "total"), "share devices"),
-        (("--window", "0"), "no window is before window 0"),
-        (("--window", "2", "--against", "1"), "window 1 received no reports"),
-        (("--window", "1"), "window 1 received no reports"),
-        (("--window", "7"), "the newest final window is 2"),
-        (("--window", "all"), "expected"),
-    ],
-)
-def test_windows_that_cannot_be_compared_are_one_line(
-    run: Run, words: tuple[str, ...], message: str
-) -> None:
-    bench = bench_of(published_plan(windows=3, groups=1), EVEN, [], EVEN)
-    code, out, err = run(bench, "changes", *words)
-    assert code == 2
-    assert not out
-    assert message in err
-    assert len(err.splitlines()) == 1
-
-
-def test_a_plan_that_has_no_final_yet_is_one_line(run: Run) -> None:
-    code, _, err = run(Bench(published_plan(windows=2, groups=1)), "changes")
-    assert code == 2
-    assert "no window is final yet" in err
