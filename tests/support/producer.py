@@ -155,6 +155,13 @@ class FakeClock:
         self.on_sleep()
 
 
+class NoRandomness:
+    """Fails the test when anything is drawn."""
+
+    def bytes(self, count: int) -> bytes:
+        raise AssertionError(f"{count} bytes drawn")
+
+
 @dataclass
 class ScriptedDelivery:
     """A delivery (the broker's answer to a send) whose outcome the test decides."""

@@ -20,8 +20,10 @@ from calmstream.common.clock import Clock
 from calmstream.common.errors import Reason
 from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
 from calmstream.consumer.metrics.registry import plan_metrics
+from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.config import PublisherConfig, PublisherContext
 from calmstream.consumer.publish.job import EstimateRunner
+from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.runtime.health import RoleHealth
@@ -89,6 +91,14 @@ def count_of(cells: list[int], rejects: int = 0) -> WindowCount:
     counts = np.bincount(np.array(cells, np.int64), minlength=4).reshape(1, 4)
     tally = Tally(np.array([len(cells)]), counts.astype(np.int64))
     return WindowCount(tally, {Reason.LATE: rejects} if rejects else {})
+
+
+def snapshot_of(
+    plan: Plan, window: int, kind: Kind, revision: tuple[int, ...], *counts: WindowCount
+) -> Snapshot:
+    """Return the set of a window with these counts, as a subscriber receives it."""
+    built = build_set(plan, MergedWindow(window, kind, revision, counts))
+    return Snapshot(built.manifest, {record.attributes: record for record in built.marginals})
 
 
 def publisher_context(

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from calmstream.consumer.publish.build import build_set
-from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.wire.snapshot import Kind
 from tests.support.deploy import DEPLOY, load
-from tests.support.publisher import START, count_of, published_plan
+from tests.support.publisher import START, count_of, published_plan, snapshot_of
 from tests.support.sink.postgres import PostgresServer
 from tests.support.sink.targets import postgres_place
 
@@ -31,9 +29,7 @@ Row = dict[str, Any]
 
 def snapshot(window: int, kind: Kind, reports: int) -> Snapshot:
     cells = [window % 4, *[0] * (reports - 1)] if reports else []
-    counts = (count_of(cells, rejects=2),)
-    built = build_set(PLAN, MergedWindow(window, kind, (window + 1, 1), counts))
-    return Snapshot(built.manifest, {record.attributes: record for record in built.marginals})
+    return snapshot_of(PLAN, window, kind, (window + 1, 1), count_of(cells, rejects=2))
 
 
 FINALS = [

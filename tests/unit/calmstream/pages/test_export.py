@@ -14,21 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from calmstream.cli import main
-from calmstream.consumer.publish.build import build_set
-from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages.export import joined
 from tests.support.faulty_broker import FaultyBroker
-from tests.support.publisher import count_of, names_of, published_plan
+from tests.support.publisher import count_of, names_of, published_plan, snapshot_of
 from tests.support.sink.targets import COLUMNS, expected_results, plain
 
 PLAN = published_plan(groups=1)
 
 
 def snapshot(window: int, cells: list[int]) -> Snapshot:
-    built = build_set(PLAN, MergedWindow(window, Kind.FINAL, (1, 1), (count_of(cells),)))
-    return Snapshot(built.manifest, {r.attributes: r for r in built.marginals})
+    return snapshot_of(PLAN, window, Kind.FINAL, (1, 1), count_of(cells))
 
 
 Export = Callable[..., Path]

@@ -11,8 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from calmstream.consumer.publish.build import build_set
-from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.sink.arrow_rows import STATISTICS
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.columns import statistic_rows
@@ -22,7 +20,7 @@ from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages.export import write_rows, write_snapshots
 from calmstream.pages.watch import render, statistics_lines
 from calmstream.terminal import Console
-from tests.support.publisher import count_of, published_plan
+from tests.support.publisher import count_of, published_plan, snapshot_of
 
 DOMAIN = Domain.from_dictionary(
     [
@@ -41,9 +39,7 @@ def plan(*summaries: str) -> Plan:
 
 
 def snapshot(*summaries: str) -> Snapshot:
-    counts = (count_of(CELLS),) * 3
-    built = build_set(plan(*summaries), MergedWindow(1, Kind.FINAL, (1,) * 6, counts))
-    return Snapshot(built.manifest, {r.attributes: r for r in built.marginals})
+    return snapshot_of(plan(*summaries), 1, Kind.FINAL, (1,) * 6, *[count_of(CELLS)] * 3)
 
 
 SNAPSHOT = snapshot("mean", "median", "rank")

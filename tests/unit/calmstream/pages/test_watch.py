@@ -8,14 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from calmstream.consumer.publish.build import build_set
-from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
 from calmstream.pages.watch import FLAGS, MAX_ROWS, Dashboard, bar, notes, render, watch
 from calmstream.terminal import Console
-from tests.support.publisher import count_of, published_plan
+from tests.support.publisher import count_of, published_plan, snapshot_of
 
 CELLS = [0] * 400 + [1] * 100 + [2] * 300 + [3] * 200
 
@@ -27,9 +25,7 @@ def snapshot(
     guarantee: Guarantee | None = None,
 ) -> Snapshot:
     plan = published_plan(groups=1, guarantee=guarantee)
-    merged = MergedWindow(window, kind, (1000, 234), (count_of(list(cells), rejects=3),))
-    built = build_set(plan, merged)
-    return Snapshot(built.manifest, {r.attributes: r for r in built.marginals})
+    return snapshot_of(plan, window, kind, (1000, 234), count_of(list(cells), rejects=3))
 
 
 def total_of(window: int, cells: Sequence[int] = CELLS) -> Snapshot:

@@ -13,23 +13,11 @@ from calmstream.consumer.read import history as module
 from calmstream.consumer.read.history import History
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators import methods
-from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.wire.counts import decode_counts, encode_counts
 from calmstream.estimators.wire.snapshot import Kind
 from tests.support.publisher import Bench, count_of, published_plan, work
-
-
-def filled(plan: Plan | None = None, windows: int = 3) -> Bench:
-    """Return a bench with published windows of some 200 reports a group."""
-    bench = Bench(published_plan(groups=3) if plan is None else plan, track=True)
-    dice = np.random.default_rng(7)
-    for log in bench.logs:
-        for window in range(windows):
-            cells = dice.choice(4, size=200, p=[0.4, 0.3, 0.2, 0.1])
-            log.report(window, *cells.tolist()).close(window)
-    bench.put_all()
-    work(bench.publication())
-    return bench
+from tests.support.serving import filled
 
 
 @pytest.fixture(scope="module")

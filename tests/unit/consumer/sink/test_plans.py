@@ -17,12 +17,11 @@ from calmstream.consumer.plans import served_plan
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.runtime.config import TallyConfig
-from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.service import Namespaces, Service
 from tests.support.faulty_broker import FaultyBroker
-from tests.support.publisher import DAY_MS, count_of, published_plan
+from tests.support.publisher import DAY_MS, count_of, published_plan, snapshot_of
 from tests.support.service.processes import until
 from tests.support.sink.targets import Row, expected_results, place
 
@@ -45,8 +44,7 @@ def test_all_plans_are_stored_in_one_target_and_a_missing_topic_concerns_one(
         built = build_set(plan, MergedWindow(window, kind, (4, 4), (count_of([1] * 7),)))
         for key, value in [*built.tables(), built.closing()]:
             sink.send(WHERE.names(plan).snapshots, key, value, partition=0).wait(10)
-        tables = {record.attributes: record for record in built.marginals}
-        snapshot = Snapshot(built.manifest, tables)
+        snapshot = snapshot_of(plan, window, kind, (4, 4), count_of([1] * 7))
         rows.extend(expected_results(plan, WHERE.names(plan), [snapshot]))
 
     def metric(name: str, plan: Plan) -> float | None:

@@ -10,13 +10,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from calmstream.consumer.publish.build import build_set
-from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.wire.snapshot import Kind
 from tests.support.docs import ROOT, blocks
-from tests.support.publisher import count_of, published_plan
+from tests.support.publisher import count_of, published_plan, snapshot_of
 from tests.support.sink.targets import KINDS, place
 
 PAGE = ROOT / "docs" / "taking-results-home.md"
@@ -29,9 +27,7 @@ PLAN = replace(published_plan(groups=1), name="settings", domain=Domain(ATTRIBUT
 
 
 def snapshot(window: int, cells: list[int]) -> Snapshot:
-    revision = (window + 1, window + 1)
-    built = build_set(PLAN, MergedWindow(window, Kind.FINAL, revision, (count_of(cells),)))
-    return Snapshot(built.manifest, {record.attributes: record for record in built.marginals})
+    return snapshot_of(PLAN, window, Kind.FINAL, (window + 1, window + 1), count_of(cells))
 
 
 SETS = [snapshot(0, [0] * 9000 + [1] * 1000), snapshot(1, [3] * 9000 + [1] * 1000), snapshot(2, [])]

@@ -11,14 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from calmstream.common.errors import ForeignRecord
-from calmstream.consumer.publish.build import build_set
-from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.sink.arrow_rows import STATISTICS
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.wire.snapshot import Kind, decode, encode
 from calmstream.estimators.wire.table_summary import Statistic, TableStatistics
-from tests.support.publisher import count_of, published_plan
+from tests.support.publisher import count_of, published_plan, snapshot_of
 from tests.support.sink.targets import KINDS, Place, place, plain
 
 DOMAIN = Domain.from_dictionary(
@@ -36,17 +34,17 @@ COLUMNS = tuple(STATISTICS.names)
 
 
 def snapshot(window: int, kind: Kind, offset: int) -> Snapshot:
-    counts = (count_of([0] * 300 + [1] * 210 + [2] * 250 + [3] * (240 + offset)),) * 3
-    built = build_set(PLAN, MergedWindow(window, kind, (offset,) * 6, counts))
+    counts = count_of([0] * 300 + [1] * 210 + [2] * 250 + [3] * (240 + offset))
+    whole = snapshot_of(PLAN, window, kind, (offset,) * 6, *[counts] * 3)
     # Some numbers are unknown.
-    tables = {record.attributes: record for record in built.marginals}
+    tables = {**whole.marginals}
     (given,) = tables["m\\s", "region"].summaries
     unknown = (Statistic("mean", None, None, None, None), *given.rows[1].statistics[1:])
     rows = (given.rows[0], TableStatistics(given.rows[1].labels, unknown))
     tables["m\\s", "region"] = replace(
         tables["m\\s", "region"], summaries=(replace(given, rows=rows),)
     )
-    return Snapshot(built.manifest, tables)
+    return replace(whole, marginals=tables)
 
 
 def expected(*snapshots: Snapshot) -> list[tuple[Any, ...]]:

@@ -14,8 +14,6 @@ from typing import Any
 import pytest
 
 from calmstream.common.errors import InvalidInput, RecoverableError
-from calmstream.consumer.publish.build import build_set
-from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.sink.stored import SetId
 from calmstream.consumer.sink.target import Target
 from calmstream.consumer.subscribe.assembler import Snapshot, above
@@ -24,7 +22,7 @@ from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
 from tests.support.plans import pair_plan
-from tests.support.publisher import START, count_of, names_of, published_plan
+from tests.support.publisher import START, count_of, names_of, published_plan, snapshot_of
 from tests.support.sink.postgres import PostgresServer
 from tests.support.sink.targets import KINDS, Place, expected_results, expected_sets, place
 
@@ -43,8 +41,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 def snapshot(window: int, kind: Kind, revision: tuple[int, int], reports: int = 5) -> Snapshot:
     cells = [(window + i) % 4 for i in range(reports)]
-    built = build_set(PLAN, MergedWindow(window, kind, revision, (count_of(cells, rejects=1),)))
-    return Snapshot(built.manifest, {record.attributes: record for record in built.marginals})
+    return snapshot_of(PLAN, window, kind, revision, count_of(cells, rejects=1))
 
 
 def check(where: Place, *snapshots: Snapshot) -> None:
@@ -133,7 +130,7 @@ ODD_PLAN = pair_plan(
 
 def odd_set(plan: Plan) -> Snapshot:
     """Return a set with a table of each attribute, whose cells are all different."""
-    built = build_set(plan, MergedWindow(0, Kind.FINAL, (1,), (count_of([]),)))
+    whole = snapshot_of(plan, 0, Kind.FINAL, (1,), count_of([]))
     tables = [
         MarginalRecord(
             window=0,
@@ -149,7 +146,7 @@ def odd_set(plan: Plan) -> Snapshot:
         )
         for attribute in plan.domain.attributes
     ]
-    manifest = replace(built.manifest, reports=3)
+    manifest = replace(whole.manifest, reports=3)
     return Snapshot(manifest, {table.attributes: table for table in tables})
 
 

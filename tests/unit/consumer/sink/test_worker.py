@@ -31,7 +31,7 @@ from calmstream.consumer.sink.worker import SinkWorker, WithTarget, store_once
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind, encode
 from tests.support.faulty_broker import FaultyBroker
-from tests.support.publisher import DAY_MS, count_of, names_of, published_plan
+from tests.support.publisher import DAY_MS, count_of, names_of, published_plan, snapshot_of
 from tests.support.service.processes import until
 from tests.support.sink.postgres import PostgresServer
 from tests.support.sink.targets import Place, expected_results, place, postgres_place
@@ -54,7 +54,7 @@ class Topic:
         records = [*built.tables(), built.closing()]
         for key, value in records[: len(records) - changes.get("leave_out", 0)]:
             self.send(key, value)
-        return Snapshot(built.manifest, {record.attributes: record for record in built.marginals})
+        return snapshot_of(PLAN, window, kind, revision, count_of([1] * 7))
 
     def send(self, key: bytes, value: bytes) -> None:
         self._sink.send(NAMES.snapshots, key, value, partition=0).wait(10)

@@ -6,20 +6,17 @@ from itertools import permutations
 
 import pytest
 
-from calmstream.consumer.publish.build import build_set
-from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import DeliveryOrder
 from calmstream.estimators.wire.snapshot import Kind
-from tests.support.publisher import count_of, published_plan
+from tests.support.publisher import count_of, published_plan, snapshot_of
 
 PLAN = published_plan(groups=1, windows=50)
 Shown = list[tuple[int, str]]
 
 
 def a_set(window: int, kind: Kind) -> Snapshot:
-    built = build_set(PLAN, MergedWindow(window, kind, (1, 1), (count_of([]),)))
-    return Snapshot(built.manifest, {})
+    return snapshot_of(PLAN, window, kind, (1, 1), count_of([]))
 
 
 FINALS = {window: a_set(window, Kind.FINAL) for window in range(6)}

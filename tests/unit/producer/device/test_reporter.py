@@ -17,7 +17,7 @@ from calmstream.estimators.randomness import SeededRandomness
 from calmstream.producer.device.assignment import place
 from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.device.report import code_of
-from tests.support.producer import START, FakeClock, make_plan, unsigned_reporter
+from tests.support.producer import START, FakeClock, NoRandomness, make_plan, unsigned_reporter
 
 RECORD = {"colour": "red", "size": "xl", "flag": "1"}
 
@@ -45,13 +45,6 @@ def test_status_gives_the_reason_and_report_obeys_it() -> None:
     assert (reporter.status(), reporter.report(RECORD)) == (Status.ALREADY_REPORTED, None)
     clock.seconds = plan.expires
     assert (reporter.status(), reporter.report(RECORD)) == (Status.OVER, None)
-
-
-class NoRandomness:
-    """Fails the test when anything is drawn."""
-
-    def bytes(self, count: int) -> bytes:
-        raise AssertionError(f"{count} bytes drawn")
 
 
 class Untouchable(Mapping[str, object]):

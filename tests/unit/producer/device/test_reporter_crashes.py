@@ -20,7 +20,13 @@ from calmstream.producer.device import report
 from calmstream.producer.device.control import install
 from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.device.store import Change
-from tests.support.producer import LARGE, FakeClock, make_plan, unsigned_reporter
+from tests.support.producer import (
+    LARGE,
+    FakeClock,
+    NoRandomness,
+    make_plan,
+    unsigned_reporter,
+)
 
 PLAN = make_plan()
 RECORD = {"colour": "red", "size": "xl", "flag": "1"}
@@ -32,13 +38,6 @@ class CrashError(BaseException):
 
 def crash(*_: object) -> Any:
     raise CrashError
-
-
-class NoRandomness:
-    """Fails the test when anything is drawn."""
-
-    def bytes(self, count: int) -> bytes:
-        raise AssertionError(f"{count} bytes drawn")
 
 
 class DyingRecord(dict[str, object]):
