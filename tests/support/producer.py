@@ -194,6 +194,7 @@ class ScriptedSink:
 
     def __init__(self, script: Callable[[int], int | CalmstreamError | None]) -> None:
         self.sends: list[tuple[str, bytes | None, bytes | None]] = []
+        self.partitions: list[int] = []
         self.deliveries: list[ScriptedDelivery] = []
         self.on_wait: Callable[[], None] = lambda: None
         self._script = script
@@ -211,6 +212,7 @@ class ScriptedSink:
         assert not headers
         outcome = self._script(len(self.sends))
         self.sends.append((topic, key, value))
+        self.partitions.append(partition)
         self.deliveries.append(ScriptedDelivery(outcome, self._waited))
         return self.deliveries[-1]
 

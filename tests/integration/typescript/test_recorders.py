@@ -10,7 +10,7 @@ import pytest
 from tests.support.typescript.package import answers
 from tests.support.typescript.recorded import lives
 
-LIVES, FEWER = 2000, 60
+LIVES, FEWER = 500, 60
 
 
 @pytest.mark.parametrize("count", [FEWER, pytest.param(LIVES, marks=pytest.mark.slow)])

@@ -11,32 +11,7 @@ import pytest
 from calmstream.common.errors import FatalError
 from calmstream.consumer.publish.merge import StateMerger
 from calmstream.estimators.wire.state import closed_key, partition_key
-from tests.support.publisher import SlotLog, published_plan, slot_logs
-
-
-def test_nothing_read_is_an_empty_window_at_the_zero_vector() -> None:
-    merged = StateMerger(published_plan()).early(0)
-    assert merged is not None
-    assert merged.revision == (0, 0, 0, 0)
-    assert merged.reports == 0
-    assert [t.counts.shape for t in merged.tallies] == [(1, 4), (1, 4)]
-
-
-def test_a_window_waits_for_a_closed_record_that_must_exist() -> None:
-    plan = published_plan(groups=1)
-    first, second = slot_logs(plan)
-    first.report(0, 1).close(0)
-    second.report(0, 2).report(1, 3)
-    merger = StateMerger(plan)
-    merger.read(*first.state())
-    merger.read(*second.state())
-    assert merger.early(0) is None
-    assert merger.final(0) is None
-    assert merger.waiting() == [0]
-    assert merger.early(1) is not None
-    merger.read(*first.closed(0))
-    assert merger.early(0) is not None
-    assert merger.waiting() == []
+from tests.support.publisher import SlotLog, published_plan
 
 
 def test_settled_windows_are_forgotten_but_their_closed_records_stay_known() -> None:
@@ -53,14 +28,6 @@ def test_settled_windows_are_forgotten_but_their_closed_records_stay_known() -> 
     assert merger.open_windows() == [1]
     assert list(merger.closed_records()) == [(0, 0, 0, 1)]
     merger.read(log.closed(0)[0], None)
-    assert list(merger.closed_records()) == []
-
-
-def test_closed_records_are_offered_for_deletion_only_once_settled() -> None:
-    plan = published_plan(groups=1, partitions=1)
-    log = SlotLog(plan).close(0)
-    merger = StateMerger(plan)
-    merger.read(*log.closed(0))
     assert list(merger.closed_records()) == []
 
 

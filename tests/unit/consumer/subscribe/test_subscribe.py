@@ -41,54 +41,6 @@ def plan() -> Plan:
     return published_plan(groups=1, windows=30)
 
 
-def test_a_set_is_shown_when_it_is_whole_in_whatever_order(plan: Plan) -> None:
-    one, two, manifest = records(a_set(plan, 0, Kind.EARLY, (1, 1)))
-    for order in ([one, two, manifest], [manifest, two, one], [one, manifest, two]):
-        assembler = SnapshotAssembler(plan)
-        assert [assembler.add(record) is not None for record in order] == [False, False, True]
-
-
-def test_records_of_different_vectors_never_make_a_set(plan: Plan) -> None:
-    old = records(a_set(plan, 0, Kind.EARLY, (1, 2)))
-    new = records(a_set(plan, 0, Kind.EARLY, (2, 1)))
-    assembler = SnapshotAssembler(plan)
-    assert [assembler.add(r) for r in (old[0], new[1], old[2], new[2])] == [None] * 4
-    shown = assembler.add(new[0])
-    assert shown is not None
-    assert {r.revision for r in shown.marginals.values()} == {shown.revision} == {(2, 1)}
-
-
-def test_a_late_lower_record_does_not_break_a_higher_set(plan: Plan) -> None:
-    old = records(a_set(plan, 0, Kind.EARLY, (1, 1)))
-    new = records(a_set(plan, 0, Kind.EARLY, (2, 1)))
-    assembler = SnapshotAssembler(plan)
-    results = [assembler.add(r) for r in (new[0], old[0], new[1], old[1], old[2], new[2])]
-    assert [f is not None for f in results] == [False] * 5 + [True]
-
-
-@pytest.mark.parametrize("revision", [(3, 3), (2, 3), (4, 2), (0, 0)])
-def test_what_is_not_above_the_shown_is_ignored(plan: Plan, revision: tuple[int, ...]) -> None:
-    assembler = SnapshotAssembler(plan)
-    for record in records(a_set(plan, 0, Kind.EARLY, (3, 3))):
-        assembler.add(record)
-    assert assembler.revision(0) == (3, 3)
-    assert all(
-        assembler.add(record) is None for record in records(a_set(plan, 0, Kind.EARLY, revision))
-    )
-    assert assembler.revision(0) == (3, 3)
-
-
-def test_final_beats_early_and_comes_once(plan: Plan) -> None:
-    assembler = SnapshotAssembler(plan)
-    final = records(a_set(plan, 0, Kind.FINAL, (3, 3)))
-    early = records(a_set(plan, 0, Kind.EARLY, (9, 9)))
-    assembler.add(early[0])
-    results = [assembler.add(record) for record in [*final, *early, *final]]
-    assert [f is not None for f in results] == [False, False, True] + [False] * 6
-    assert assembler.complete(0, Kind.FINAL)
-    assert not assembler.complete(0, Kind.TOTAL)
-
-
 def test_a_tombstone_takes_a_record_out_of_an_incomplete_set(plan: Plan) -> None:
     one, two, manifest = records(a_set(plan, 0, Kind.EARLY, (1, 1)))
     assembler = SnapshotAssembler(plan)

@@ -11,53 +11,22 @@ from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.tally.writing import outbox as module
 from calmstream.consumer.tally.writing.outbox import Write, WriteOutbox
 from tests.support.clock import ManualClock
+from tests.support.producer import ScriptedSink
 from tests.support.tally import small_plan
 from tests.support.tally_bench import worker_context
 
 A, B = Partition("reports", 0), Partition("reports", 1)
 
 
-class Sent:
-    """A delivery (the broker's answer to a send) whose outcome the test decides."""
-
-    def __init__(self, key: bytes | None) -> None:
-        self.key = key
-        self.outcome: int | Exception | None = None
-
-    def done(self) -> bool:
-        return self.outcome is not None
-
-    def wait(self, timeout: float) -> int:
-        assert timeout == 0
-        assert self.outcome is not None
-        if isinstance(self.outcome, Exception):
-            raise self.outcome
-        return self.outcome
-
-
-class FakeSink:
-    """A sink that records what is sent, or raises the error ``refuse``."""
-
-    def __init__(self) -> None:
-        self.sent: list[Sent] = []
-        self.refuse: Exception | None = None
-
-    def send(self, _topic: str, key: bytes | None, _value: bytes | None, **_: Any) -> Sent:
-        if self.refuse is not None:
-            raise self.refuse
-        self.sent.append(Sent(key))
-        return self.sent[-1]
-
-
 class Bench:
-    """An outbox with a fake sink, a manual clock and a budget of ten seconds for each write.
+    """An outbox with a manual clock and a budget of ten seconds for each write.
 
     Attributes:
         allowed: whether the guard, which is asked before each send, permits it.
     """
 
     def __init__(self) -> None:
-        self.sink, self.clock = FakeSink(), ManualClock()
+        self.sink, self.clock = ScriptedSink(lambda _: None), ManualClock()
         self.allowed = True
         context = worker_context(small_plan(), self.clock, retry_seconds=10.0)
         self.outbox = WriteOutbox(context, self.sink, self.guard)  # type: ignore[arg-type]
@@ -81,7 +50,7 @@ def test_the_budget_counts_from_the_first_attempt(bench: Bench, failing: bool) -
     for _ in range(40):
         bench.clock.advance(0.25)
         if failing:
-            bench.sink.sent[-1].outcome = RecoverableError("x")
+            bench.sink.deliveries[-1].outcome = RecoverableError("x")
         bench.outbox.settle()
     bench.clock.advance(0.25)
     with pytest.raises(FatalError, match="not acknowledged for 10 s"):
@@ -90,14 +59,14 @@ def test_the_budget_counts_from_the_first_attempt(bench: Bench, failing: bool) -
 
 def test_a_write_refused_for_good_is_fatal(bench: Bench) -> None:
     bench.send()
-    bench.sink.sent[0].outcome = FatalError("too large")
+    bench.sink.deliveries[0].outcome = FatalError("too large")
     with pytest.raises(FatalError, match="too large"):
         bench.outbox.settle()
 
 
 def test_nothing_is_sent_or_sent_again_once_the_guard_refuses(bench: Bench) -> None:
     bench.send()
-    bench.sink.sent[0].outcome = RecoverableError("x")
+    bench.sink.deliveries[0].outcome = RecoverableError("x")
     bench.outbox.settle()
     bench.allowed = False
     bench.clock.advance(1)
@@ -105,14 +74,14 @@ def test_nothing_is_sent_or_sent_again_once_the_guard_refuses(bench: Bench) -> N
         bench.outbox.settle()
     with pytest.raises(FatalError, match="not allowed"):
         bench.send()
-    assert len(bench.sink.sent) == 1
+    assert len(bench.sink.sends) == 1
 
 
 def test_writes_of_partitions_that_went_are_forgotten(bench: Bench) -> None:
     bench.send(b"a", A)
     bench.send(b"b", B)
     bench.outbox.drop([A])
-    bench.sink.sent[1].outcome = 1
+    bench.sink.deliveries[1].outcome = 1
     bench.outbox.settle()
     assert len(bench.outbox) == 0
 
@@ -123,12 +92,12 @@ def test_no_more_than_the_limit_is_on_its_way(
     monkeypatch.setattr(module, "FLIGHT_RECORDS", 3)
     for number in range(8):
         bench.send(bytes([number]))
-    assert len(bench.sink.sent) == 3
+    assert len(bench.sink.sends) == 3
     bench.clock.advance(100)  # waiting to be sent costs no budget
-    for delivery in bench.sink.sent:
+    for delivery in bench.sink.deliveries:
         delivery.outcome = 1
     bench.outbox.settle()
-    assert [sent.key for sent in bench.sink.sent] == [bytes([n]) for n in range(6)]
+    assert [key for _, key, _ in bench.sink.sends] == [bytes([n]) for n in range(6)]
     assert len(bench.outbox) == 5
 
 
@@ -136,10 +105,10 @@ def test_bytes_on_their_way_are_limited_too(bench: Bench, monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "FLIGHT_BYTES", 8)
     for _ in range(4):
         bench.send()  # five bytes each
-    assert len(bench.sink.sent) == 2
+    assert len(bench.sink.sends) == 2
     bench.outbox.drop([A])
     bench.send(source=B)
-    assert len(bench.sink.sent) == 3
+    assert len(bench.sink.sends) == 3
 
 
 def test_drain_keeps_alive_until_all_is_acknowledged(bench: Bench) -> None:
@@ -149,7 +118,7 @@ def test_drain_keeps_alive_until_all_is_acknowledged(bench: Bench) -> None:
     def keep_alive() -> None:
         beats.append(1)
         if len(beats) == 5:
-            bench.sink.sent[0].outcome = 1
+            bench.sink.deliveries[0].outcome = 1
 
     bench.outbox.drain(keep_alive)
     assert len(beats) == 5

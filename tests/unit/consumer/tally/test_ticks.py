@@ -14,27 +14,12 @@ from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.tally.writing.ticks import Ticker
 from tests.support.clock import ManualClock
+from tests.support.producer import ScriptedSink
 from tests.support.tally import small_plan
 from tests.support.tally_bench import worker_context
 
 ONE, OTHER = Partition("t", 0), Partition("t", 1)
 STALL = 20.0
-
-
-class Sent:
-    """A tick on its way: acknowledged, failed, or neither yet."""
-
-    def __init__(self) -> None:
-        self.outcome: int | RecoverableError | None = None
-
-    def done(self) -> bool:
-        return self.outcome is not None
-
-    def wait(self, _timeout: float) -> int:
-        assert self.outcome is not None
-        if isinstance(self.outcome, RecoverableError):
-            raise self.outcome
-        return self.outcome
 
 
 @dataclass
@@ -45,23 +30,19 @@ class Fold:
 class Bench:
     def __init__(self) -> None:
         self.clock = ManualClock(wall_ms=1)
-        self.sent: list[tuple[int, Sent]] = []
+        self.sink = ScriptedSink(lambda _: None)
         self.folds: dict[Partition, Any] = {ONE: Fold()}
         context = worker_context(small_plan(), self.clock, stall_seconds=STALL)
-        self.ticker = Ticker(context, self, lambda: None)  # type: ignore[arg-type]
-
-    def send(self, _topic: str, _key: None, _value: bytes, *, partition: int) -> Sent:
-        self.sent.append((partition, Sent()))
-        return self.sent[-1][1]
+        self.ticker = Ticker(context, self.sink, lambda: None)  # type: ignore[arg-type]
 
     def turn(self, seconds: float = 1.0) -> int:
         self.clock.advance(seconds)
-        before = len(self.sent)
+        before = len(self.sink.sends)
         self.ticker.turn(self.folds, lambda _: True)
-        return len(self.sent) - before
+        return len(self.sink.sends) - before
 
     def settle(self, outcome: int | RecoverableError) -> None:
-        self.sent[-1][1].outcome = outcome
+        self.sink.deliveries[-1].outcome = outcome
 
 
 @pytest.fixture
@@ -82,7 +63,7 @@ def test_one_that_waits_holds_up_no_other(bench: Bench) -> None:
     for _ in range(5):
         bench.settle(0)
         assert bench.turn() == 1
-    assert [number for number, _ in bench.sent] == [0, 1, 1, 1, 1, 1, 1]
+    assert bench.sink.partitions == [0, 1, 1, 1, 1, 1, 1]
 
 
 def test_ticks_that_fail_are_repeated_for_as_long_as_a_stall(bench: Bench) -> None:

@@ -25,12 +25,3 @@ def test_places_of_many_devices_are_those_of_each() -> None:
     }
     assert len(seen) == 4 * 7
     assert [each.shape for each in places(plan, [])] == [(0,), (0,)]
-
-
-def test_a_place_depends_on_secret_and_lineage_only() -> None:
-    plan = make_plan()
-    child = make_plan(start=plan.expires, name="child", epsilon="0.5")
-    secrets = [new_secret() for _ in range(200)]
-    assert [place(plan, s) for s in secrets] == [place(child, s) for s in secrets]
-    other = make_plan(lineage="f" * 32)
-    assert [place(plan, s) for s in secrets] != [place(other, s) for s in secrets]

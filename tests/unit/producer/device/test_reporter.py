@@ -5,7 +5,6 @@ This holds across restarts and crashes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -17,7 +16,7 @@ from calmstream.estimators.randomness import SeededRandomness
 from calmstream.producer.device.assignment import place
 from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.device.report import code_of
-from tests.support.producer import START, FakeClock, NoRandomness, make_plan, unsigned_reporter
+from tests.support.producer import START, FakeClock, make_plan, unsigned_reporter
 
 RECORD = {"colour": "red", "size": "xl", "flag": "1"}
 
@@ -45,25 +44,6 @@ def test_status_gives_the_reason_and_report_obeys_it() -> None:
     assert (reporter.status(), reporter.report(RECORD)) == (Status.ALREADY_REPORTED, None)
     clock.seconds = plan.expires
     assert (reporter.status(), reporter.report(RECORD)) == (Status.OVER, None)
-
-
-class Untouchable(Mapping[str, object]):
-    """A record that must not be looked at."""
-
-    def __getitem__(self, key: str) -> object:
-        raise AssertionError("the record was read")
-
-    def __iter__(self) -> Iterator[str]:
-        raise AssertionError("the record was read")
-
-    def __len__(self) -> int:
-        raise AssertionError("the record was read")
-
-
-def test_silence_comes_before_the_record_and_the_noise() -> None:
-    plan = make_plan()
-    quiet = unsigned_reporter(plan, MemoryStore(), NoRandomness(), lambda: (START - 1) * 1000)
-    assert quiet.report(Untouchable()) is None
 
 
 class Watched(dict[str, object]):
