@@ -187,6 +187,3 @@ def _table(args: argparse.Namespace, plan: Plan, history: History) -> None:
             out.write(FORMATS[args.format](plan, answer))
             return
         page.show(console, plan, answer, args.where)
-        if not (args.group or args.minus) and len(answer.windows[0]) == 1:
-            for line in page.tests(plan, names, history.tests(answer.windows[0].first)):
-                console.print(line)

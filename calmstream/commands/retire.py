@@ -30,9 +30,6 @@ from calmstream.estimators.plan import Plan
 from calmstream.output import say
 from calmstream.service import Namespaces, Service
 
-# Maximum wait for the tests of change of the last windows, without which a final is complete.
-_TESTS_SECONDS = 60.0
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.description = (
@@ -92,14 +89,12 @@ def _publish_last(plan: Plan, broker: Broker, names: TopicNames) -> int:
     through = last_window(plan, clock.now_ms())
     if through < 0:
         return 0
-    config = load(PublisherConfig)
-    tests_seconds = _TESTS_SECONDS if config.test_changes else 0.0
-    awaited = FinalsWaiter(plan, broker, names, clock, through, tests_seconds=tests_seconds)
+    awaited = FinalsWaiter(plan, broker, names, clock, through)
     left = max(0, plan.window_end(through) // 1000 + plan.grace - clock.now_ms() // 1000)
     say(f"window {through} closes in {left:,} s; waiting for its final", error=True)
     configure_logging(os.environ.get("CALMSTREAM_LOG_LEVEL", "warning"))
     service = Service(plan, broker, registry, Namespaces(names.namespace))
     tally = load(TallyConfig)
-    roles = [service.tally(tally), service.publisher(config, tally), awaited]
+    roles = [service.tally(tally), service.publisher(load(PublisherConfig), tally), awaited]
     run_service(roles, registry, load(HttpConfig, http_port=-1))
     return awaited.found

@@ -14,10 +14,8 @@ from calmstream.consumer.read.ranges import Windows
 from calmstream.consumer.read.summary import Summary
 from calmstream.consumer.read.words import WordShares
 from calmstream.estimators.analysis.summaries import Value
-from calmstream.estimators.changes.compare import FALSE_SHARE, benjamini_hochberg
 from calmstream.estimators.marginal import Z95
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire.changes import ChangesRecord, Family
 from calmstream.pages.watch import left_out, shown_cells
 from calmstream.terminal import Console, grid
 
@@ -48,29 +46,6 @@ def dated(plan: Plan, windows: Windows) -> str:
     clock = "%H:%M" if plan.window % 60 == 0 else "%H:%M:%S"
     until = clock if start.date() == end.date() else f"%Y-%m-%d {clock}"
     return f"{windows} ({start.strftime(f'%Y-%m-%d {clock}')} to {end.strftime(until)} UTC)"
-
-
-def tests(plan: Plan, attributes: Sequence[str], record: ChangesRecord | None) -> list[str]:
-    """Return a line for each family of tests of change; none for a table that is not published."""
-    target = tuple(sorted(plan.domain.index(attributes)))
-    if record is None or target not in plan.marginals:
-        return []
-    place = plan.marginals.index(target)
-    found = [_test(place, one) for one in record.families if one.windows is not None]
-    return list(dict.fromkeys(found))  # Before window 1 there is one window only.
-
-
-def _test(place: int, family: Family) -> str:
-    assert family.windows is not None
-    start = f"against {Windows(*family.windows)}: "
-    if family.reason:
-        return f"{start}not tested: {family.reason}"
-    p, adjusted = family.p[place], benjamini_hochberg(family.p)[place]
-    if p is None or adjusted is None:
-        return f"{start}this table is not tested"
-    verdict = "changed" if adjusted < FALSE_SHARE else "no change found"
-    flags = f" ({', '.join(family.flags)})" if family.flags else ""
-    return f"{start}{verdict}, p = {p:.2g}, adjusted {adjusted:.2g}{flags}"
 
 
 def show_summary(console: Console, plan: Plan, found: Summary) -> None:

@@ -50,8 +50,7 @@ class FinalsWaiter:
     """A role that ends when every window up to a given one has a complete final and total.
 
     A final is complete with its counts. The role runs in the same process as a tally worker and a
-    publisher, and waits for their work. Tests of change are not needed: it waits a limited time for
-    those of the last window.
+    publisher, and waits for their work.
 
     Attributes:
         found: number of windows whose final and total are complete.
@@ -66,8 +65,6 @@ class FinalsWaiter:
         names: TopicNames,
         clock: Clock,
         through: int,
-        *,
-        tests_seconds: float = 0.0,
     ) -> None:
         self.health = RoleHealth(self.name, clock)
         self.found = 0
@@ -76,7 +73,6 @@ class FinalsWaiter:
         self._names = names
         self._clock = clock
         self._through = through
-        self._tests_seconds = tests_seconds
         self._finals: dict[int, Manifest] = {}
         self._totals: set[int] = set()
         self._log = structlog.get_logger("calmstream.retire")
@@ -102,12 +98,6 @@ class FinalsWaiter:
                         "nothing was deleted; see calmstream inspect"
                     )
                 self._turn(topic, kept, stop)
-            until = self._clock.monotonic() + self._tests_seconds
-            while self._through not in kept.tests and self._clock.monotonic() < until:
-                self._turn(topic, kept, stop)
-            if self._tests_seconds and self._through not in kept.tests:
-                through = max(kept.tests, default=-1)
-                self._log.warning("some windows have no tests of change", tested_through=through)
 
     def _lacking(self, kept: KeptCounts) -> list[int]:
         def complete(window: int) -> bool:

@@ -25,7 +25,6 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.planning import require_answers
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.tracker import Current
-from calmstream.estimators.wire.changes import ChangesRecord
 from calmstream.estimators.wire.snapshot import Revision
 
 MODELS = 8
@@ -223,14 +222,6 @@ class History:
         """
         self._ready()
         return self._window(window)[0]
-
-    def tests(self, window: int) -> ChangesRecord | None:
-        """Return the published tests of change of a final window; None where there are none."""
-        self._ready()
-        found = self._kept.tests.get(window)
-        if found is None or not self._kept.kept(window):
-            return None
-        return found if found.revision == self._kept.revision(window) else None
 
     def _ready(self) -> None:
         if not self._read:

@@ -17,7 +17,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.tracker import Current, Tracker
 from calmstream.estimators.wire import counts
-from calmstream.estimators.wire.changes import ChangesRecord, decode_changes, is_changes_key
+from calmstream.estimators.wire.changes import is_changes_key
 from calmstream.estimators.wire.snapshot import Revision
 
 _LOG = logging.getLogger("calmstream.history")
@@ -37,13 +37,9 @@ class KeptCounts:
     Counts are written of windows that every partition has closed, and are a function of the log: a
     window whose groups are all there is final, and these are its counts. Holds the compressed
     records; one window is decoded at a time. Not safe for use from several threads.
-
-    Attributes:
-        tests: records of tests of change by window, also of windows whose final was replaced.
     """
 
     def __init__(self, plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> None:
-        self.tests: dict[int, ChangesRecord] = {}
         self._plan = plan
         self._records: dict[int, dict[int, _Record]] = {}
         self._foreign = ForeignRecordCounter(_LOG.warning)
@@ -94,8 +90,6 @@ class KeptCounts:
     def _take(self, record: Record) -> None:
         key, value = key_of(record), record.value
         if is_changes_key(key):
-            found = decode_changes(self._plan, key, value)
-            self.tests[found.window] = found
             return
         header = counts.read_record(self._plan, key, value)
         assert value is not None

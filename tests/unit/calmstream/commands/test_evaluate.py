@@ -48,6 +48,15 @@ def test_raw_tables_are_marked_as_raw_beside_corrected_ones(
     assert "TV can exceed 1" in shown
 
 
+def test_hashed_attributes_are_not_measured(
+    alike: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dictionary = tmp_path / "domain.json"
+    dictionary.write_text(json.dumps([{"name": "a", "kind": "hashed", "buckets": 32}]))
+    assert main(evaluated(alike, "calm", "--domain", str(dictionary))) == 2
+    assert "hashed attributes are not measured" in capsys.readouterr().err
+
+
 def test_numbers_of_a_data_dictionary_are_measured_in_ranges(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

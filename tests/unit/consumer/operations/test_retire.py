@@ -15,7 +15,6 @@ from calmstream.consumer.operations.retire import (
     last_window,
     stop_admission,
 )
-from tests.support.publisher import Bench, published_plan, work
 from tests.support.tally import at, batch_id, body, small_plan
 from tests.support.tally_bench import Stage
 
@@ -96,48 +95,3 @@ def test_finals_without_their_counts_are_waited_for() -> None:
         FatalError, match=r"1 finals are missing \(1 of them lack only their counts\)"
     ):
         lacking.run(threading.Event())
-
-
-def test_the_tests_of_the_last_window_are_waited_for_a_limited_time() -> None:
-    """They come after its final, and would never come once the publisher has ended."""
-    bench, held = Bench(published_plan(windows=1), test_changes=True), []
-    bench.start_tests = held.append
-    bench.close_all(1)
-    bench.put_all()
-    session = bench.publication()
-    work(session)
-
-    def waiter(seconds: float) -> FinalsWaiter:
-        return FinalsWaiter(
-            bench.plan, bench.broker, bench.names, bench.clock, 0, tests_seconds=seconds
-        )
-
-    waiter(0.0).run(threading.Event())
-    patient, polls = waiter(60.0), 0
-    turned = patient.health.turned
-
-    def turn() -> None:
-        nonlocal polls
-        polls += 1
-        bench.clock.advance(7)
-        if polls == 5:
-            held.pop()()
-            work(session)
-        turned()
-
-    patient.health.turned = turn  # type: ignore[method-assign]
-    patient.run(threading.Event())
-    assert held == []
-    assert 5 < polls < 10
-
-
-def test_without_tests_the_wait_ends_with_a_warning() -> None:
-    bench = Bench(published_plan(windows=1), test_changes=False)
-    bench.close_all(1)
-    bench.put_all()
-    work(bench.publication())
-    waiter = FinalsWaiter(bench.plan, bench.broker, bench.names, bench.clock, 0, tests_seconds=60.0)
-    waiter.health.turned = lambda: bench.clock.advance(7)  # type: ignore[method-assign]
-    with capture_logs() as logs:
-        waiter.run(threading.Event())
-    assert [e["tested_through"] for e in logs if "tests of change" in e["event"]] == [-1]
