@@ -41,11 +41,6 @@ WINDOWS_WAITING = PUBLISHER_METRICS.gauge(
     "Windows that a partition has closed, but whose closed record was not read.",
     "Above 0 for minutes: closed records are missing from the state topic.",
 )
-WINDOWS_UNTESTED = PUBLISHER_METRICS.gauge(
-    "calmstream_windows_untested",
-    "Windows whose final has no tests of change yet; at most 999, older ones get none.",
-    "Growing: tests take longer than a window. After tests were off it is large, and shrinks.",
-)
 FOREIGN = PUBLISHER_METRICS.counter(
     "calmstream_foreign_records_total",
     "Records of the state and snapshots topics that calmstream did not write; they are skipped.",
@@ -120,7 +115,6 @@ OF_THE_ACTIVE = (
     ACTIVE,
     WINDOWS_FINAL,
     WINDOWS_WAITING,
-    WINDOWS_UNTESTED,
     STANDARD_ERROR,
     FINAL_REPORTS,
     SUSPECTED,

@@ -1,98 +1,92 @@
-"""Makes the tests of change of finals, beside the estimates: no set waits for them.
+"""Tests the newest final for changes, beside the estimates: no set waits for it.
 
-The tests of a window are computed from what was read of the counts topic, and from nothing else. So
-a publisher that starts later, or another one, finds the windows without tests there, and writes the
-same bytes.
+The results are gauges, for alerts; `calmstream changes` tests any windows, from the same counts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 
-from calmstream.consumer.metrics.publisher import WINDOWS_UNTESTED
-from calmstream.consumer.publish.changes import changes_of
+from calmstream.consumer.metrics import publisher as m
 from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.follower import TopicFollower
 from calmstream.consumer.publish.job import Job, Start
-from calmstream.consumer.publish.set_writer import KeyedRecord, SetWriter
+from calmstream.estimators.changes import Comparison, compare, source
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.wire.counts import decode_counts
 from calmstream.estimators.wire.snapshot import Kind
+
+Tests = Mapping[str, Comparison]
+"""The tests of a final by what it is tested against: the window before, or all windows before."""
+
+
+def tests_of(plan: Plan, own: Mapping[int, bytes], previous: Mapping[int, bytes] | None) -> Tests:
+    """Return the tests of a final, from the kept counts of its groups and of the window before.
+
+    Cost: two comparisons of all published tables.
+    """
+    counts = [decode_counts(plan, own[group]) for group in sorted(own)]
+    now = [one.tally for one in counts]
+    sides = {
+        "previous": [decode_counts(plan, raw).tally for _, raw in sorted((previous or {}).items())],
+        "before": [Tally(c.total.n - c.tally.n, c.total.counts - c.tally.counts) for c in counts],
+    }
+    return {against: _compared(plan, then, now) for against, then in sides.items()}
+
+
+def _compared(plan: Plan, then: Sequence[Tally], now: Sequence[Tally]) -> Comparison:
+    """Return the tests between two sides; none where a side has no reports."""
+    if not all(any(tally.reports for tally in side) for side in (then, now)):
+        return Comparison(())
+    return compare(source(plan, then), source(plan, now), plan.marginals, details=0.0)
 
 
 class ChangeTests:
-    """Tests the finals that have no tests, one at a time, in the order of windows."""
+    """Tests one final at a time, each time the newest that is complete."""
 
-    def __init__(
-        self,
-        context: PublisherContext,
-        follower: TopicFollower,
-        writer: SetWriter,
-        start: Start,
-    ) -> None:
+    def __init__(self, context: PublisherContext, follower: TopicFollower, start: Start) -> None:
         self._context = context
         self._follower = follower
-        self._writer = writer
         self._start = start
         self._window = -1
-        self._job: Job[KeyedRecord] | None = None
-        # Window and offset of the record that was written last.
-        self._sent = (-1, -1)
+        self._job: Job[Tests] | None = None
 
     @property
     def pending(self) -> bool:
-        """Whether some window with counts has no tests yet, and may get them."""
-        return bool(self._follower.untested.waiting())
+        """Whether the newest final is not tested yet, and may be."""
+        return self._job is not None or self._newest() is not None
 
     def turn(self, *, begin: bool) -> bool:
-        """Write the record of tests that have ended; return whether one was written.
-
-        The metric of windows without tests is set before.
-        """
-        if self._job is None and begin:
-            self._job = self._next()
-        self._context.metrics.set(WINDOWS_UNTESTED, len(self._follower.untested.waiting()))
-        return self._job is not None and self._job.wait() and self._finish(self._job)
-
-    def _next(self) -> Job[KeyedRecord] | None:
-        """Return a job for the first window without tests, if all that it needs was read.
-
-        The previous window is needed too. Its counts are left out only if they are lost, or belong
-        to a final of a release that kept none.
-        """
-        follower, untested = self._follower, self._follower.untested
-        sent, offset = self._sent
-        if not follower.has_read(-1, offset):
-            return None
-        # It was read back. If it was not accepted, another program has replaced it: do not go on.
-        untested.finish(sent)
-        window = next(iter(untested.waiting()), None)
-        if window is None:
-            return None
-        own, previous = untested.records(window), untested.records(window - 1)
-        if follower.may_come(window):
-            return None
-        if own is None or not follower.completeness.complete(window, Kind.FINAL):
-            untested.finish(window)
-            return None
-        if window > 0 and previous is None and follower.may_come(window - 1):
-            return None
-        self._window = window
-        return Job(partial(changes_of, self._context.plan, own, previous), self._start)
-
-    def _finish(self, job: Job[KeyedRecord]) -> bool:
-        untested, window, written = self._follower.untested, self._window, False
+        """Begin a test, or note what it has found; return whether more may be due at once."""
+        if self._job is None and begin and (window := self._newest()) is not None:
+            own, previous = map(self._follower.untested.records, (window, window - 1))
+            assert own is not None
+            self._follower.untested.finish(window)
+            self._window = window
+            self._job = Job(partial(tests_of, self._context.plan, own, previous), self._start)
+        if self._job is None or not self._job.wait():
+            return False
+        job, self._job = self._job, None
         try:
-            record = job.result()
+            self._show(job.result())
         except Exception as error:  # noqa: BLE001 - the final is published, whatever they raise
             self._context.log.error(  # noqa: TRY400 - one line
                 "the tests of change failed; please report it with the plan",
-                window=window,
+                window=self._window,
                 error=f"{type(error).__name__}: {error}",
             )
-            untested.finish(window)
-        else:
-            if untested.through < window:
-                # After a failure the job stays, and the next turn writes its record again.
-                offset = self._writer.deliver(self._context.names.counts, [record], 0)
-                self._sent, written = (window, offset), True
-        self._job = None
-        return written
+        return True
+
+    def _newest(self) -> int | None:
+        complete = self._follower.completeness.complete
+        whole = self._follower.untested.whole()
+        return next((w for w in reversed(whole) if complete(w, Kind.FINAL)), None)
+
+    def _show(self, tests: Tests) -> None:
+        metrics = self._context.metrics
+        for against, found in tests.items():
+            metrics.set(m.CHANGES_TESTED, found.tested, against=against)
+            metrics.set(m.CHANGES_FOUND, found.changed, against=against)
+            metrics.set(m.CHANGES_SMALLEST, found.smallest, against=against)

@@ -20,7 +20,7 @@ class PublisherConfig(WorkerConfig):
         clean_records: maximum number of deletions of each kind in one search.
         rewrite_seconds: pause before a set is written again that was written several times and was
             never read back complete.
-        test_changes: whether every final is tested for changes against the windows before.
+        test_changes: whether the newest final is tested for changes against the windows before.
         track: whether every final has a current set.
         note: what a manifest states first among its processing steps; empty for nothing.
     """

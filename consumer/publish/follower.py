@@ -9,11 +9,10 @@ from calmstream.consumer.metrics.publisher import FOREIGN
 from calmstream.consumer.publish.completeness import Closed, Completeness
 from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.merge import StateMerger
-from calmstream.consumer.publish.unfinished import MOST, UnfinishedWindows
+from calmstream.consumer.publish.unfinished import UnfinishedWindows
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.runtime.read_topics import EndCheck
 from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
-from calmstream.estimators.wire.changes import ChangesRecord, decode_changes, is_changes_key
 from calmstream.estimators.wire.snapshot import Kind, parse_key
 
 
@@ -22,7 +21,8 @@ class TopicFollower:
 
     Attributes:
         completeness: finals and totals that are complete with their counts.
-        untested: the counts of finals that have no tests of change.
+        untested: the counts of the newest final, which is tested for changes, and of the window
+            before.
         untracked: the counts of windows that no current set rests on yet.
         early_keys: the keys of early records in the snapshots topic, by window.
     """
@@ -35,12 +35,9 @@ class TopicFollower:
         *,
         found: Callable[[Snapshot], None],
         completed: Callable[[Closed], None],
-        changed: Callable[[ChangesRecord], None],
     ) -> None:
         plan, names = context.plan, context.names
-        self._plan = plan
-        self._changed = changed
-        self.untested = UnfinishedWindows(plan, on=context.config.test_changes, most=MOST)
+        self.untested = UnfinishedWindows(plan, on=context.config.test_changes, most=2)
         # The only window of a plan is what is known now.
         self.untracked = UnfinishedWindows(plan, on=context.config.track and plan.windows > 1)
         self.merger = StateMerger(plan)
@@ -73,20 +70,6 @@ class TopicFollower:
         """Return whether the records at these offsets were read; -1 for none."""
         read = self._reader.position(self._snapshots) > manifest
         return read and (counts < 0 or self._reader.position(self._counts) > counts)
-
-    def may_come(self, window: int) -> bool:
-        """Return whether a window's counts may still be read, as those of a final.
-
-        They may while the final is not complete, unless it was assembled and its closed records are
-        gone: then its counts were written before, or are lost.
-        """
-        if self.completeness.complete(window, Kind.FINAL):
-            return False
-        assembled = self.assembler.complete(window, Kind.FINAL)
-        if not assembled or self.merger.final(window) is not None:
-            return True
-        end = self._topics.log_ends([self._counts])[self._counts]
-        return self._reader.position(self._counts) < end
 
     def catch_up(self, timeout: float) -> bool:
         """Continue to read towards the ends of the topics, by at most one poll.
@@ -137,11 +120,6 @@ class TopicFollower:
         self._complete(self.completeness.found(snapshot.manifest))
 
     def _read_counts(self, key: bytes, value: bytes | None) -> None:
-        if is_changes_key(key):
-            record = decode_changes(self._plan, key, value)
-            self.untested.finish(record.window)
-            self._changed(record)
-            return
         header, closed = self.completeness.read_counts(key, value)
         assert value is not None
         for unfinished in (self.untested, self.untracked):

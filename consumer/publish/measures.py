@@ -9,7 +9,6 @@ from calmstream.consumer.publish.build import SnapshotSet
 from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import SnapshotAssembler
-from calmstream.estimators.wire.changes import ChangesRecord
 from calmstream.estimators.wire.snapshot import Kind, Manifest
 
 
@@ -23,7 +22,6 @@ class Measures:
         self._log = context.log
         self._shares_through = -1
         self._newest_final = -1
-        self._newest_tests = -1
 
     def found(self, manifest: Manifest, assembler: SnapshotAssembler) -> None:
         """Set the metrics of a final or total that was read complete."""
@@ -32,17 +30,6 @@ class Measures:
             self._show_shares(manifest)
         else:
             self._show_final(manifest)
-
-    def changes(self, record: ChangesRecord) -> None:
-        """Set the metrics of the tests of a final, if no newer one was read."""
-        if record.window < self._newest_tests:
-            return
-        self._newest_tests = record.window
-        for family in record.families:
-            against = {"against": family.against}
-            self._metrics.set(m.CHANGES_TESTED, family.tested, **against)
-            self._metrics.set(m.CHANGES_FOUND, family.changed, **against)
-            self._metrics.set(m.CHANGES_SMALLEST, family.smallest, **against)
 
     def written(self, snapshot: SnapshotSet, merged: MergedWindow, seconds: float) -> None:
         """Set the metrics of a set that was acknowledged ``seconds`` after the start of writing."""

@@ -57,11 +57,10 @@ class PublishingSession:
             self._topics,
             found=lambda one: self._measures.found(one.manifest, self.follower.assembler),
             completed=self._completed,
-            changed=self._measures.changes,
         )
         self.schedule = Schedule(context, self.follower)
         self._cleaner = Cleaner(context, self.follower, self._topics, self._writer, counts)
-        self._tests = ChangeTests(context, self.follower, self._writer, self._estimates.start_tests)
+        self._tests = ChangeTests(context, self.follower, self._estimates.start_tests)
         self._current = CurrentSets(
             context, self.follower, self._writer, self._estimates.start_tests
         )
@@ -76,13 +75,13 @@ class PublishingSession:
 
     @property
     def finished(self) -> bool:
-        """Whether every window of the plan has its final, total, current set and tests."""
+        """Whether every window has its final, total and current set, and the newest is tested."""
         windows, complete = self._context.plan.windows, self.follower.completeness
         published = all(complete.count(k) >= windows for k in (Kind.FINAL, Kind.TOTAL))
         return published and not self._tests.pending and not self._current.pending
 
     def step(self, timeout: float) -> bool:
-        """Read once, write at most one set and one record of tests; return whether more may be due.
+        """Read once, write at most one set and one current set; return whether more may be due.
 
         The call blocks at most ``timeout`` seconds for records, one second for an estimate, and the
         time for the acknowledgements of one set. A longer estimate continues during the following

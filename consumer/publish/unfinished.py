@@ -7,15 +7,14 @@ from collections.abc import Mapping
 
 from calmstream.estimators.plan import Plan
 
-MOST = 1000
-"""Number of windows that wait for tests at most, the newest ones; the tests of others are left
-out."""
-
 
 class UnfinishedWindows:
     """Holds compressed counts of the newest finished window and of all later ones.
 
     Windows are finished in their order. Not safe for use from several threads.
+
+    Args:
+        most: number of windows whose counts are held, the newest ones.
 
     Attributes:
         through: the newest finished window; -1 for none.

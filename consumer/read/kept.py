@@ -17,7 +17,6 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.tracker import Current, Tracker
 from calmstream.estimators.wire import counts
-from calmstream.estimators.wire.changes import is_changes_key
 from calmstream.estimators.wire.snapshot import Revision
 
 _LOG = logging.getLogger("calmstream.history")
@@ -89,8 +88,6 @@ class KeptCounts:
 
     def _take(self, record: Record) -> None:
         key, value = key_of(record), record.value
-        if is_changes_key(key):
-            return
         header = counts.read_record(self._plan, key, value)
         assert value is not None
         own = self._records.setdefault(header.window, {})

@@ -102,7 +102,6 @@ PROGRESS = Row(
                 (of_plan("windows_due"), "due"),
                 (highest("windows_final"), "final"),
                 (highest("windows_waiting"), "waiting for closed records"),
-                (highest("windows_untested"), "without tests of change"),
             ),
             "Normally windows become final within seconds after they are due.",
         ),

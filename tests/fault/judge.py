@@ -12,7 +12,6 @@ from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.tracker import Tracker
-from calmstream.estimators.wire.changes import changes_key, is_changes_key
 from calmstream.estimators.wire.counts import counts_key, decode_counts
 from calmstream.estimators.wire.dead_letter import DeadLetter
 from calmstream.estimators.wire.snapshot import Kind
@@ -77,25 +76,13 @@ def _until(log: list[Record], end: float) -> Iterator[int]:
 def judge_counts(plan: Plan, logs: list[list[Record]], kept: Iterable[list[Record]]) -> None:
     """Fail unless every kept record says what the logs say, and every window has one.
 
-    ``kept`` is the counts topic as several readers found it. All records of a key are the same. So
-    are the tests of change, of which every window has one record, after the tests of the windows
-    before and after the counts that they compare.
+    ``kept`` is the counts topic as several readers found it. All records of a key are the same.
     """
     recounts = [recount(plan, log) for log in logs]
     for everything in kept:
-        order = list(dict.fromkeys(r.key for r in everything))
-        for window in range(plan.windows):
-            before = [changes_key(window - 1)] if window else []
-            before += [counts_key(w, 0) for w in (window - 1, window) if w >= 0]
-            assert max(map(order.index, before)) < order.index(changes_key(window))
-        tests = {(r.key, r.value) for r in everything if is_changes_key(r.key or b"")}
-        assert sorted(key for key, _ in tests if key) == sorted(
-            map(changes_key, range(plan.windows))
-        )
-        records = [r for r in everything if not is_changes_key(r.key or b"")]
-        found = {r.key: decode_counts(plan, r.value or b"") for r in records}
+        found = {r.key: decode_counts(plan, r.value or b"") for r in everything}
         assert set(found) == {counts_key(window, 0) for window in range(plan.windows)}
-        assert len({(r.key, r.value) for r in records}) == plan.windows
+        assert len({(r.key, r.value) for r in everything}) == plan.windows
         so_far = np.zeros(plan.mechanisms[0].width, np.int64)
         for window in range(plan.windows):
             one = found[counts_key(window, 0)]

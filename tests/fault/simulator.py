@@ -22,7 +22,6 @@ from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire.changes import is_changes_key
 from calmstream.estimators.wire.counts import parse_key as parse_counts_key
 from calmstream.estimators.wire.state import parse_key
 from calmstream.producer.gateway.encoding import EncodedBatch
@@ -390,7 +389,7 @@ class Scenario:
     def _look_for_lost_counts(self) -> None:
         """A closed record is deleted only when a late reader finds the window's counts."""
         kept = [r.key for r in self.broker.records(self.counts)]
-        found = {parse_counts_key(key)[0] for key in kept if not is_changes_key(key)}
+        found = {parse_counts_key(key)[0] for key in kept}
         for number in range(2):
             for record in self.broker.records(Partition(self.names.state, number)):
                 window = parse_key(record.key)[2]

@@ -22,13 +22,6 @@ from calmstream.estimators.central.release_reading import ReleaseFold, ReleaseOw
 from calmstream.estimators.central.release_wire import encode_claim, encode_level, encode_manifest
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
-from calmstream.estimators.wire.changes import (
-    ChangesRecord,
-    Family,
-    changes_key,
-    decode_changes,
-    encode_changes,
-)
 from calmstream.estimators.wire.counts import (
     GroupCounts,
     counts_key,
@@ -138,7 +131,6 @@ def cases() -> Mapping[str, Case]:
     closed = ClosedWindow(1, 6, count, count)
     found["closed"] = _plain(encode_closed(PLAN, closed), lambda raw: decode_closed(PLAN, 0, raw))
     found["counts"] = _counts(count.tally)
-    found["changes"] = _changes()
     found["dead letter"] = _dead_letter()
     return found | _central()
 
@@ -160,15 +152,6 @@ def _counts(tally: Tally) -> Case:
         decode_counts(PLAN, raw)
 
     return Case(orjson.loads(head), lambda body: _json(body) + b"\n" + counters, read)
-
-
-def _changes() -> Case:
-    table = {"attributes": ["a0"], "p": 0.001}
-    family = Family(
-        "previous", (0, 0), (9, 9), 2, 1, 0.01, ("paired",), "", (0.001, None), (table,)
-    )
-    raw = encode_changes(PLAN, ChangesRecord(1, (4, 5, 6, 7), (family,)))
-    return _plain(raw, lambda raw: decode_changes(PLAN, changes_key(1), raw))
 
 
 def _dead_letter() -> Case:
@@ -223,11 +206,6 @@ def hostile_records(plan: Plan, names: TopicNames) -> list[tuple[str, bytes, byt
         ),
         (names.snapshots, b"0/final/manifest", final | {"revision": [None]}),
         (names.snapshots, b"0/final/manifest", {"v": "2.0"}),
-        (
-            names.counts,
-            b"0/changes",
-            {"v": "1.0", "plan": own, "window": 0, "revision": [], "families": [{"windows": []}]},
-        ),
         (names.counts, b"0/0000", {"v": "9.0"}),
         (names.state, b"0000/0", {"v": "9.0"}),
         (names.state, b"0000/0", {"v": "1.0", "plan": own, "next_offset": 10**15}),

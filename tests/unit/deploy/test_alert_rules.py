@@ -63,7 +63,6 @@ def healthy() -> dict[str, Values]:
         publisher("publisher_failures_total"): lambda _: 1,
         publisher("windows_final"): due,
         publisher("windows_waiting"): lambda _: 0,
-        publisher("windows_untested"): lambda m: m % 3,
         publisher("final_window_reports"): lambda m: 900 if due(m) else 0,
         publisher("expected_standard_error"): lambda _: 0.01,
         publisher("poisoning_suspected"): lambda _: 0,
@@ -170,7 +169,6 @@ FAULTS: dict[str, tuple[dict[str, Values], set[str]]] = {
         {publisher("changes_smallest_adjusted_p", 'against="before"'): lambda _: 0.0009},
         set(),
     ),
-    "CalmstreamTestsBehind": ({publisher("windows_untested"): lambda _: 3}, set()),
     "CalmstreamReportsGivenUp": (
         {tally("reports_failed_total", 'reason="expired"'): lambda m: 5 * (m > 110)},
         set(),

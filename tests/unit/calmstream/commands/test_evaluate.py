@@ -51,8 +51,9 @@ def test_raw_tables_are_marked_as_raw_beside_corrected_ones(
 def test_hashed_attributes_are_not_measured(
     alike: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    hashed = {"name": "a", "kind": "hashed", "buckets": 32, "hashes": 8}
     dictionary = tmp_path / "domain.json"
-    dictionary.write_text(json.dumps([{"name": "a", "kind": "hashed", "buckets": 32}]))
+    dictionary.write_text(json.dumps([{"name": "c", "labels": ["0", "1"]}, hashed]))
     assert main(evaluated(alike, "calm", "--domain", str(dictionary))) == 2
     assert "hashed attributes are not measured" in capsys.readouterr().err
 
