@@ -1,36 +1,32 @@
-"""``calmstream analyse``: association and tests of independence from the newest snapshot."""
+"""``calmstream analyse``: association and tests of independence, from kept counts."""
 
 from __future__ import annotations
 
 import argparse
 from contextlib import closing
-from typing import Any
 
 from calmstream import arguments, result_options
-from calmstream.broker.transport import Broker
-from calmstream.common.errors import InvalidInput, RecoverableError
+from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
 from calmstream.consumer.read.causes import causes
+from calmstream.consumer.read.formats import window_range
 from calmstream.consumer.read.history import History
-from calmstream.consumer.read.ranges import Windows
-from calmstream.consumer.subscribe.subscribe import subscribe
+from calmstream.estimators.analysis.report import analyse
 from calmstream.estimators.methods.base import HiddenCauses
-from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire.snapshot import Kind
 from calmstream.output import say_json
-from calmstream.pages import analyse
+from calmstream.pages import analyse as page
+from calmstream.pages.answer import dated
 from calmstream.terminal import Console
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Show for every published pair the mutual information, Cramér's V and a test of "
-        "independence that accounts for the noise, and the Chow-Liu tree. The tests need a plan "
-        "made with --summaries association. calmstream query --given shows shares within groups."
+        "independence that accounts for the noise, and the Chow-Liu tree, from the counts that the "
+        "publisher keeps. calmstream query --given shows shares within groups."
     )
     result_options.add_results(parser)
-    result_options.add_kind(parser, Kind.TOTAL)
-    parser.add_argument("--window", type=int, metavar="W", help="window (default: the newest)")
+    result_options.add_windows(parser)
     parser.add_argument(
         "--tree",
         action="store_true",
@@ -46,46 +42,30 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    plan, kind = arguments.load_plan(args.plan), Kind(args.kind)
-    with closing(kafka(args.bootstrap)) as broker:
-        newest = None
-        for snapshot in subscribe(
-            plan,
-            broker,
-            kinds=(kind,),
-            from_window="latest" if args.window is None else args.window,
-            follow=False,
-            **arguments.spaces(args),
-        ):
-            if snapshot.marginals and args.window in (None, snapshot.window):
-                newest = snapshot
-        if newest is None:
-            raise RecoverableError(f"there is no {kind} snapshot with tables to analyse yet")
-        explained = _causes(args, plan, broker, newest.window) if args.causes else []
+    plan = arguments.load_plan(args.plan)
+    domain = plan.ordinary.domain
+    with (
+        closing(kafka(args.bootstrap)) as broker,
+        History(plan, broker, **arguments.spaces(args)) as history,
+    ):
+        model, windows = history.model(args.windows)
+        reports = sum(tally.reports for tally in history.counted(windows).tallies)
+    if args.causes and not isinstance(model, HiddenCauses):
+        raise InvalidInput(f"--causes: method {plan.method} knows no causes; noise-aware does")
+    found = analyse(model, domain, plan.marginals, reports)
+    if args.tree:
+        found["joint"] = page.joint(model, domain)
+    if args.causes:
+        found["causes"] = causes(domain, model)
     if args.json:
-        joint = {"joint": analyse.joint(newest)} if args.tree else {}
-        more = {"causes": explained} if args.causes else {}
-        say_json(analyse.document(newest) | joint | more)
+        about = {"name": plan.name, "windows": [window_range(plan, windows)], "reports": reports}
+        say_json(about | {"method": plan.method, "epsilon": plan.epsilon} | found)
         return 0
     console = Console()
-    console.print(analyse.render(newest))
+    console.print(f"{plan.name}-{plan.digest[:8]}: {dated(plan, windows)}, {reports:,} reports")
+    console.print(page.render(found))
     if args.tree:
-        console.print(analyse.render_tree(newest))
+        console.print(page.render_tree(found["joint"]))
     if args.causes:
-        console.print(analyse.render_causes(explained))
+        console.print(page.render_causes(found["causes"]))
     return 0
-
-
-def _causes(
-    args: argparse.Namespace, plan: Plan, broker: Broker, window: int
-) -> list[dict[str, Any]]:
-    kind = Kind(args.kind)
-    if kind is Kind.EARLY:
-        raise InvalidInput("--causes: counts are kept of final windows; use another --kind")
-    total = kind is Kind.TOTAL
-    windows = Windows(0 if total else window, window, total=total, current=kind is Kind.CURRENT)
-    with History(plan, broker, **arguments.spaces(args)) as history:
-        model, _ = history.model(windows)
-    if not isinstance(model, HiddenCauses):
-        raise InvalidInput(f"--causes: method {plan.method} knows no causes; noise-aware does")
-    return causes(plan.domain, model)

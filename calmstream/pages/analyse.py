@@ -1,4 +1,4 @@
-"""The output of ``calmstream analyse``: the association of all published pairs of attributes."""
+"""The output of ``calmstream analyse``: the association of pairs of attributes, and causes."""
 
 from __future__ import annotations
 
@@ -9,74 +9,23 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from calmstream.common.errors import InvalidInput
-from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.estimators.analysis.association import chow_liu, mutual_information
 from calmstream.estimators.analysis.grouped import ratios
-from calmstream.estimators.analysis.tree import tree_distribution
-from calmstream.estimators.marginal import Z95, Floats
-from calmstream.estimators.numerics.dependence import cramers_v
-from calmstream.pages.watch import header, truth
+from calmstream.estimators.analysis.synthetic import tree_of
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.marginal import Z95
+from calmstream.estimators.methods.base import Model
 from calmstream.terminal import grid
 
-_Cells = tuple[Floats, Floats]
-"""A table without negative cells, and the variances of its cells."""
-
-WITHOUT_TEST = (
-    "no test of independence: the snapshot contains none (make a plan with --summaries "
-    "association); noise increases these numbers"
-)
-"""Note for snapshots without tests."""
+WITHOUT_TEST = "no test of independence with this method; noise increases these numbers"
 
 
-def association(snapshot: Snapshot) -> Mapping[str, Any]:
-    """Return the analysis in the snapshot, or one of its published tables, without tests."""
-    if snapshot.manifest.analysis:
-        return snapshot.manifest.analysis
-    names, _, tables = _tables(snapshot)
-    if not tables:
-        raise InvalidInput("the snapshot has no table of two attributes to analyse")
-    information = {pair: mutual_information(table) for pair, (table, _) in tables.items()}
-    pairs = [
-        {
-            "attributes": [names[i] for i in pair],
-            "mutual_information": information[pair],
-            "cramers_v": cramers_v(*tables[pair]),
-        }
-        for pair in tables
-    ]
-    tree = [
-        {"attributes": [names[e.first], names[e.second]], "mutual_information": e.information}
-        for e in chow_liu(len(names), information)
-    ]
-    return {"pairs": pairs, "tree": tree}
-
-
-def document(snapshot: Snapshot) -> dict[str, Any]:
-    manifest = snapshot.manifest
-    return {
-        "name": manifest.name,
-        "window": manifest.window,
-        "kind": str(manifest.kind),
-        "reports": manifest.reports,
-        "method": manifest.method,
-        "epsilon": manifest.epsilon,
-        **association(snapshot),
-    }
-
-
-def render(snapshot: Snapshot) -> RenderableType:
-    result = association(snapshot)
-    parts: list[RenderableType] = [
-        Text(header(snapshot.manifest), style="bold"),
-        Text(truth(snapshot.manifest), style="dim"),
-        _pairs(result),
-    ]
-    if not any("chi_square" in pair for pair in result["pairs"]):
+def render(found: Mapping[str, Any]) -> RenderableType:
+    """Return what `analyse` has found for people."""
+    parts = [_pairs(found)]
+    if not any("chi_square" in pair for pair in found["pairs"]):
         parts.append(Text(WITHOUT_TEST, style="dim"))
-    edges = (f"{_pair(edge)} ({edge['mutual_information']:.4f})" for edge in result["tree"])
-    parts.append(Text(f"Chow-Liu tree (nats): {', '.join(edges)}"))
-    return Group(*parts)
+    edges = (f"{_pair(edge)} ({edge['mutual_information']:.4f})" for edge in found["tree"])
+    return Group(*parts, Text(f"Chow-Liu tree (nats): {', '.join(edges)}"))
 
 
 def _pair(entry: Mapping[str, Any]) -> str:
@@ -104,7 +53,7 @@ def _cells(pair: Mapping[str, Any]) -> tuple[str, ...]:
     return (*cells, *numbers, "dependent" if test["dependent"] else "")
 
 
-def joint(snapshot: Snapshot) -> list[dict[str, Any]]:
+def joint(model: Model, domain: Domain) -> list[dict[str, Any]]:
     """Return one JSON-ready object for each attribute, each after that of its parent.
 
     ``table`` has the shares of the ``labels`` within each label of the attribute ``given``, which
@@ -112,60 +61,31 @@ def joint(snapshot: Snapshot) -> list[dict[str, Any]]:
     over all attributes is the probability of a record. ``stderr`` has standard errors of the
     shares, which take the errors of a table's cells as independent.
     """
-    labels: dict[str, tuple[str, ...]] = {}
-    for attributes, record in snapshot.marginals.items():
-        labels |= zip(attributes, record.labels, strict=True)
-    names, singles, pairs = _tables(snapshot)
-    if not pairs or len(singles) < len(names):
-        raise InvalidInput("--tree: the snapshot has not every attribute in a table of two")
-    tree = tree_distribution(
-        [singles[i][0] for i in range(len(names))],
-        {pair: table for pair, (table, _) in pairs.items()},
-    )
     found = []
-    for branch in tree.branches:
+    for branch in tree_of(model, domain).branches:
         i, parent = branch.attribute, branch.parent
-        error = np.sqrt(singles[i][1])[None]
-        if parent is not None:
-            table, variance = (
-                one if parent < i else one.T for one in pairs[min(i, parent), max(i, parent)]
-            )
+        if parent is None:
+            error = model.marginal((i,)).stderr[None]
+        else:
+            pair = (min(i, parent), max(i, parent))
+            known, shape = model.marginal(pair), domain.shape(pair)
+            cells = [x.reshape(shape) for x in (np.maximum(known.table, 0.0), known.stderr**2)]
+            table, variance = (one if parent < i else one.T for one in cells)
             error = ratios(table, np.stack([np.diag(row) for row in variance]))[1]
-        given = None if parent is None else names[parent]
-        shares = {"table": branch.shares.tolist(), "stderr": error.tolist()}
-        found.append({"attribute": names[i], "given": given, "labels": labels[names[i]]} | shares)
+        found.append(
+            {
+                "attribute": domain.names[i],
+                "given": None if parent is None else domain.names[parent],
+                "labels": list(domain.attributes[i].labels),
+                "table": branch.shares.tolist(),
+                "stderr": error.tolist(),
+            }
+        )
     return found
 
 
-def _tables(
-    snapshot: Snapshot,
-) -> tuple[list[str], dict[int, _Cells], dict[tuple[int, int], _Cells]]:
-    """Return the names of attributes, and the tables of one and of two by positions among them.
-
-    Attributes that have no table of their own have the sums of that of a pair.
-    """
-    names = list(dict.fromkeys(name for one in snapshot.marginals for name in one))
-    singles: dict[int, _Cells] = {}
-    pairs: dict[tuple[int, int], _Cells] = {}
-    for attributes, record in snapshot.marginals.items():
-        shape = [len(own) for own in record.labels]
-        table = np.maximum(np.array(record.table), 0.0).reshape(shape)
-        variance = np.square(np.array(record.stderr)).reshape(shape)
-        if len(attributes) == 1:
-            singles[names.index(attributes[0])] = table, variance
-        elif len(attributes) == 2:
-            first, second = map(names.index, attributes)
-            cells = (table, variance) if first < second else (table.T, variance.T)
-            pairs[min(first, second), max(first, second)] = cells
-    for pair, (table, variance) in pairs.items():
-        for axis, i in enumerate(pair):
-            singles.setdefault(i, (table.sum(axis=1 - axis), variance.sum(axis=1 - axis)))
-    return names, singles, pairs
-
-
-def render_tree(snapshot: Snapshot) -> Group:
+def render_tree(branches: Sequence[Mapping[str, Any]]) -> Group:
     """Return the conditional tables for people, in percent with 95 % intervals."""
-    branches = joint(snapshot)
     labels = {branch["attribute"]: branch["labels"] for branch in branches}
     parts: list[Any] = []
     for branch in branches:

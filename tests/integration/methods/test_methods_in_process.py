@@ -15,7 +15,6 @@ from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
-from calmstream.pages import analyse as analysing
 from calmstream.tables.records import read_table
 from tests.support.plans import draft, mixed_domain
 from tests.support.producer import count, records_of
@@ -107,33 +106,10 @@ def test_a_plan_that_asks_for_analysis_gets_it_in_every_snapshot(method: str) ->
     assert plan.to_json()["analysis"] is True
     _, snapshots = collected(plan, population(domain))
     [total] = [s for s in snapshots if s.kind is Kind.TOTAL]
-    document = analysing.document(total)
+    document = total.manifest.analysis
     by_pair = {tuple(pair["attributes"]): pair for pair in document["pairs"]}
     assert by_pair["a0", "a1"]["chi_square"]["dependent"]
     assert document["tree"][0]["attributes"] == ["a0", "a1"]
-    assert document["reports"] == DEVICES
-    text = _shown(total)
-    assert "dependent" in text
-
-
-def test_without_analysis_in_the_plan_only_the_tables_are_analysed() -> None:
-    domain = mixed_domain(2, 3, 2)
-    _, snapshots = collected(plan_of("inp-ht", domain), population(domain))
-    [total] = [s for s in snapshots if s.kind is Kind.TOTAL]
-    assert total.manifest.analysis == {}
-    document = analysing.document(total)
-    assert all("chi_square" not in pair for pair in document["pairs"])
-    assert document["tree"][0]["attributes"] == ["a0", "a1"]
-    assert "plan with --summaries association" in _shown(total)
-
-
-def _shown(snapshot: Snapshot) -> str:
-    from rich.console import Console
-
-    console = Console(width=200, no_color=True)
-    with console.capture() as capture:
-        console.print(analysing.render(snapshot))
-    return capture.get()
 
 
 def analyse_call(plan: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
@@ -146,7 +122,7 @@ def analyse_call(plan: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     return ["analyse", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test"]
 
 
-def test_the_command_reads_the_newest_snapshot(
+def test_the_command_says_what_the_manifest_does(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     plan = plan_of("inp-ht", mixed_domain(2, 3, 2), analysis=True)
@@ -154,23 +130,28 @@ def test_the_command_reads_the_newest_snapshot(
     capsys.readouterr()
     assert main([*call, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["kind"] == "total"
+    _, snapshots = collected(plan, population(plan.domain))
+    [total] = [s for s in snapshots if s.kind is Kind.TOTAL]
+    assert document["windows"][0]["total"]
     assert document["reports"] == DEVICES
     assert {tuple(p["attributes"]) for p in document["pairs"]} == {
         ("a0", "a1"), ("a0", "a2"), ("a1", "a2"),
     }  # fmt: skip
-    assert main([*call, "--kind", "final", "--window", "0"]) == 0
-    assert "Chow-Liu tree" in capsys.readouterr().out
+    assert [p.keys() for p in document["pairs"]] == [
+        p.keys() for p in total.manifest.analysis["pairs"]
+    ]
+    assert main([*call, "--windows", "0"]) == 0
+    text = capsys.readouterr().out
+    assert "Chow-Liu tree" in text
+    assert "dependent" in text
     assert main([*call, "--tree", "--json"]) == 0
     joint = json.loads(capsys.readouterr().out)["joint"]
     assert [branch["given"] for branch in joint].count(None) == 1
     assert all(len(b["stderr"]) == len(b["table"]) for b in joint)
     assert main([*call, "--tree"]) == 0
     assert "(%, ± 95 %), given " in capsys.readouterr().out
-    assert main([*call, "--window", "7"]) == 1
-    assert capsys.readouterr().err == (
-        "calmstream: there is no total snapshot with tables to analyse yet\n"
-    )
+    assert main([*call, "--windows", "7"]) == 2
+    assert "the newest final window is" in capsys.readouterr().err
 
 
 def test_records_of_the_model_have_the_shares_of_the_population(
@@ -198,7 +179,7 @@ def test_causes_come_from_the_counts_of_the_same_windows(
     call = [*analyse_call(plan, monkeypatch, tmp_path), "--causes"]
     assert main(call) == 0
     assert "Hidden causes" in capsys.readouterr().out
-    assert main([*call, "--kind", "final", "--json"]) == 0
+    assert main([*call, "--windows", "0", "--json"]) == 0
     [cause] = json.loads(capsys.readouterr().out)["causes"]
     assert {one["attribute"] for one in cause["labels"]} == {"a0", "a1"}
 
