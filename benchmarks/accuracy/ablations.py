@@ -94,7 +94,7 @@ PARTS: dict[str, Part] = {
     "the start": [(sampler, "leading", no_start)],
     "six causes (four)": effort(causes=4),
     "more sweeps where cheap": effort(),
-    "signs of levels": [(signs, "choose", lambda *_: signs.NONE)],
+    "signs of levels": [(signs, "choose", lambda *_: signs.CoarseViews((), 0.0))],
     "strong pairs in designs": [(design, "STRONG", 0.2)],
     "two means in designs": [(design, "MEANS", (0.3,))],
     "two thirds in designs": [(design, "THIRDS", (0.4,))],

@@ -1,8 +1,7 @@
 """The noise-aware method: shares of users by expected error, shrinkage by known noise.
 
-`allocation` chooses views and shares; every view has the best oracle;
-`model` recovers tables by Bayesian models. `docs/methods/noise-aware.md`
-derives all of it.
+`design` chooses views and shares; every view has the best oracle; `model` recovers tables by one
+Bayesian model. `docs/methods/noise-aware.md` derives all of it.
 """
 
 from __future__ import annotations
@@ -137,7 +136,7 @@ def _with_signs(found: ViewShares, request: Request) -> tuple[list[View], list[f
     epsilon, domain = request.epsilon, request.domain
     views, shares = [View(view) for view in found.views], found.shares.tolist()
     kinds = {oracle(epsilon, domain.size(view))[0] for view in found.views}
-    if len(kinds | {sign_views.sign(epsilon)}) > request.max_groups:
+    if len(kinds | {oracle(epsilon, 2)[0]}) > request.max_groups:
         return views, shares
     reports, signs = request.users / len(domain), 0.0
     precisions = [request.users * oracle(epsilon, domain.size(v))[1] for v in found.views]
@@ -147,7 +146,7 @@ def _with_signs(found: ViewShares, request: Request) -> tuple[list[View], list[f
             continue
         tables = zip(found.views, found.shares.tolist(), precisions, strict=True)
         precision = sum(share * one for view, share, one in tables if i in view)
-        chosen = sign_views.choose(levels, precision, reports, epsilon)
+        chosen = sign_views.choose(levels.count, precision, reports, epsilon)
         part = chosen.share / len(domain)
         views += [View((i,), "parity", (mask,)) for mask in chosen.masks]
         shares += [part / len(chosen.masks) for _ in chosen.masks]

@@ -48,7 +48,7 @@ class _Patterns:
         whole = (weights[:, None] @ labels)[:, 0]
         self.within = present @ labels / self.share[:, :, None]  # (draws, causes, labels)
         self.without = (whole[:, None] - present @ labels) / (1.0 - self.share)[:, :, None]
-        ends = np.cumsum([one.shape[2] for one in draws.share])[:-1]
+        ends = np.cumsum(layout.cardinalities)[:-1]
         moved = np.split(self.within - self.without, ends, axis=2)
         by = [part @ layout.codes(i) for i, part in enumerate(moved)]
         size = np.sqrt(self.share * (1.0 - self.share))[:, :, None]
@@ -90,11 +90,7 @@ def supported(layout: Layout, targets: Targets, draws: Draws) -> tuple[Cause, ..
 
 
 def _evidence(targets: Targets, found: _Patterns, own: _Members, turned: Flags) -> float:
-    """Return by how many standard errors covariances have a pattern that no other cause explains.
-
-    Where nothing depends, the largest of all patterns is expected below sqrt(2 f), with f the free
-    labels: half of the largest eigenvalue of such a matrix of noise, over the pattern's norm.
-    """
+    """Return T: by how many standard errors covariances have a pattern that no other explains."""
     pattern = found.pattern[own]
     mean = np.where(turned[:, None], -pattern, pattern).mean(axis=0)
     unexplained = found.left + pattern.T @ pattern / len(pattern)
@@ -110,9 +106,9 @@ def _cause(layout: Layout, found: _Patterns, own: _Members, turned: Flags) -> Ca
     share = np.where(turned, 1.0 - found.share[own], found.share[own])
     if share.mean() > 0.5:  # the side of the fewer people
         turned, share = ~turned, 1.0 - share
-    first, second = found.within[own], found.without[own]
-    within = np.where(turned[:, None], second, first)
-    without = np.where(turned[:, None], first, second)
+    sides = found.within[own], found.without[own]
+    within = np.where(turned[:, None], *sides[::-1])
+    without = np.where(turned[:, None], *sides)
     moved = within - without
     mean, error = moved.mean(axis=0), INFLATION * moved.std(axis=0)
     place = np.repeat(np.arange(layout.count), layout.cardinalities)
@@ -120,15 +116,10 @@ def _cause(layout: Layout, found: _Patterns, own: _Members, turned: Flags) -> Ca
     shown = np.abs(mean) > CERTAIN * error
     shown &= (layout.cardinalities[place] > 2) | (mean > 0.0)  # of two labels that which is raised
     order = np.argsort(-np.abs(mean))
+    average = [np.ascontiguousarray(side.T).mean(axis=1) for side in (without, within)]
     shifts = tuple(
-        LabelShift(
-            int(place[x]),
-            int(code[x]),
-            float(without[:, x].mean()),
-            float(within[:, x].mean()),
-            float(error[x]),
-        )
-        for x in order[shown[order]].tolist()
+        LabelShift(int(place[x]), int(code[x]), *(float(one[x]) for one in (*average, error)))
+        for x in order[shown[order]]
     )
     agreement = len(share) / len(found.share)
     return Cause(float(share.mean()), float(INFLATION * share.std()), agreement, shifts)

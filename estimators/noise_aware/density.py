@@ -8,11 +8,11 @@ State n of 2^Q has the causes z_n. With c_q the centre of cause q, frozen after 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from calmstream.estimators.domain import Domain
 from calmstream.estimators.noise_aware.layout import Layout, Reals, expit
 from calmstream.estimators.noise_aware.priors import BitMargins, LabelMargins, Loadings
 from calmstream.estimators.noise_aware.residuals import Residuals
@@ -38,8 +38,8 @@ class Moments(NamedTuple):
     share: Reals  # the same: probabilities of labels; of bits the features
     first: Reals  # (chains, columns)
     second: Reals  # (chains, columns, columns)
-    third: Reals | None  # (chains, columns, pairs)
-    products: Reals | None  # (chains, pairs, states): of the features of pairs
+    third: Reals  # (chains, columns, pairs)
+    products: Reals  # (chains, pairs, states): of the features of pairs
 
 
 class DensityValue(NamedTuple):
@@ -62,24 +62,24 @@ def weights_of(states: Reals, rho: Reals) -> Reals:
     return np.asarray(np.exp(-logs), np.float32)
 
 
-@dataclass
 class Posterior:
-    """The statistics, the priors, and how far the likelihood counts."""
+    """The statistics, the priors, and what states are."""
 
-    layout: Layout
-    targets: Targets
-    margins: BitMargins | LabelMargins
-    loadings: Loadings
-    residuals: Residuals
-    states: Reals
-    centre: Reals  # (chains, causes)
-    codes: Reals = field(init=False)  # (chains, 1 + causes, states): 1, then z less its centre
-
-    def __post_init__(self) -> None:
-        self.recentre(self.centre)
+    def __init__(
+        self, layout: Layout, domain: Domain, targets: Targets, chains: int, causes: int
+    ) -> None:
+        self.layout, self.targets, self.states = layout, targets, states_of(causes)
+        self.margins: BitMargins | LabelMargins = (
+            BitMargins(chains, layout.count)
+            if layout.bits
+            else LabelMargins(layout, domain, chains)
+        )
+        self.loadings = Loadings(layout, self.margins.orders, chains, causes)
+        self.residuals = Residuals(layout, targets, chains)
+        self.recentre(np.full((chains, causes), 0.5))
 
     def recentre(self, centre: Reals) -> None:
-        """Centre the causes."""
+        """Centre the causes. ``codes`` (chains, 1 + causes, states) are 1, then z - c."""
         chains, causes = centre.shape
         self.centre = centre
         self.codes = np.ones((chains, 1 + causes, len(self.states)), np.float32)
@@ -93,10 +93,8 @@ class Posterior:
         features, share = self.layout.features(theta.transpose(0, 2, 1) @ self.codes)
         weighted = features * weights[:, None]
         second = weighted @ features.transpose(0, 2, 1)
-        triples, third, products = self.targets.triples, None, None
-        if triples is not None:
-            products = triples.products(features)
-            third = weighted @ products.transpose(0, 2, 1)
+        products = self.targets.triples.products(features)
+        third = weighted @ products.transpose(0, 2, 1)
         return Moments(weights, features, share, weighted.sum(axis=2), second, third, products)
 
     def value(self, state: State) -> DensityValue:
@@ -115,29 +113,30 @@ class Posterior:
         slope_rho = slope_rho - state.rho / SHARE**2
         return DensityValue(like + prior, State(slope, slope_rho, slope_common), found)
 
-    def likelihood(self, found: Moments) -> tuple[Reals, tuple[Reals, Reals, Reals | None]]:
+    def redraw(
+        self, state: State, found: Moments, random: np.random.Generator, *, scales: bool
+    ) -> State:
+        """Draw the scales, those of pairs' residuals and causes if ``scales``; return the state."""
+        self.residuals.redraw(found.second, found.third, random, pairs=scales)
+        theta = state.theta.copy()
+        theta[:, 1:] = self.loadings.redraw(theta[:, 1:], state.common, random, sizes=scales)
+        self.margins.redraw(theta[:, 0], random)
+        return state._replace(theta=theta)
+
+    def likelihood(self, found: Moments) -> tuple[Reals, tuple[Reals, Reals, Reals]]:
         """Return log likelihoods, and their slopes by the moments."""
-        targets = self.targets
+        targets, signs = self.targets, self.targets.signs
         gap1, gap2 = targets.means - found.first, targets.products - found.second
-        pull1 = targets.mean_precision * gap1
-        pull2 = self.residuals.pairs * gap2
+        gap3 = targets.triples.values - found.third
+        gap = signs.values - found.first @ signs.rows.T
+        pull1, pull2 = targets.mean_precision * gap1, self.residuals.pairs * gap2
+        pull3, pull = self.residuals.triples * gap3, signs.precision * gap
         like = -0.5 * (pull1 * gap1).sum(axis=1) - 0.25 * np.einsum("cxy,cxy->c", pull2, gap2)
-        if len(targets.sign_values):
-            gap = targets.sign_values - found.first @ targets.sign_rows.T
-            pull = targets.sign_precision * gap
-            like = like - 0.5 * (pull * gap).sum(axis=1)
-            pull1 = pull1 + pull @ targets.sign_rows
-        pull3 = None
-        if found.third is not None:
-            assert targets.triples is not None
-            assert self.residuals.triples is not None
-            gap3 = targets.triples.values - found.third
-            pull3 = self.residuals.triples * gap3
-            like = like - 0.5 * np.einsum("cxp,cxp->c", pull3, gap3)
-        return like, (pull1, pull2, pull3)
+        like = like - 0.5 * (pull * gap).sum(axis=1) - 0.5 * np.einsum("cxp,cxp->c", pull3, gap3)
+        return like, (pull1 + pull @ signs.rows, pull2, pull3)
 
     def _slopes(
-        self, found: Moments, pull1: Reals, pull2: Reals, pull3: Reals | None
+        self, found: Moments, pull1: Reals, pull2: Reals, pull3: Reals
     ) -> tuple[Reals, Reals]:
         """Return the likelihood's slopes by theta and by the states' weights."""
         features = found.features
@@ -145,9 +144,7 @@ class Posterior:
         by_weight = (pull1[:, None] @ features)[:, 0]
         by_weight += 0.5 * np.einsum("cxn,cxn->cn", by_feature, features)
         by_feature += pull1[:, :, None]
-        if pull3 is not None:
-            assert found.products is not None
-            assert self.targets.triples is not None
+        if pull3.size:
             third = pull3 @ found.products
             by_weight += np.einsum("cxn,cxn->cn", third, features)
             by_feature += third

@@ -4,7 +4,7 @@ The views are sets of attributes, up to four bits or three attributes with more 
 attributes have the same numbers of labels form a *class*: nothing distinguishes them before
 collection, so they have equal shares. A scenario states how large interactions are; given a
 scenario the expected error is a convex function of the classes' shares. See noise-aware.md,
-section 3.
+section 3, where x, V and s are the shares, noise variances and prior scales.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, combinations_with_replacement
 from math import comb, exp, isfinite, log, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,16 +23,12 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.mechanisms.adaptive import best_oracle
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.noise_aware.layout import Floats, Layout
-from calmstream.estimators.noise_aware.statistics import Statistics, cell_variance, collect
+from calmstream.estimators.noise_aware.layout import ORDERS, Floats, Layout
+from calmstream.estimators.noise_aware.statistics import cell_variance, collect
 from calmstream.estimators.numerics.covering import balanced
-from calmstream.estimators.numerics.grids import LogNormal
 from calmstream.estimators.plan.numbers import as_number
 from calmstream.estimators.plan.pilots import CollectionPlan
 from calmstream.estimators.tally import Tally
-
-LARGEST = {True: 4, False: 3}
-"""Number of attributes of the largest view, of bits and of other domains."""
 
 SMALL = 9
 """Views of four are considered up to so many bits: with more, sets of four are too many."""
@@ -101,14 +97,19 @@ Class = tuple[int, ...]
 """Numbers of labels of the attributes of a set, ascending."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scenario:
-    """What a design assumes of interactions.
+@dataclass(frozen=True, slots=True)
+class PriorScales:
+    """Deviations of interactions that the design assumes; the defaults are mid-range."""
 
-    Bits with a mean m have moments that hold those of fewer bits: one of all attributes of a set
-    and j more says as much about that set as m^2j such reports. A view's moments together thus say
-    (1 + m^2)^j times as much, with j its attributes beyond the set.
-    """
+    # Deviation of a coefficient of order 1, 2 and so on; 0 for higher orders. For binary attributes
+    # order 1 is the scale of means, and higher orders are correlations.
+    scales: tuple[float, ...] = (0.6, 0.1, 0.05, 0.03)
+    # Equally likely deviations of order 2; several, as they are not known before collection.
+    pairs: tuple[float, ...] = (0.05, 0.1, 0.2)
+
+
+class Scenario(NamedTuple):
+    """What a design assumes of interactions."""
 
     variances: Floats  # (sets,): prior variances of an interaction's direction of each class
     precision: Floats  # (sets, views): precisions by all users on a class of views
@@ -120,9 +121,11 @@ class _Problem:
     def __init__(self, cards: Class, users: int, epsilon: str, prior: PriorScales) -> None:
         self.cards, self.d, self.users, self.prior = cards, len(cards), users, prior
         self.count, self.bits = Counter(cards), set(cards) == {2}
-        top = min(LARGEST[self.bits] if not self.bits or self.d <= SMALL else 3, self.d)
-        self.sets = [own for size in range(1, top + 1) for own in self._classes(size)]
-        self.views = [own for own in self.sets if self.bits or self._few(own)]
+        top = min(ORDERS[self.bits and self.d <= SMALL], self.d)
+        classes = [combinations_with_replacement(sorted(self.count), n + 1) for n in range(top)]
+        self.sets = [own for found in classes for own in found if self._number(own)]
+        few = [len(s) < 3 or self._number(s) * prod(s) <= MAX_CELLS for s in self.sets]
+        self.views = [s for s, n in zip(self.sets, few, strict=True) if self.bits or n]
         known = [users * oracle(epsilon, prod(view))[1] for view in self.views]
         held = [[self._held(own, view) for view in self.views] for own in self.sets]
         self.precision = np.array(held) * np.array(known)  # (sets, views): by all users on a view
@@ -132,16 +135,9 @@ class _Problem:
         free = [prod(1.0 - 1.0 / r for r in own) for own in self.sets]
         self.energy = self.number * free
 
-    def _classes(self, size: int) -> list[Class]:
-        found = combinations_with_replacement(sorted(self.count), size)
-        return [own for own in found if self._number(own)]
-
     def _number(self, own: Class) -> int:
         """Return how many sets a class has."""
         return prod(comb(self.count[r], n) for r, n in Counter(own).items())
-
-    def _few(self, own: Class) -> bool:
-        return len(own) < 3 or self._number(own) * prod(own) <= MAX_CELLS
 
     def _held(self, own: Class, view: Class) -> float:
         """Return the share of a class's views that hold a set of a class."""
@@ -153,7 +149,12 @@ class _Problem:
         return ways
 
     def scenarios(self) -> list[Scenario]:
-        """Return the scenarios; those of the usual scales of pairs come first."""
+        """Return the scenarios; those of the usual scales of pairs come first.
+
+        Bits with a mean m have moments that hold those of fewer bits: one of all attributes of a
+        set and j more says as much about that set as m^2j such reports. A view's moments together
+        thus say (1 + m^2)^j times as much, with j its attributes beyond the set.
+        """
         first, _, *rest = (*self.prior.scales, 0.0, 0.0)
         unknown = self.prior.pairs == PriorScales().pairs
         size = np.array([len(view) for view in self.views])
@@ -248,49 +249,17 @@ class _Problem:
         return tuple(views), np.concatenate(found)
 
 
-def describe(allocation: ViewShares) -> str:
+def describe(found: ViewShares) -> str:
     """Describe the shares in a sentence."""
-    by_size: dict[int, float] = {}
-    for view, share in zip(allocation.views, allocation.shares, strict=True):
-        by_size[len(view)] = by_size.get(len(view), 0.0) + float(share)
-    parts = [
-        f"{share:.0%} on {sum(len(v) == size for v in allocation.views)} views of {size}"
-        for size, share in sorted(by_size.items())
-    ]
-    return ", ".join(parts)
+    sizes = np.array([len(view) for view in found.views])
+    return ", ".join(
+        f"{found.shares[sizes == size].sum():.0%} on {(sizes == size).sum()} views of {size}"
+        for size in np.unique(sizes)
+    )
 
 
 LEAST_SCALE = 1e-3
 """Smallest prior scale: an order that is stated to be absent still gets some users."""
-
-
-@dataclass(frozen=True, slots=True)
-class PriorScales:
-    """Deviations of interactions that the design assumes; the defaults are mid-range."""
-
-    # Deviation of a coefficient of order 1, 2 and so on; 0 for higher orders. For binary attributes
-    # order 1 is the scale of means, and higher orders are correlations.
-    scales: tuple[float, ...] = (0.6, 0.1, 0.05, 0.03)
-    # Equally likely deviations of order 2; several, as they are not known before collection.
-    pairs: tuple[float, ...] = (0.05, 0.1, 0.2)
-
-    @classmethod
-    def of(cls, scales: Sequence[float], pairs: Sequence[float] = ()) -> PriorScales:
-        """Return the scales of order 1, 2 and so on, raised to `LEAST_SCALE`.
-
-        ``pairs`` are the equally likely scales of order 2; empty: only that of ``scales``.
-        """
-        kept = tuple(max(s, LEAST_SCALE) for s in (*scales, 0.0)[: max(2, len(scales))])
-        return cls(kept, tuple(max(s, LEAST_SCALE) for s in pairs) or kept[1:2])
-
-
-def stated_scale(median: float) -> LogNormal:
-    """Return the prior of a scale to learn: within a factor of 2 of the median in 2 of 3 cases.
-
-    With median 0.1 the middles of its three thirds are the default scales of pairs.
-    """
-    return LogNormal(LEAST_SCALE, 1.0, 200, median, float(np.log(2.0)))
-
 
 MAX_LIKELY = 16
 """Maximum number of equally likely scales of pairs; the design evaluates scenarios with each."""
@@ -304,58 +273,46 @@ def learn_scales(plan: CollectionPlan, tallies: Sequence[Tally]) -> list[Any]:
     others, of order 3 and 4, keep their default ratio to order 2. Cost: O(200 pairs).
     """
     layout = Layout(plan.domain.cardinalities)
-    statistics = collect(plan, tallies, layout)
-    free = np.array([r - 1 for r in layout.cardinalities], np.float64)
+    found = collect(plan, tallies, layout)
+    free = layout.cardinalities - 1.0
     starts = [own.start for own in layout.own]
-    precision = statistics.mean_precision[starts]
-    energy = np.add.reduceat(np.square(statistics.means), starts)
+    precision = found.mean_precision[starts]
+    energy = np.add.reduceat(np.square(found.means), starts)
     # Noise of one direction of an attribute, inf without estimate.
     noise = np.where(precision > 0, 1.0 / np.where(precision > 0, precision, 1.0), np.inf)
-    first, second, *rest = PriorScales().scales
-    prior_one, prior_two = stated_scale(first), stated_scale(second)
-    one = _posterior(energy, noise, free, prior_one)
-    two = _posterior(*_pairs(layout, statistics, energy, noise, free), prior_two)
-    middle = _quantile(two, 1 / 2, prior_two)
-    likely = [_rounded(_quantile(two, share, prior_two)) for share in (1 / 6, 1 / 2, 5 / 6)]
-    higher = [_rounded(scale * middle / second) for scale in rest]
-    return [_rounded(_quantile(one, 1 / 2, prior_one)), likely, *higher]
-
-
-def _pairs(
-    layout: Layout, statistics: Statistics, energy: Floats, noise: Floats, free: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Return energy, noise of one direction and number of directions of pairs with an estimate."""
-    rows = []
     # Energy of the means without noise, clipped to what a mean can have.
-    known = np.clip(energy - np.where(np.isfinite(noise), noise, 0.0) * free, 0.0, free) / free
-    for i, j in combinations(range(len(free)), 2):
-        a, b = layout.own[i], layout.own[j]
-        precision = statistics.product_precision[a.start, b.start]
-        if precision > 0:
-            means = np.outer(statistics.means[a], statistics.means[b])
-            found = np.square(statistics.products[a, b] - means).sum()
-            spread = 1.0 / precision + known[i] * noise[j] + known[j] * noise[i]
-            rows.append((found, spread + noise[i] * noise[j], free[i] * free[j]))
-    out = np.array(rows, np.float64).reshape(-1, 3)
-    return out[:, 0], out[:, 1], out[:, 2]
+    clean = np.clip(energy - np.where(precision > 0, noise, 0.0) * free, 0.0, free) / free
+    pairs = np.triu(found.product_precision[np.ix_(starts, starts)], 1)
+    i, j = np.nonzero(pairs)
+    gap = np.square(found.products - np.outer(found.means, found.means))
+    both = np.add.reduceat(np.add.reduceat(gap, starts, axis=0), starts, axis=1)[i, j]
+    spread = 1.0 / pairs[i, j] + clean[i] * noise[j] + clean[j] * noise[i] + noise[i] * noise[j]
+    first, second, *rest = PriorScales().scales
+    one = _learnt(energy, noise, free, first)
+    two = _learnt(both, spread, free[i] * free[j], second)
+    higher = [scale * two[1] / second for scale in rest]
+    return [_rounded(one[1]), [_rounded(scale) for scale in two], *map(_rounded, higher)]
 
 
-def _posterior(energy: Floats, noise: Floats, free: Floats, prior: LogNormal) -> Floats:
-    """Return the posterior weights of the scales on the grid: of sum 1."""
+def _learnt(energy: Floats, noise: Floats, free: Floats, median: float) -> list[float]:
+    """Return the middles of the thirds of a scale's posterior; energies are of ``free`` directions.
+
+    The prior is log-normal: within a factor of 2 of the median in 2 of 3 cases. With median 0.1 the
+    middles of its own thirds are the default scales of pairs.
+    """
+    scales = np.exp(np.linspace(np.log(LEAST_SCALE), 0.0, 200))
     known = np.isfinite(noise)
-    total = np.square(prior.points)[:, None] + noise[known]
+    total = np.square(scales)[:, None] + noise[known]
     likely = 0.5 * (free[known] * np.log(total) + energy[known] / total).sum(axis=1)
-    score = prior.on_grid - likely
+    score = -0.5 * np.square(np.log(scales / median) / np.log(2.0)) - likely
     weight = np.exp(score - score.max())
-    return np.asarray(weight / weight.sum(), np.float64)
+    weight = weight / weight.sum()
+    found = np.interp([1 / 6, 1 / 2, 5 / 6], np.cumsum(weight) - weight / 2, scales)
+    return [float(scale) for scale in found]
 
 
-def _quantile(weight: Floats, share: float, prior: LogNormal) -> float:
-    return float(np.interp(share, np.cumsum(weight) - weight / 2, prior.points))
-
-
-def _rounded(size: float) -> float:
-    return float(f"{min(max(size, LEAST_SCALE), 1.0):.4g}")
+def _rounded(scale: float) -> float:
+    return float(f"{min(max(scale, LEAST_SCALE), 1.0):.4g}")
 
 
 def read_scales(value: Any) -> PriorScales:
@@ -369,16 +326,14 @@ def read_scales(value: Any) -> PriorScales:
     name, most = "parameter prior_sizes", len(PriorScales().scales)
     if not isinstance(value, list) or not 1 <= len(value) <= most:
         raise PlanError(f"{name}: expected 1 to {most} numbers, of order 1, 2 and so on")
-    orders = [list(v) if o == 2 and isinstance(v, list) else [v] for o, v in enumerate(value, 1)]
-    for order, likely in enumerate(orders, 1):
-        if not 1 <= len(likely) <= MAX_LIKELY:
-            raise PlanError(f"{name}: of order 2: expected a number or 1 to {MAX_LIKELY} of them")
-        likely[:] = [_size(f"{name}: of order {order}", size) for size in likely]
-    if not any(map(any, orders)):
+    orders = [v if o == 2 and isinstance(v, list) else [v] for o, v in enumerate(value, 1)]
+    if not all(1 <= len(likely) <= MAX_LIKELY for likely in orders):
+        raise PlanError(f"{name}: of order 2: expected a number or 1 to {MAX_LIKELY} of them")
+    read = [[_size(f"{name}: of order {o}", v) for v in own] for o, own in enumerate(orders, 1)]
+    if not any(map(any, read)):
         raise PlanError(f"{name}: all are 0, so there would be nothing to learn")
-    pairs = orders[1] if len(orders) > 1 else []
-    mean = sum(pairs) / len(pairs) if pairs else 0.0
-    return PriorScales.of([*orders[0], mean, *(likely[0] for likely in orders[2:])], pairs)
+    kept = [[max(size, LEAST_SCALE) for size in own] for own in (*read, [0.0])[: max(2, len(read))]]
+    return PriorScales(tuple(sum(own) / len(own) for own in kept), tuple(kept[1]))
 
 
 def _size(where: str, given: Any) -> float:

@@ -21,6 +21,9 @@ Reals = NDArray[np.floating[Any]]
 """Numbers of single or double precision."""
 
 
+ORDERS = {True: 4, False: 3}
+"""Most attributes of a view, and of a moment that is read: of bits, and of other domains."""
+
 MOST_LOGIT = 40.0
 """Log odds beyond this are cut: their exponential must remain a single-precision number."""
 
@@ -86,6 +89,17 @@ class Layout:
     def variance(self, share: Reals) -> Reals:
         """Return the variance of each feature, from probabilities."""
         return np.asarray((4.0 if self.bits else self.labels) * share * (1.0 - share))
+
+    def centred(self, columns: Reals) -> Reals:
+        """Return columns (..., size) less their mean over the labels of an attribute."""
+        return np.asarray(columns - (columns @ self.member / self.cardinalities)[..., self.owner])
+
+    def tables(self, share: Reals) -> list[Reals]:
+        """Return each attribute's probabilities (..., states, labels), from those of columns."""
+        if self.bits:
+            zero = (1.0 + share) / 2.0
+            return [np.stack([p, 1.0 - p], axis=-1) for p in np.moveaxis(zero, -2, 0)]
+        return [np.ascontiguousarray(share[..., own, :].swapaxes(-1, -2)) for own in self.own]
 
     def padded(self, columns: Reals) -> Reals:
         """Return columns (..., size) as rows of attributes (..., attributes, widest), 0 beyond."""

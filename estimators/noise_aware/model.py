@@ -11,22 +11,15 @@ import numpy as np
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.cause import Cause
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.marginal import Marginal, is_noise, uniform
+from calmstream.estimators.marginal import MAX_QUERY_CELLS, Marginal, is_noise, uniform
 from calmstream.estimators.noise_aware.causes import supported
-from calmstream.estimators.noise_aware.layout import Floats, Layout
-from calmstream.estimators.noise_aware.ordered import signs_of
+from calmstream.estimators.noise_aware.layout import ORDERS, Floats, Layout
 from calmstream.estimators.noise_aware.sampler import Draws, Effort, Sampler
-from calmstream.estimators.noise_aware.statistics import Statistics, Targets, collect
+from calmstream.estimators.noise_aware.statistics import Targets, collect, signs_of
 from calmstream.estimators.noise_aware.tables import Tables, errors, grouped
 from calmstream.estimators.numerics.contraction import contract
 from calmstream.estimators.plan.pilots import CollectionPlan
 from calmstream.estimators.tally import Tally
-
-MAX_CELLS = 1 << 22
-"""Maximum number of cells of a table: 32 MB for the table, twelve times that for its draws."""
-
-ORDERS = {True: 4, False: 3}
-"""Highest order of the moments that are read: of bits, and of domains with other labels."""
 
 HANDFUL = 10
 """So few reports agree by chance: their intervals do not rest on the prior."""
@@ -52,16 +45,16 @@ class NoiseAwareModel:
         for row, attributes in zip(in_view, views, strict=True):
             row[list(attributes)] = True
         self._in_view, self._reports = in_view[reports > 0], reports[reports > 0]
-        self._tables: Tables | None = None
-        self._fitted: tuple[Targets, Draws] | None = None
+        self._fitted: tuple[Targets, Draws, Tables] | None = None
         if self._reports.size:
-            statistics = collect(plan, tallies, self._layout, ORDERS[self._layout.bits])
-            targets = _targets(plan, tallies, self._layout, statistics)
-            sampler = Sampler(
-                self._layout, plan.domain, targets, effort or Effort.of(self._layout, targets)
-            )
-            self._fitted = targets, sampler.run()
-            self._tables = Tables(self._layout, *self._fitted, statistics)
+            layout = self._layout
+            found = collect(plan, tallies, layout, ORDERS[layout.bits])
+            signs = signs_of(plan, tallies, layout, found.valid_margins(layout))
+            targets = Targets(layout, found, signs)
+            draws = Sampler(
+                layout, plan.domain, targets, effort or Effort.of(layout, targets)
+            ).run()
+            self._fitted = targets, draws, Tables(layout, targets, draws, found.higher)
 
     def marginal(self, attributes: Attributes) -> Marginal:
         """Return the estimate over the given ascending positions.
@@ -70,13 +63,13 @@ class NoiseAwareModel:
             InvalidInput: more than 2^22 cells.
         """
         cells = prod(int(self._layout.cardinalities[i]) for i in attributes)
-        if cells > MAX_CELLS:
-            raise InvalidInput(f"a table of {cells:,} cells; at most {MAX_CELLS:,} are made")
+        if cells > MAX_QUERY_CELLS:
+            raise InvalidInput(f"a table of {cells:,} cells; at most {MAX_QUERY_CELLS:,} are made")
         in_view = self._in_view[:, attributes]
         reports = int(self._reports[in_view.any(axis=1)].sum())
-        if self._tables is None or not reports:
+        if self._fitted is None or not reports:
             return replace(uniform(attributes, cells), flags=("uniform", "noise"))
-        found, away = self._tables.answer(attributes)
+        found, away = self._fitted[2].answer(attributes)
         table, stderr = found.ravel(), errors(found, away).ravel()
         flags = ["modelled"]
         if in_view.all(axis=1).any():
@@ -90,35 +83,24 @@ class NoiseAwareModel:
 
     def causes(self) -> tuple[Cause, ...]:
         """Return the causes that the data supports: see `HiddenCauses`."""
-        return supported(self._layout, *self._fitted) if self._fitted else ()
+        return supported(self._layout, *self._fitted[:2]) if self._fitted else ()
 
     def grouped(self, attributes: Attributes, members: Sequence[Floats]) -> tuple[Floats, Floats]:
         """Return a table over groups of labels and its covariance: see `GroupedAnswers`."""
         marginal = self.marginal(attributes)
         shape = [member.shape[1] for member in members]
-        if self._tables is None or not marginal.reports:
+        if self._fitted is None or not marginal.reports:
             sums = contract(marginal.table.reshape(shape), members).ravel()
             return sums, np.diag(sums * (1.0 - sums))
-        sums, covariance = grouped(*self._tables.answer(attributes), members)
+        sums, covariance = grouped(*self._fitted[2].answer(attributes), members)
         return sums / sums.sum(), covariance
 
     def dependence(self, pair: Attributes) -> tuple[Floats, Floats] | None:
         """Return what unbiased estimates say of a pair: see `GroupedAnswers`."""
-        return None if self._tables is None else self._tables.dependence(pair)
+        return self._fitted[0].dependence(self._layout, pair) if self._fitted else None
 
     def mixture(self) -> tuple[Floats, list[Floats]]:
         """Return the causes' states in all draws: see `HiddenCauses`."""
-        if self._tables is None:
+        if self._fitted is None:
             return np.ones(1), [np.full((1, r), 1.0 / r) for r in self._layout.cardinalities]
-        return self._tables.mixture()
-
-
-def _targets(
-    plan: CollectionPlan, tallies: Sequence[Tally], layout: Layout, statistics: Statistics
-) -> Targets:
-    valid, signs = statistics.valid_means(layout), {}
-    for i in range(len(plan.domain)):
-        own = signs_of(plan, tallies, i, layout.margin(i, valid))
-        if own is not None:
-            signs[i] = own
-    return Targets(layout, statistics, signs)
+        return self._fitted[1].mixture()

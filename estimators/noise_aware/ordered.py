@@ -1,4 +1,4 @@
-"""Which attributes have an order, and what reports on signs of their levels say.
+"""Which attributes have an order, and which: as the domain states it, or as labels' texts say.
 
 See noise-aware.md, section 7.
 """
@@ -13,12 +13,7 @@ import numpy as np
 
 from calmstream.estimators.domain import Attribute
 from calmstream.estimators.kinds import Number, Ordered
-from calmstream.estimators.mechanisms.base import Counts, Mechanism
 from calmstream.estimators.noise_aware.layout import Flags, Floats, Indices
-from calmstream.estimators.numerics.hadamard import signs
-from calmstream.estimators.plan.pilots import CollectionPlan
-from calmstream.estimators.tally import Tally
-from calmstream.estimators.view import View
 
 MAX_LEVELS = 256
 """Maximum number of labels of an attribute whose order is used; the cost grows with the cube. The
@@ -45,15 +40,6 @@ class Levels:
     def count(self) -> int:
         """The number of labels with a place in the order."""
         return int(self.ordered.sum())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Signs:
-    """Unbiased estimates of mean signs, independent of each other and of all tables."""
-
-    rows: Floats  # (signs, labels): the sign of each label, 1 or -1
-    values: Floats  # (signs,): estimates of the mean over the margin
-    variances: Floats  # (signs,)
 
 
 def levels_of(attribute: Attribute) -> Levels | None:
@@ -108,38 +94,6 @@ def _offset(widths: Floats) -> tuple[Floats, Flags]:
         away = away - away[near].mean() if near.any() else np.zeros_like(away)
         return np.where(near, away, 0.0), ~near
     return np.zeros(widths.size), ~finite
-
-
-def signs_of(
-    plan: CollectionPlan, tallies: Sequence[Tally], i: int, expected: Floats
-) -> Signs | None:
-    """Return the estimates of the signs of attribute i; None without reports on any.
-
-    ``expected`` is a table near the margin, shape (labels,), at which variances are taken.
-    """
-    found = [
-        _sign(view, mechanism, n, counts, expected)
-        for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True)
-        for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True)
-        if n > 0 and view.kind == "parity" and view.attributes == (i,)
-    ]
-    if not found:
-        return None
-    rows, values, variances = (np.array(part) for part in zip(*found, strict=True))
-    return Signs(rows, values, variances)
-
-
-def _sign(
-    view: View, mechanism: Mechanism, n: int, counts: Counts, expected: Floats
-) -> tuple[Floats, float, float]:
-    """Return what a parity says: the sign of each label, the mean sign's estimate and variance."""
-    codes = np.arange(expected.size)
-    row = signs(codes & view.factors[0])
-    odd = float(expected[row < 0.0].sum())
-    both, difference = np.array([1.0 - odd, odd]), np.array([1.0, -1.0])
-    covariance = mechanism.table_covariance(n, both, (2,), [0])
-    value = difference @ mechanism.estimate(counts, n)
-    return row, float(value), float(difference @ covariance @ difference)
 
 
 LEAST_NUMBERS = 3

@@ -77,7 +77,7 @@ class Loadings:
         if layout.bits:
             energy = np.square(found - (self.alpha * common)[:, :, None])
         else:
-            found -= (found @ layout.member / layout.cardinalities)[:, :, layout.owner]
+            found = layout.centred(found)
             self._redraw_along(found, random)
             energy = (found * (found @ self.inverse)) @ layout.member
         self._redraw_kappa(energy, random)
@@ -160,7 +160,7 @@ class BitMargins:
     """Student t with learnt centre and scale."""
 
     def __init__(self, chains: int, count: int) -> None:
-        self.offset = np.zeros(count, np.float32)
+        self.offset, self.orders = np.zeros(count, np.float32), dict[int, Levels]()
         self.centre, self.scale = np.zeros(chains), np.full(chains, 0.7)
 
     def density(self, fields: Reals) -> tuple[Reals, Reals]:

@@ -56,24 +56,21 @@ class Residuals:
         self.variance: Reals = self.kappa * tau * unit
         total = targets.variances + self.variance
         self.pairs: Reals = np.where(targets.known, 1.0 / total, 0.0).astype(np.float32)
-        self.triples: Reals | None = None
-        if targets.triples is not None:
-            third = targets.triples.variances + np.square(self.delta)[:, None, None]
-            self.triples = np.where(targets.triples.known, 1.0 / third, 0.0).astype(np.float32)
+        third = targets.triples.variances + np.square(self.delta)[:, None, None]
+        self.triples: Reals = np.where(targets.triples.known, 1.0 / third, 0.0).astype(np.float32)
 
     def redraw(
-        self, second: Reals, third: Reals | None, random: np.random.Generator, *, pairs: bool
+        self, second: Reals, third: Reals, random: np.random.Generator, *, pairs: bool
     ) -> None:
         """Draw the scales given the causes' moments; ``pairs``: those of pairs, too."""
         if pairs and self._at[0].size:
             self._redraw_pairs(second, random)
-        if third is not None:
+        if third.size:
             self._redraw_triples(third, random)
         self.update()
 
     def _redraw_triples(self, third: Reals, random: np.random.Generator) -> None:
         triples, layout = self._targets.triples, self._layout
-        assert triples is not None
         r = layout.labels
         part = np.ones(layout.size) if layout.bits else np.where(r == 2, 0.5, (r - 1.0) / r)
         weight = part[:, None] * part[triples.first] * part[triples.second]

@@ -1,26 +1,20 @@
 """Draws of the posterior: Hamiltonian moves of what causes do, Gibbs steps for all scales.
 
 The first part of the warm-up has no draws of the pairs' residuals, so that chains find good causes
-before residuals explain the pairs.
+before residuals explain the pairs. See noise-aware.md, section 6.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.noise_aware.density import (
-    Moments,
-    Posterior,
-    State,
-    states_of,
-)
-from calmstream.estimators.noise_aware.layout import Flags, Layout, Reals
-from calmstream.estimators.noise_aware.priors import BitMargins, LabelMargins, Loadings
-from calmstream.estimators.noise_aware.residuals import Residuals
+from calmstream.estimators.noise_aware.density import Moments, Posterior, State
+from calmstream.estimators.noise_aware.layout import Flags, Floats, Layout, Reals
 from calmstream.estimators.noise_aware.statistics import Targets
 from calmstream.estimators.noise_aware.whitening import Whitening
 
@@ -45,6 +39,8 @@ RICH, USUAL = 1e10, 1.2e11
 """Most multiplications of a fit with twice the sweeps, and with the usual ones: about 2 and 8
 seconds. Twice the sweeps take 4 % of the error of small domains; eight causes take no more."""
 
+_Parts = TypeVar("_Parts", State, Moments)
+
 
 @dataclass(frozen=True)
 class Effort:
@@ -68,33 +64,23 @@ class Effort:
 
     def cost(self, layout: Layout, targets: Targets) -> float:
         """Return about how many multiplications a fit takes."""
-        triples = 0 if targets.triples is None else len(targets.triples.first)
-        one = 4.0 * self.chains * 2**self.causes * layout.size * (layout.size + triples)
+        one = 4.0 * self.chains * 2**self.causes * layout.size
+        one *= layout.size + len(targets.triples.first)
         return float(one * (LEAPS + 1) * (self.warm + self.keep))
 
 
-@dataclass
-class Draws:
-    """Draws of causes, and the mean variance of the pairs' residuals given causes and estimates.
-
-    Attributes:
-        share: for each attribute (draws, states, labels).
-    """
+class Draws(NamedTuple):
+    """Draws of causes, and the mean variance of the pairs' residuals given causes and estimates."""
 
     weights: Reals  # (draws, states)
-    share: list[Reals]
+    share: list[Reals]  # of each attribute (draws, states, labels)
     residual: Reals  # (columns, columns)
-    acceptance: float
 
-
-@dataclass
-class _Kept:
-    """Sums over the sweeps that are kept."""
-
-    weights: list[Reals] = field(default_factory=list)
-    share: list[Reals] = field(default_factory=list)
-    residual: list[Reals] = field(default_factory=list)
-    acceptance: list[float] = field(default_factory=list)
+    def mixture(self) -> tuple[Floats, list[Floats]]:
+        """Return the states of all draws: weights of sum 1, and (states, labels) per attribute."""
+        weights = np.asarray(self.weights, np.float64).ravel()
+        shares = [np.asarray(s, np.float64).reshape(-1, s.shape[2]) for s in self.share]
+        return weights / weights.sum(), [s / s.sum(axis=1, keepdims=True) for s in shares]
 
 
 class Sampler:
@@ -102,22 +88,7 @@ class Sampler:
 
     def __init__(self, layout: Layout, domain: Domain, targets: Targets, effort: Effort) -> None:
         self._effort, self._random = effort, np.random.default_rng(effort.seed)
-        chains, causes = effort.chains, effort.causes
-        margins: BitMargins | LabelMargins
-        if layout.bits:
-            margins, orders = BitMargins(chains, layout.count), {}
-        else:
-            margins = LabelMargins(layout, domain, chains)
-            orders = margins.orders
-        self.problem = Posterior(
-            layout,
-            targets,
-            margins,
-            Loadings(layout, orders, chains, causes),
-            Residuals(layout, targets, chains),
-            states_of(causes),
-            np.full((chains, causes), 0.5),
-        )
+        self.problem = Posterior(layout, domain, targets, effort.chains, effort.causes)
         self.state = self._start()
         self._white = Whitening()
 
@@ -130,8 +101,7 @@ class Sampler:
         if layout.bits:
             theta[:, 0] = np.arctanh(np.clip(2.0 * share - 1.0, -0.97, 0.97))
         else:
-            logs = np.log(share) - problem.margins.offset
-            theta[:, 0] = logs - (logs @ layout.member / layout.cardinalities)[layout.owner]
+            theta[:, 0] = layout.centred(np.log(share) - problem.margins.offset)
         theta[:, 1:] = NOISE * random.normal(size=(*shape, layout.size))
         found = leading(layout, problem.targets, effort.causes)
         for chain in theta:
@@ -143,11 +113,13 @@ class Sampler:
     @np.errstate(over="ignore", invalid="ignore")  # a trajectory that leaves is refused
     def run(self) -> Draws:
         """Warm up and sample."""
-        effort, problem, kept = self._effort, self.problem, _Kept()
+        effort, problem, layout = self._effort, self.problem, self.problem.layout
         step = settled = -1.0
         error, residuals = 0.0, False
+        kept: list[tuple[Reals, Reals]] = []
+        remaining: list[Reals] = []
         marks = np.linspace(0, effort.keep, 1 + max(1, effort.draws // effort.chains)).astype(int)
-        chosen = {b - 1 for a, b in pairwise(marks.tolist()) if b > a}
+        chosen = {effort.warm + b - 1 for a, b in pairwise(marks.tolist()) if b > a}
         for sweep in range(effort.warm + effort.keep):
             warming = sweep < effort.warm
             if sweep == int(LOOK * effort.warm):
@@ -161,12 +133,15 @@ class Sampler:
                 error += (ACCEPTED - chance - error) / (sweep + 6)
                 step = min(-1.0 - 5.0 * np.sqrt(sweep + 1) * error, 0.3)
                 settled += (sweep + 1) ** -0.6 * (step - settled)
+                problem.residuals.follow(moments.first)
             else:
-                kept.acceptance.append(chance)
-                self._keep(kept, moments, draw=sweep - effort.warm in chosen)
+                remaining.append(problem.residuals.remaining())
+            if sweep in chosen:
+                kept.append((moments.weights, moments.share))
             residuals = sweep >= FREE * effort.warm
-            self._redraw(moments, warming=warming, residuals=residuals)
-        return self._drawn(kept)
+            self.state = problem.redraw(self.state, moments, self._random, scales=residuals)
+        weights, shares = (np.concatenate(part) for part in zip(*kept, strict=True))
+        return Draws(weights, layout.tables(shares), np.mean(remaining, axis=0))
 
     def _leave_lost(self) -> None:
         problem, state = self.problem, self.state
@@ -178,35 +153,13 @@ class Sampler:
             self._white.restart()
             self.state = self._white.measure(problem, State(*(part[chosen] for part in state)))
 
-    def _keep(self, kept: _Kept, moments: Moments, *, draw: bool) -> None:
-        kept.residual.append(self.problem.residuals.remaining())
-        if draw:
-            kept.weights.append(moments.weights)
-            kept.share.append(moments.share)
-
-    def _drawn(self, kept: _Kept) -> Draws:
-        layout, share = self.problem.layout, np.concatenate(kept.share)
-        if layout.bits:
-            zero = (1.0 + share) / 2.0
-            tables = [np.stack([zero[:, i], 1.0 - zero[:, i]], axis=2) for i in range(layout.count)]
-        else:
-            tables = [np.ascontiguousarray(share[:, own].transpose(0, 2, 1)) for own in layout.own]
-        return Draws(
-            np.concatenate(kept.weights),
-            tables,
-            np.mean(kept.residual, axis=0),
-            float(np.mean(kept.acceptance)),
-        )
-
     def _move(self, step: float) -> tuple[Moments, float]:
         """Make one Hamiltonian move; return the moments and the mean chance of acceptance."""
         random, problem, state = self._random, self.problem, self.state
-        chains = len(state.theta)
         self._white.prepare(problem)
-        size = state.theta.shape[0], state.theta.shape[2], state.theta.shape[1]
-        by = (step * random.uniform(0.6, 1.4, size=chains))[:, None]
+        by = step * random.uniform(0.6, 1.4, size=(len(state.theta), 1))
         p = State(
-            random.normal(size=size).astype(np.float32),
+            random.normal(size=state.theta.swapaxes(1, 2).shape).astype(np.float32),
             random.normal(size=state.rho.shape),
             random.normal(size=state.common.shape),
         )
@@ -220,21 +173,9 @@ class Sampler:
             p = _added(p, half * by, self._white.to_momenta(now.slope))
         gain = np.nan_to_num(now.density - _kinetic(p) - start, nan=-np.inf)
         chance = np.exp(np.minimum(gain, 0.0))
-        taken = random.random(chains) < chance
+        taken = random.random(len(chance)) < chance
         self.state = _either(taken, state, self.state)
-        return _either_moments(taken, now.moments, first.moments), float(chance.mean())
-
-    def _redraw(self, moments: Moments, *, warming: bool, residuals: bool) -> None:
-        """Draw all scales."""
-        problem, random, state = self.problem, self._random, self.state
-        if warming:
-            problem.residuals.follow(moments.first)
-        problem.residuals.redraw(moments.second, moments.third, random, pairs=residuals)
-        theta = state.theta.copy()
-        sizes = residuals
-        theta[:, 1:] = problem.loadings.redraw(theta[:, 1:], state.common, random, sizes=sizes)
-        self.state = state._replace(theta=theta)
-        problem.margins.redraw(self.state.theta[:, 0], random)
+        return _either(taken, now.moments, first.moments), float(chance.mean())
 
 
 def leading(layout: Layout, targets: Targets, causes: int) -> Reals:
@@ -270,20 +211,11 @@ def _added(state: State, by: Reals, change: State) -> State:
     return State(theta, state.rho + by * change.rho, state.common + by * change.common)
 
 
-def _where(taken: Flags, new: Reals, old: Reals) -> Reals:
-    return np.where(taken.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-
-
-def _either(taken: Flags, new: State, old: State) -> State:
-    theta, rho, common = (_where(taken, a, b) for a, b in zip(new, old, strict=True))
-    return State(theta, rho, common)
-
-
-def _either_moments(taken: Flags, new: Moments, old: Moments) -> Moments:
-    weights, features, share, first, second = (
-        _where(taken, a, b) for a, b in zip(new[:5], old[:5], strict=True)
+def _either(taken: Flags, new: _Parts, old: _Parts) -> _Parts:
+    """Return the new parts of chains that move, the old ones of the others."""
+    return type(new)(
+        *(
+            np.where(taken.reshape(-1, *[1] * (a.ndim - 1)), a, b)
+            for a, b in zip(new, old, strict=True)
+        )
     )
-    third = None
-    if new.third is not None and old.third is not None:
-        third = _where(taken, new.third, old.third)
-    return Moments(weights, features, share, first, second, third, None)

@@ -2,21 +2,19 @@
 
 A report on one of many levels says little about wide ranges. A report on one sign, the parity of
 some of the highest bits of the level, says much about them. The shares have the least expected
-error under the prior of margins with an order (`causes.margins`). See noise-aware.md, section 3.
+error under the prior of margins with an order. See noise-aware.md, section 3, "Signs".
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import log
+from typing import NamedTuple
 
 import numpy as np
 
-from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.noise_aware.design import oracle
-from calmstream.estimators.noise_aware.layout import Floats
-from calmstream.estimators.noise_aware.ordered import Levels
+from calmstream.estimators.noise_aware.layout import Floats, Indices
 from calmstream.estimators.noise_aware.priors import (
     LEVEL_ROUGH,
     LEVEL_SLOPE,
@@ -41,33 +39,27 @@ BITS = (1, 2, 3, 4)
 """Numbers of highest bits that are compared; all their parities are used equally."""
 
 
-@dataclass(frozen=True, slots=True)
-class CoarseViews:
+class CoarseViews(NamedTuple):
     """The reports on coarse functions of a level."""
 
     masks: tuple[int, ...]  # Bits of the code whose parities are reported, equally often
     share: float  # Of the attribute's part of all reports
 
 
-NONE = CoarseViews((), 0.0)
-"""No reports on signs."""
+def choose(count: int, precision: float, reports: float, epsilon: str) -> CoarseViews:
+    """Return the masks and the share of least expected error; no masks where signs gain nothing.
 
-
-def sign(epsilon: str) -> Mechanism:
-    """Return the mechanism for one sign."""
-    return oracle(epsilon, 2)[0]
-
-
-def choose(levels: Levels, precision: float, reports: float, epsilon: str) -> CoarseViews:
-    """Return the masks and the share of least expected error; no masks where signs gain nothing."""
-    count = int(levels.ordered.sum())
+    Args:
+        count: number of levels.
+        precision: of a coefficient of the attribute, by all tables.
+        reports: the attribute's part of all reports.
+    """
     if count < LEAST_LEVELS:
-        return NONE
+        return CoarseViews((), 0.0)
     # To two digits, so that attributes that are nearly alike share one computation.
     rounded = (float(f"{number:.2g}") for number in (precision, reports))
     bits, share = _best(min(count, MOST_LEVELS), *rounded, epsilon)
-    low = max((count - 1).bit_length() - bits, 0)
-    return CoarseViews(tuple(mask << low for mask in range(1, 1 << bits)), share)
+    return CoarseViews(tuple(_masks(count, bits).tolist()), share)
 
 
 @lru_cache(maxsize=256)
@@ -81,7 +73,7 @@ def _best(count: int, precision: float, reports: float, epsilon: str) -> tuple[i
     cells = np.eye(count) * (count * precision)
     least, best = _error(scenarios, cells) - LEAST_GAIN, (0, 0.0)
     for bits in BITS:
-        rows = _signs(count, bits)
+        rows = signs(_masks(count, bits)[:, None] & np.arange(count))
         for share in SHARES:
             information = rows.T @ rows * (reports * one * share / len(rows))
             error = _error(scenarios, cells * (1.0 - share) + information)
@@ -91,11 +83,9 @@ def _best(count: int, precision: float, reports: float, epsilon: str) -> tuple[i
     return best
 
 
-def _signs(count: int, bits: int) -> Floats:
-    """Return the parities of the highest bits of the levels: shape (parities, count)."""
-    low = (count - 1).bit_length() - bits
-    masks = np.arange(1, 1 << bits)[:, None] << low
-    return signs(masks & np.arange(count))
+def _masks(count: int, bits: int) -> Indices:
+    """Return the masks of all parities of the highest bits of levels."""
+    return np.arange(1, 1 << bits) << max((count - 1).bit_length() - bits, 0)
 
 
 @lru_cache(maxsize=16)

@@ -14,7 +14,7 @@ import numpy as np
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.noise_aware.layout import Flags, Floats, Layout, Reals
-from calmstream.estimators.noise_aware.ordered import Signs
+from calmstream.estimators.numerics.hadamard import signs
 from calmstream.estimators.numerics.subsets import sets_up_to
 from calmstream.estimators.plan.pilots import CollectionPlan
 from calmstream.estimators.tally import Tally
@@ -30,43 +30,34 @@ Blocks = dict[Attributes, tuple[Floats, float]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistics:
-    """Estimates and precisions of all interactions, which all later steps use."""
+    """Estimates and precisions (inverse variances) of all interactions; both 0 where there is none.
 
-    means: Floats  # (columns,): first-order estimates, 0 where there is none
-    mean_precision: Floats  # (columns,): inverse variances, 0 where there is no estimate
-    # (columns, columns), symmetric: second-order estimates; those of one attribute alone are 0.
-    products: Floats
-    product_precision: Floats  # (columns, columns): inverse variances, 0 where there is no estimate
+    The second-order estimates are symmetric, and 0 within an attribute.
+    """
+
+    means: Floats  # (columns,)
+    mean_precision: Floats  # (columns,)
+    products: Floats  # (columns, columns)
+    product_precision: Floats  # (columns, columns)
     higher: Blocks  # Those of three and more attributes
 
-    @classmethod
-    def of(cls, layout: Layout, blocks: Blocks) -> Statistics:
-        """Arrange estimates by columns."""
-        size = layout.size
-        one, two = (
-            (np.zeros(size), np.zeros(size)),
-            (np.zeros((size, size)), np.zeros((size, size))),
-        )
-        higher = {}
-        for members, (block, precision) in blocks.items():
-            where = [layout.own[i] for i in members]
-            if len(members) == 1:
-                one[0][where[0]], one[1][where[0]] = block, precision
-            elif len(members) == 2:
-                for (i, j), value in ((where, block), (where[::-1], block.T)):
-                    two[0][i, j], two[1][i, j] = value, precision
-            else:
-                higher[members] = (block, precision)
-        return cls(*one, *two, higher)
-
-    def valid_means(self, layout: Layout) -> Floats:
-        """Return first-order estimates, shrunk so that no margin has an empty cell: (columns,)."""
+    def valid_margins(self, layout: Layout) -> list[Floats]:
+        """Return the attributes' tables from shrunk estimates, so that no cell is empty."""
         shrunk = self.means * self.mean_precision / (self.mean_precision + 3.0)
         out = np.zeros(layout.size)
         for i, r in enumerate(layout.cardinalities.tolist()):
             table = np.maximum(layout.margin(i, shrunk), 0.2 / r if r > 2 else 0.01)
             out[layout.own[i]] = table / table.sum() @ layout.codes(i)
-        return out
+        return [layout.margin(i, out) for i in range(layout.count)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Signs:
+    """Unbiased estimates of mean signs of levels, as linear functions of the mean features."""
+
+    rows: Reals  # (signs, columns)
+    values: Reals  # (signs,)
+    precision: Reals  # (signs,)
 
 
 def collect(
@@ -88,9 +79,19 @@ def collect(
         one = 1.0 / (mechanism.cells * cell_variance(mechanism))
         for own in alike.values():
             _add(sums, own, one, layout, orders)
-    return Statistics.of(
-        layout, {key: (sum_ / known, known) for key, (sum_, known) in sums.items()}
-    )
+    shape = 2, layout.size, layout.size
+    first, second, higher = np.zeros(shape[:2]), np.zeros(shape), Blocks()
+    for members, (total, known) in sums.items():
+        where = [layout.own[i] for i in members]
+        if len(members) == 1:
+            first[0][where[0]], first[1][where[0]] = total / known, known
+        elif len(members) == 2:
+            i, j = where
+            second[0][i, j], second[1][i, j] = total / known, known
+            second[0][j, i], second[1][j, i] = (total / known).T, known
+        else:
+            higher[members] = total / known, known
+    return Statistics(first[0], first[1], second[0], second[1], higher)
 
 
 def _add(
@@ -140,33 +141,35 @@ class Triples:
         values, variances, known: (columns, pairs): estimates, their variances, and which exist.
     """
 
-    def __init__(self, layout: Layout, blocks: Blocks) -> None:
-        """``blocks``: the estimates of three attributes each."""
-        order = {own: self.order(layout, own) for own in blocks}
-        pairs = sorted({(i, j) for i, j, _ in order.values()})
-        columns = [np.arange(own.start, own.stop) for own in layout.own]
-        grids = [np.meshgrid(columns[i], columns[j], indexing="ij") for i, j in pairs]
-        self.first, self.second = (np.concatenate([g[a].ravel() for g in grids]) for a in (0, 1))
-        ends = np.cumsum([grid[0].size for grid in grids]).tolist()
-        places = {
-            pair: slice(e - g[0].size, e) for pair, e, g in zip(pairs, ends, grids, strict=True)
+    def __init__(self, layout: Layout, higher: Blocks) -> None:
+        """``higher``: estimates, of which only those of three attributes are read."""
+        order = {
+            own: tuple(sorted(own, key=lambda i: (layout.widths[i], i)))
+            for own in higher
+            if len(own) == 3
         }
+        pairs = sorted({(i, j) for i, j, _ in order.values()})
+        sizes = [int(layout.widths[i] * layout.widths[j]) for i, j in pairs]
+        if layout.size * sum(sizes) > MOST_TRIPLES:
+            order, pairs, sizes = {}, [], []
+        columns = np.arange(layout.size)
+        grids = [np.meshgrid(*(columns[layout.own[i]] for i in p), indexing="ij") for p in pairs]
+        self.first, self.second = (
+            np.concatenate([columns[:0], *(grid[a].ravel() for grid in grids)]) for a in (0, 1)
+        )
+        ends = np.cumsum(sizes).tolist()
+        places = {p: slice(e - n, e) for p, e, n in zip(pairs, ends, sizes, strict=True)}
         self.values = np.zeros((layout.size, len(self.first)), np.float32)
         precision = np.zeros(self.values.shape)
-        for own, (found, known) in blocks.items():
-            i, j, most = order[own]
+        for own, (i, j, most) in order.items():
+            found, known = higher[own]
             turned = np.transpose(found, [own.index(a) for a in (most, i, j)])
             self.values[layout.own[most], places[i, j]] = turned.reshape(len(turned), -1)
             precision[layout.own[most], places[i, j]] = known
         self.known: Flags = precision > 0
         self.variances: Reals = (1.0 / np.where(self.known, precision, 1.0)).astype(np.float32)
-        every = np.arange(layout.size)[:, None]
-        self._sum = np.hstack([self.first == every, self.second == every]).astype(np.float32)
-
-    @staticmethod
-    def order(layout: Layout, own: Attributes) -> tuple[int, ...]:
-        """Return three attributes, that with most labels last."""
-        return tuple(sorted(own, key=lambda i: (layout.widths[i], i)))
+        both = self.first == columns[:, None], self.second == columns[:, None]
+        self._sum = np.hstack(both).astype(np.float32)
 
     def products(self, features: Reals) -> Reals:
         """Return the products of the pairs of features: (chains, pairs, states)."""
@@ -181,12 +184,9 @@ class Triples:
 class Targets:
     """Estimates and variances; `known` says which second moments have an estimate."""
 
-    def __init__(
-        self,
-        layout: Layout,
-        statistics: Statistics,
-        signs: dict[int, Signs],
-    ) -> None:
+    def __init__(self, layout: Layout, statistics: Statistics, signs: Signs | None = None) -> None:
+        none = np.zeros((0, layout.size), np.float32)
+        self.signs = signs or Signs(none, none[:, 0], none[:, 0])
         self.means = statistics.means.astype(np.float32)
         self.mean_precision = statistics.mean_precision.astype(np.float32)
         self.products = statistics.products.astype(np.float32)
@@ -194,14 +194,11 @@ class Targets:
         self.known: Flags = precision > 0
         variances = 1.0 / np.where(self.known, precision, 1.0)
         self.variances: Reals = variances.astype(np.float32)
-        self.triples = _triples(layout, statistics)
-        self.sign_rows, self.sign_values, self.sign_precision = _signs(layout, signs)
-        valid = statistics.valid_means(layout)
-        tables = [layout.margin(i, valid) for i in range(layout.count)]
+        self.triples = Triples(layout, statistics.higher)
+        tables = statistics.valid_margins(layout)
         found = np.concatenate([np.maximum(table, LEAST_SHARE) for table in tables])
-        if layout.bits:  # one column: the share of code 0
-            found = found[::2]
-        self.margins = found / (found @ layout.member)[layout.owner] if not layout.bits else found
+        # One column of a bit: the share of code 0.
+        self.margins = found[::2] if layout.bits else found / (found @ layout.member)[layout.owner]
 
     def dependence(self, layout: Layout, pair: Attributes) -> tuple[Floats, Floats] | None:
         """Return the unbiased covariance of two attributes' features, and its covariance.
@@ -224,23 +221,27 @@ class Targets:
         return found.astype(np.float64).ravel(), spread.astype(np.float64)
 
 
-def _triples(layout: Layout, statistics: Statistics) -> Triples | None:
-    third: Blocks = {own: found for own, found in statistics.higher.items() if len(own) == 3}
-    pairs = {Triples.order(layout, own)[:2] for own in third}
-    count = sum(int(layout.widths[i] * layout.widths[j]) for i, j in pairs)
-    return Triples(layout, third) if third and layout.size * count <= MOST_TRIPLES else None
+def signs_of(
+    plan: CollectionPlan, tallies: Sequence[Tally], layout: Layout, margins: Sequence[Floats]
+) -> Signs | None:
+    """Return the estimates of mean signs, None without reports on any.
 
-
-def _signs(layout: Layout, signs: dict[int, Signs]) -> tuple[Reals, Reals, Reals]:
-    """Return mean signs of levels as linear functions of the mean features, with precisions."""
-    rows, values, precision = [], [], []
-    for i, found in signs.items():
-        r = int(layout.cardinalities[i])
-        for row, value, variance in zip(found.rows, found.values, found.variances, strict=True):
-            full = np.zeros(layout.size)
-            full[layout.own[i]] = row / np.sqrt(r)
-            rows.append(full)
-            values.append(value - row.mean())
-            precision.append(min(1.0 / variance, MOST_PRECISE))
-    wide = np.array(rows, np.float32).reshape(-1, layout.size)
-    return wide, np.array(values, np.float32), np.array(precision, np.float32)
+    ``margins`` are tables near the margins, at which variances are taken.
+    """
+    found = []
+    for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
+        for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
+            if n > 0 and view.kind == "parity" and len(view.attributes) == 1:
+                (i,), (mask,) = view.attributes, view.factors
+                sign = signs(np.arange(margins[i].size) & mask)
+                odd = float(margins[i][sign < 0.0].sum())
+                both, difference = np.array([1.0 - odd, odd]), np.array([1.0, -1.0])
+                noise = mechanism.table_covariance(n, both, (2,), [0])
+                value = difference @ mechanism.estimate(counts, n) - sign.mean()
+                row = np.zeros(layout.size)
+                row[layout.own[i]] = sign / np.sqrt(sign.size)
+                known = min(1.0 / (difference @ noise @ difference), MOST_PRECISE)
+                found.append((i, row, value, known))
+    found.sort(key=lambda one: one[0])
+    rows, values, known = ([one[part] for one in found] for part in (1, 2, 3))
+    return Signs(*(np.array(part, np.float32) for part in (rows, values, known))) if found else None

@@ -1,4 +1,4 @@
-"""Tables of any attributes with intervals, from draws of the causes and of the residuals.
+"""Tables of any attributes with intervals, from draws of causes and residuals: section 8.
 
 One rule makes every draw of a table. The causes' table is raked to the draws of the tables of fewer
 attributes; then its highest interaction moves by a draw of its residual, given the causes and the
@@ -19,7 +19,7 @@ from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import Z95
 from calmstream.estimators.noise_aware.layout import Floats, Layout, Reals
 from calmstream.estimators.noise_aware.sampler import Draws
-from calmstream.estimators.noise_aware.statistics import Statistics, Targets
+from calmstream.estimators.noise_aware.statistics import Targets
 from calmstream.estimators.numerics.contraction import contract
 from calmstream.estimators.numerics.raking import outer, rake
 
@@ -59,22 +59,18 @@ class Tables:
     """Answers from draws."""
 
     def __init__(
-        self,
-        layout: Layout,
-        targets: Targets,
-        draws: Draws,
-        statistics: Statistics,
+        self, layout: Layout, targets: Targets, draws: Draws, estimates: dict[Attributes, Any]
     ) -> None:
+        """``estimates``: `Statistics.higher`."""
         self._layout, self._targets, self._draws = layout, targets, draws
+        self._estimates = estimates
         self._found: dict[Attributes, Floats] = {}
         self._held = 0
-        self._estimates = statistics.higher
-        share = layout.variance(targets.margins)
-        self._unit = (share @ layout.member) / layout.free
+        self._unit = (layout.variance(targets.margins) @ layout.member) / layout.free
         self._scales: dict[int, Floats] = {}
         self._top = 2
         for order in (3, 4):
-            sets = [own for own in self._estimates if len(own) == order]
+            sets = [own for own in estimates if len(own) == order]
             if order == 3 or sets:
                 self._scales[order] = self._learn(sets)
                 self._top = order
@@ -97,15 +93,6 @@ class Tables:
         table = left.transpose(0, 2, 1) @ right
         return np.asarray(table.reshape(-1, *shape), np.float64)
 
-    def dependence(self, pair: Attributes) -> tuple[Floats, Floats] | None:
-        return self._targets.dependence(self._layout, pair)
-
-    def mixture(self) -> tuple[Floats, list[Floats]]:
-        """Return the states of all draws: weights of sum 1, and (states, labels) per attribute."""
-        weights = np.asarray(self._draws.weights, np.float64).ravel()
-        shares = [np.asarray(s, np.float64).reshape(-1, s.shape[2]) for s in self._draws.share]
-        return weights / weights.sum(), [s / s.sum(axis=1, keepdims=True) for s in shares]
-
     @staticmethod
     def _product(start: Reals, shares: Sequence[Reals]) -> Reals:
         """Return products of labels' probabilities: (draws, states, cells)."""
@@ -121,8 +108,8 @@ class Tables:
         table = self._smaller(attributes)
         if 1 < len(attributes) <= self._top:
             shift = self._residual(attributes, table)
-            least = LEAST_KEPT * (self._even(table) if len(attributes) == 2 else table)
-            table = self._raked(np.maximum(table + shift, least), attributes)
+            base = outer(_margins(table)) if len(attributes) == 2 else table
+            table = self._raked(np.maximum(table + shift, LEAST_KEPT * base), attributes)
         if len(attributes) <= self._top:
             if self._held > MOST_KEPT:
                 self._found, self._held = {}, 0
@@ -146,11 +133,6 @@ class Tables:
             targets.append((axes, small))
         return rake(table, targets, ROUNDS)
 
-    @staticmethod
-    def _even(table: Floats) -> Floats:
-        """Return the products of the margins of pair tables."""
-        return np.asarray(table.sum(axis=2)[:, :, None] * table.sum(axis=1)[:, None])
-
     def _residual(self, attributes: Attributes, table: Floats) -> Floats:
         """Return draws of what a residual adds to the cells."""
         random = np.random.default_rng(attributes)
@@ -160,10 +142,11 @@ class Tables:
         gain, left = self._gain(attributes)
         unit, free = self._units(attributes)
         shift = gain * (self._estimates[attributes][0] - found) if gain else 0.0 * found
-        margins = [m.mean(axis=0) for m in _margins(table)]
-        noise = _noise(
-            margins, range(len(attributes)), sqrt(left * free / unit), len(table), random
-        )
+        noise = sqrt(left * free / unit) * random.normal(size=table.shape)
+        for axis, margin in enumerate(_margins(table), 1):
+            m = margin.mean(axis=0)  # covariance diag(m) - m m', of trace below 1
+            side = (np.diag(np.sqrt(m)) - np.outer(m, np.sqrt(m))) / sqrt(max(m.size - 1, 1))
+            noise = np.moveaxis(np.tensordot(noise, side, (axis, 1)), -1, axis)
         return self._layout.cells(shift, attributes) + noise
 
     def _pair_residual(
@@ -222,24 +205,6 @@ def _margins(tables: Floats) -> list[Floats]:
     """Return the margins of tables (batch, *labels): (batch, labels) each."""
     axes = range(1, tables.ndim)
     return [tables.sum(axis=tuple(b for b in axes if b != a)) for a in axes]
-
-
-def _noise(
-    margins: Sequence[Floats],
-    members: Sequence[int],
-    size: float,
-    count: int,
-    random: np.random.Generator,
-) -> Floats:
-    """Return draws of an interaction of some axes: (draws, *labels or 1)."""
-    noise = size * random.normal(size=(count, *(margins[a].size for a in members)))
-    for axis, a in enumerate(members, 1):  # covariance diag(m) - m m', of trace below 1
-        m = margins[a]
-        side = (np.diag(np.sqrt(m)) - np.outer(m, np.sqrt(m))) / sqrt(max(m.size - 1, 1))
-        noise = np.moveaxis(np.tensordot(noise, side, (axis, 1)), -1, axis)
-    shape = [m.size if a in members else 1 for a, m in enumerate(margins)]
-    rest = [np.ones((1, 1)) if a in members else m[None] for a, m in enumerate(margins)]
-    return np.asarray(noise.reshape(count, *shape) * outer(rest))
 
 
 def errors(table: Floats, away: Floats) -> Floats:

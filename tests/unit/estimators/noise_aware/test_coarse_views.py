@@ -8,19 +8,15 @@ import pytest
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import Ordered
 from calmstream.estimators.noise_aware import signs as coarse_views
-from calmstream.estimators.noise_aware.ordered import Levels, levels_of, signs_of
+from calmstream.estimators.noise_aware.layout import Layout
+from calmstream.estimators.noise_aware.statistics import signs_of
+from calmstream.estimators.numerics.hadamard import signs as parities
 from calmstream.estimators.plan import Plan
 from tests.support.noise_aware import domain_of, plan_for, tallies_of
 
 
 def number(count: int, name: str = "x") -> Attribute:
     return Attribute(name, tuple(str(i) for i in range(count)), None, Ordered())
-
-
-def levels(count: int) -> Levels:
-    found = levels_of(number(count))
-    assert found is not None
-    return found
 
 
 @pytest.fixture
@@ -34,13 +30,13 @@ def masks_of(plan: Plan) -> list[tuple[int, ...]]:
 
 
 def test_few_levels_and_exact_tables_get_no_signs() -> None:
-    assert coarse_views.choose(levels(8), 100.0, 1e4, "1") == coarse_views.NONE
-    assert coarse_views.choose(levels(64), 1e12, 1e4, "1") == coarse_views.NONE
+    assert coarse_views.choose(8, 100.0, 1e4, "1").masks == ()
+    assert coarse_views.choose(64, 1e12, 1e4, "1").masks == ()
 
 
 @pytest.mark.parametrize("count", [16, 50, 64, 100, 256])
 def test_signs_are_parities_of_the_highest_bits(count: int) -> None:
-    found = coarse_views.choose(levels(count), 30.0, 10_000, "0.5")
+    found = coarse_views.choose(count, 30.0, 10_000, "0.5")
     assert 0.0 < found.share <= max(coarse_views.SHARES)
     bits = len(found.masks).bit_length()
     low = (count - 1).bit_length() - bits
@@ -50,7 +46,7 @@ def test_signs_are_parities_of_the_highest_bits(count: int) -> None:
 def test_the_expected_error_is_that_of_drawn_margins_and_reports() -> None:
     count, random = 16, np.random.default_rng(5)
     prior = coarse_views._scenarios(count)[9]
-    signs = coarse_views._signs(count, 2)
+    signs = parities(coarse_views._masks(count, 2)[:, None] & np.arange(count))
     information = 4e4 * np.eye(count) + 3e4 * signs.T @ signs
     root = np.linalg.cholesky(prior + 1e-15 * np.eye(count))
     margins = random.normal(size=(20_000, count)) @ root.T
@@ -90,14 +86,13 @@ def test_signs_are_unbiased_with_the_stated_variances(plan: Plan) -> None:
     for seed in range(300):
         drawn = random.choice(32, size=4000, p=shares)
         codes = np.stack([drawn, random.integers(3, size=4000)], axis=1).astype(np.uint16)
-        found = signs_of(plan, tallies_of(plan, codes, seed), 0, shares)
+        margins = [shares, np.full(3, 1 / 3)]
+        found = signs_of(plan, tallies_of(plan, codes, seed), Layout((32, 3)), margins)
         assert found is not None
-        values.append(found.values)
-        rows, stated = found.rows, found.variances
-    parities = [
-        [(level & mask).bit_count() % 2 for level in range(32)] for (mask,) in masks_of(plan)
-    ]
-    np.testing.assert_array_equal(rows, 1.0 - 2.0 * np.array(parities))
+        rows, stated = found.rows[:, :32] * np.sqrt(32), 1.0 / found.precision
+        values.append(found.values + rows.mean(axis=1))
+    signs = [[(level & mask).bit_count() % 2 for level in range(32)] for (mask,) in masks_of(plan)]
+    np.testing.assert_allclose(rows, 1.0 - 2.0 * np.array(signs), rtol=1e-6)
     away, deviation = np.array(values) - rows @ shares, np.sqrt(stated)
     # Means of 300 within 5 standard errors; deviations within 5 times their own error of 4 %.
     assert (np.abs(away.mean(axis=0)) < 5.0 * deviation / np.sqrt(300.0)).all()

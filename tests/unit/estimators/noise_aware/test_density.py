@@ -9,9 +9,8 @@ import pytest
 
 from calmstream.estimators.noise_aware.density import Posterior, State
 from calmstream.estimators.noise_aware.layout import Layout
-from calmstream.estimators.noise_aware.ordered import Signs
 from calmstream.estimators.noise_aware.sampler import Effort, Sampler
-from calmstream.estimators.noise_aware.statistics import Statistics, Targets
+from calmstream.estimators.noise_aware.statistics import Signs, Statistics, Targets
 from tests.support.noise_aware import crossed, domain_of
 
 KINDS = [(2, 2, 2, 2), (3, 2, 4)]
@@ -23,7 +22,6 @@ def _problem(cards: tuple[int, ...]) -> tuple[Posterior, State]:
     size = layout.size
     products = random.normal(size=(size, size)) * 0.2 * crossed(layout)
     products = products + products.T
-    bits = layout.bits
     block = random.normal(size=[layout.widths[i] for i in (0, 1, 2)]) * 0.1
     statistics = Statistics(
         random.normal(size=size) * 0.2,
@@ -32,8 +30,10 @@ def _problem(cards: tuple[int, ...]) -> tuple[Posterior, State]:
         40.0 * crossed(layout),
         {(0, 1, 2): (block, 30.0)},
     )
-    row = Signs(np.array([[1.0, 1.0, -1.0]]), np.array([0.1]), np.array([0.05]))
-    targets = Targets(layout, statistics, {} if bits else {0: row})
+    row = np.zeros((1, size), np.float32)
+    row[0, :3] = 1.0, 1.0, -1.0
+    sign = Signs(row, np.array([0.1], np.float32), np.array([20.0], np.float32))
+    targets = Targets(layout, statistics, None if layout.bits else sign)
     sampler = Sampler(layout, domain_of(*cards), targets, Effort(chains=2, causes=2))
     return sampler.problem, sampler.state
 

@@ -24,8 +24,8 @@ def _tables(residual: float) -> tuple[Tables, Draws]:
     share = [random.dirichlet(np.ones(r), size=(20, 4)) for r in CARDS]
     weights = random.dirichlet(np.ones(4), size=20)
     square = np.full((layout.size, layout.size), residual**2)
-    draws = Draws(weights, share, square, 0.8)
-    return Tables(layout, Targets(layout, none, {}), draws, none), draws
+    draws = Draws(weights, share, square)
+    return Tables(layout, Targets(layout, none), draws, {}), draws
 
 
 def test_tables_are_sums_over_states() -> None:
@@ -37,9 +37,9 @@ def test_tables_are_sums_over_states() -> None:
 
 
 def test_made_up_records_have_the_table_of_all_states_and_draws() -> None:
-    tables, draws = _tables(0.0)
+    _, draws = _tables(0.0)
     wanted = np.einsum("dn,dna,dnb,dnc->abc", draws.weights, *draws.share) / 20
-    mixture, n = Mixture(*tables.mixture()), 200_000
+    mixture, n = Mixture(*draws.mixture()), 200_000
     codes = mixture.sample(n, np.random.default_rng(3))
     cells = np.ravel_multi_index(tuple(codes.T), CARDS)
     counts = np.bincount(cells, minlength=24)
