@@ -83,7 +83,7 @@ PARTS: dict[str, Part] = {
     "the order of effects": [(priors, "LINE", 1e-9)],
     "a choice of margins' scales": [(priors.LabelMargins, "redraw", nothing)],
     "scales of bits' margins": [(priors.BitMargins, "redraw", nothing)],
-    "the common effect on bits": [(priors, "COMMON", 1e-3)],
+    "the common effect on bits": [(priors, "WIDE", 1e-3)],
     "triples in the fit": [(statistics, "MOST_TRIPLES", 0)],
     "moments of four": [(model, "ORDERS", {True: 3, False: 3})],
     "residuals of pairs": [(residuals, "PAIR_SIZE", 1e-5)],

@@ -13,13 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.noise_aware.layout import Layout, Reals, expit
+from calmstream.estimators.noise_aware.layout import WIDE, Layout, Reals, expit
 from calmstream.estimators.noise_aware.priors import BitMargins, LabelMargins, Loadings
 from calmstream.estimators.noise_aware.residuals import Residuals
 from calmstream.estimators.noise_aware.statistics import Targets
-
-SHARE = 2.0
-"""Deviation of the log odds of a cause: shares of 2 % to 98 % are usual."""
 
 
 class State(NamedTuple):
@@ -103,14 +100,14 @@ class Posterior:
         like, pull = self.likelihood(found)
         fields, slope_fields = self.margins.density(state.theta[:, 0])
         own, slope_loadings, slope_common = self.loadings.density(state.theta[:, 1:], state.common)
-        prior = fields + own - 0.5 * np.square(state.rho / SHARE).sum(axis=1)
+        prior = fields + own - 0.5 * np.square(state.rho / WIDE).sum(axis=1)
         slope, by_weight = self._slopes(found, *pull)
         slope[:, 0] += slope_fields
         slope[:, 1:] += slope_loadings
         weighted = found.weights * by_weight
         present = expit(state.rho)
         slope_rho = weighted @ self.states - weighted.sum(axis=1)[:, None] * present
-        slope_rho = slope_rho - state.rho / SHARE**2
+        slope_rho = slope_rho - state.rho / WIDE**2
         return DensityValue(like + prior, State(slope, slope_rho, slope_common), found)
 
     def redraw(

@@ -23,7 +23,7 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.mechanisms.adaptive import best_oracle
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.noise_aware.layout import ORDERS, Floats, Layout
+from calmstream.estimators.noise_aware.layout import LEAST, ORDERS, Floats, Layout
 from calmstream.estimators.noise_aware.statistics import cell_variance, collect
 from calmstream.estimators.numerics.covering import balanced
 from calmstream.estimators.plan.numbers import as_number
@@ -258,9 +258,6 @@ def describe(found: ViewShares) -> str:
     )
 
 
-LEAST_SCALE = 1e-3
-"""Smallest prior scale: an order that is stated to be absent still gets some users."""
-
 MAX_LIKELY = 16
 """Maximum number of equally likely scales of pairs; the design evaluates scenarios with each."""
 
@@ -300,7 +297,7 @@ def _learnt(energy: Floats, noise: Floats, free: Floats, median: float) -> list[
     The prior is log-normal: within a factor of 2 of the median in 2 of 3 cases. With median 0.1 the
     middles of its own thirds are the default scales of pairs.
     """
-    scales = np.exp(np.linspace(np.log(LEAST_SCALE), 0.0, 200))
+    scales = np.exp(np.linspace(np.log(LEAST), 0.0, 200))
     known = np.isfinite(noise)
     total = np.square(scales)[:, None] + noise[known]
     likely = 0.5 * (free[known] * np.log(total) + energy[known] / total).sum(axis=1)
@@ -312,7 +309,7 @@ def _learnt(energy: Floats, noise: Floats, free: Floats, median: float) -> list[
 
 
 def _rounded(scale: float) -> float:
-    return float(f"{min(max(scale, LEAST_SCALE), 1.0):.4g}")
+    return float(f"{min(max(scale, LEAST), 1.0):.4g}")
 
 
 def read_scales(value: Any) -> PriorScales:
@@ -332,7 +329,7 @@ def read_scales(value: Any) -> PriorScales:
     read = [[_size(f"{name}: of order {o}", v) for v in own] for o, own in enumerate(orders, 1)]
     if not any(map(any, read)):
         raise PlanError(f"{name}: all are 0, so there would be nothing to learn")
-    kept = [[max(size, LEAST_SCALE) for size in own] for own in (*read, [0.0])[: max(2, len(read))]]
+    kept = [[max(size, LEAST) for size in own] for own in (*read, [0.0])[: max(2, len(read))]]
     return PriorScales(tuple(sum(own) / len(own) for own in kept), tuple(kept[1]))
 
 

@@ -24,6 +24,13 @@ Reals = NDArray[np.floating[Any]]
 ORDERS = {True: 4, False: 3}
 """Most attributes of a view, and of a moment that is read: of bits, and of other domains."""
 
+LEAST = 1e-3
+"""Least probability, part, scale, variance and information: below it is as good as nothing, but a
+logarithm and an inverse must exist."""
+
+WIDE = 2.0
+"""Deviation of log odds of which little is known: shares of 2 % to 98 % are usual."""
+
 MOST_LOGIT = 40.0
 """Log odds beyond this are cut: their exponential must remain a single-precision number."""
 

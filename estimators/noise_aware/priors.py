@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.noise_aware.layout import Indices, Layout, Reals, choose
+from calmstream.estimators.noise_aware.layout import WIDE, Indices, Layout, Reals, choose
 from calmstream.estimators.noise_aware.ordered import Levels, levels_of
 
 SIZE, POWER = 0.3, 0.5
@@ -22,9 +22,6 @@ LEAST_SIZE, MOST_SIZE, SIZES = 3e-3, 10.0, 60
 
 START_SIZE = 0.7
 """Size of the causes in the first part of the warm-up: they may grow before they are weighed."""
-
-COMMON = 2.0
-"""Deviation of the mean effect of a cause on bits, in sizes: one cause may move all bits alike."""
 
 LINE, LINE_WEIGHTS = 0.6, (0.7, 0.3)
 """Part of the effect on ordered labels that is a line or a parabola, and the weights of both."""
@@ -62,8 +59,8 @@ class Loadings:
         mean = (self.alpha * common)[:, :, None]
         x = (loadings - mean) / self.scale
         along = x @ self.inverse if self._orders else x
-        own = -0.5 * (x * along).sum(axis=(1, 2)) - 0.5 * np.square(common / COMMON).sum(axis=1)
-        slope = self.alpha * (x / self.scale).sum(axis=2) - common / COMMON**2
+        own = -0.5 * (x * along).sum(axis=(1, 2)) - 0.5 * np.square(common / WIDE).sum(axis=1)
+        slope = self.alpha * (x / self.scale).sum(axis=2) - common / WIDE**2
         return own, -along / self.scale, slope * self._layout.bits
 
     def redraw(

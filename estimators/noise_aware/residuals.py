@@ -15,7 +15,7 @@ PAIR_SIZE = 0.05
 """Deviation of the half-normal prior of the pairs' scale, in correlations."""
 
 TRIPLE_SIZE = 0.03
-"""Deviation of the half-normal prior of the triples' scale."""
+"""Deviation of the half-normal prior of the scale of larger sets: of what pairs do not show."""
 
 RATIOS = np.exp(np.linspace(np.log(0.05), np.log(20.0), 13))
 """The grid of a pair's factor, whose prior is half-Cauchy: a horseshoe."""

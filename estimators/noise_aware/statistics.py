@@ -13,7 +13,7 @@ import numpy as np
 
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.noise_aware.layout import Flags, Floats, Layout, Reals
+from calmstream.estimators.noise_aware.layout import LEAST, Flags, Floats, Layout, Reals
 from calmstream.estimators.numerics.hadamard import signs
 from calmstream.estimators.numerics.subsets import sets_up_to
 from calmstream.estimators.plan.pilots import CollectionPlan
@@ -124,10 +124,6 @@ def cell_variance(mechanism: Mechanism) -> float:
     return noise * (cells / (cells - 1) if mechanism.fixed_total else 1.0) + 1.0 / cells
 
 
-LEAST_SHARE = 1e-3
-"""Least probability of a label in the margins to start from: its logarithm is finite."""
-
-
 MOST_TRIPLES = 300_000
 """Maximum number of columns times pairs of columns; in wider domains triples are not read, and each
 is in so few reports that it says little."""
@@ -196,7 +192,7 @@ class Targets:
         self.variances: Reals = variances.astype(np.float32)
         self.triples = Triples(layout, statistics.higher)
         tables = statistics.valid_margins(layout)
-        found = np.concatenate([np.maximum(table, LEAST_SHARE) for table in tables])
+        found = np.concatenate([np.maximum(table, LEAST) for table in tables])
         # One column of a bit: the share of code 0.
         self.margins = found[::2] if layout.bits else found / (found @ layout.member)[layout.owner]
 

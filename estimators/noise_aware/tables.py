@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.marginal import Z95
-from calmstream.estimators.noise_aware.layout import Floats, Layout, Reals
+from calmstream.estimators.marginal import MAX_QUERY_CELLS, Z95
+from calmstream.estimators.noise_aware.layout import LEAST, Floats, Layout, Reals
+from calmstream.estimators.noise_aware.residuals import TRIPLE_SIZE
 from calmstream.estimators.noise_aware.sampler import Draws
 from calmstream.estimators.noise_aware.statistics import Targets
 from calmstream.estimators.numerics.contraction import contract
@@ -30,26 +31,17 @@ DOUBT = (0.1, 0.05, 0.05)
 """Least prior deviation of residuals of two, three and four attributes in intervals, in
 correlations: what a few causes and a shared scale cannot express may be as large in some sets."""
 
-LEAST_KEPT = 1e-3
-"""Least part of a cell that a residual leaves: no cell that is raked may be negative."""
-
 MOST_NUMBERS = 1 << 18
 """Number of numbers in the draws of one table; large tables have fewer draws."""
 
 LEAST_DRAWS = 12
 """Least number of draws of a table: quantiles of fewer mean nothing."""
 
-MOST_KEPT = 1 << 23
-"""Numbers in the draws of small tables that are kept for larger ones: 64 MB."""
-
 ROUNDS = 6
 """Passes over the smaller tables that a table is raked to."""
 
-SCALE = 0.03
-"""Deviation of the half-normal prior of the scale of what smaller tables do not show."""
-
 SCALES = np.exp(np.linspace(np.log(2e-3), np.log(0.5), 24))
-"""The grid of such scales, in correlations."""
+"""The grid of scales of what smaller tables do not show, in correlations."""
 
 MOST_LEARNT = 100
 """Sets from which a scale is learnt: more change it by less than its own width."""
@@ -109,9 +101,9 @@ class Tables:
         if 1 < len(attributes) <= self._top:
             shift = self._residual(attributes, table)
             base = outer(_margins(table)) if len(attributes) == 2 else table
-            table = self._raked(np.maximum(table + shift, LEAST_KEPT * base), attributes)
+            table = self._raked(np.maximum(table + shift, LEAST * base), attributes)
         if len(attributes) <= self._top:
-            if self._held > MOST_KEPT:
+            if self._held > MAX_QUERY_CELLS:
                 self._found, self._held = {}, 0
             self._found[attributes] = table
             self._held += table.size
@@ -169,7 +161,7 @@ class Tables:
         """Return the posterior of the scale of interactions that smaller tables do not show."""
         if len(sets) > MOST_LEARNT:
             sets = [sets[i] for i in np.linspace(0, len(sets) - 1, MOST_LEARNT).astype(int)]
-        score = np.log(SCALES) - 0.5 * np.square(SCALES / SCALE)
+        score = np.log(SCALES) - 0.5 * np.square(SCALES / TRIPLE_SIZE)
         for own in sets:
             value, known = self._estimates[own]
             unit, free = self._units(own)

@@ -8,18 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from calmstream.estimators.noise_aware.density import SHARE, Moments, Posterior, State
-from calmstream.estimators.noise_aware.layout import Reals, expit
-from calmstream.estimators.noise_aware.priors import COMMON, BitMargins, LabelMargins
+from calmstream.estimators.noise_aware.density import Moments, Posterior, State
+from calmstream.estimators.noise_aware.layout import LEAST, WIDE, Reals, expit
+from calmstream.estimators.noise_aware.priors import BitMargins, LabelMargins
 
 NEW = 0.3
 """Weight of new information beside the old, once residuals are there."""
-
-LEAST_INFORMATION = 1e-3
-"""Least information on a loading: steps beyond certainty lead nowhere."""
-
-LEAST_SPREAD = 1e-3
-"""Least variance of a cause in the scale of its share: one that nobody or everybody has."""
 
 SPREAD = 1.15
 """Label features have so much more information than their own log odds' slope shows."""
@@ -51,7 +45,7 @@ class Whitening:
 
     def _shares(self, problem: Posterior, found: Moments, present: Reals) -> None:
         """Information on the causes' shares."""
-        spread = np.maximum(present * (1.0 - present), LEAST_SPREAD)
+        spread = np.maximum(present * (1.0 - present), LEAST)
         scale = (np.maximum(spread, 0.1) / spread)[:, None]
         by = found.weights[:, :, None] * (problem.states[None] - present[:, None]) * scale
         chains, causes = present.shape
@@ -63,7 +57,7 @@ class Whitening:
             flat = second.reshape(causes, -1)
             own = (first * problem.targets.mean_precision) @ first.T
             own += 0.5 * (flat * problem.residuals.pairs[c].ravel()) @ flat.T
-            self._rho[c] = _root(own + np.eye(causes) / SHARE**2)
+            self._rho[c] = _root(own + np.eye(causes) / WIDE**2)
 
     def prepare(self, problem: Posterior) -> None:
         """Follow the present scales of the priors."""
@@ -72,9 +66,9 @@ class Whitening:
         total = self._information.copy()
         at = np.arange(1, total.shape[-1])
         own = np.diagonal(loadings.inverse, axis1=1, axis2=2)[:, None] / np.square(loadings.scale)
-        total[:, :, at, at] += np.maximum(own, LEAST_INFORMATION).transpose(0, 2, 1)
+        total[:, :, at, at] += np.maximum(own, LEAST).transpose(0, 2, 1)
         kappa = np.square(loadings.kappa.mean(axis=2))
-        self._common = 1.0 / np.sqrt(1.0 / COMMON**2 + layout.size / kappa)
+        self._common = 1.0 / np.sqrt(1.0 / WIDE**2 + layout.size / kappa)
         self._bits = layout.bits
         if isinstance(problem.margins, BitMargins):
             total[:, :, 0, 0] += (1.2 / problem.margins.scale**2)[:, None]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calmstream.estimators.noise_aware.density import SHARE, State, states_of
-from calmstream.estimators.noise_aware.layout import Layout
+from calmstream.estimators.noise_aware.density import State, states_of
+from calmstream.estimators.noise_aware.layout import WIDE, Layout
 from calmstream.estimators.noise_aware.priors import (
-    COMMON,
     LEAST_SIZE,
     MOST_SIZE,
     SIZES,
@@ -38,8 +37,8 @@ def _moments_of_the_prior(random: np.random.Generator) -> tuple[np.ndarray, ...]
     for q in range(CAUSES):
         alpha = _pick(random, sizes, log_size(sizes))
         kappa = np.sqrt(0.5 / random.gamma(0.5, size=BITS))
-        loadings[q] = alpha * (random.normal() * COMMON + kappa * random.normal(size=BITS))
-    share = 1.0 / (1.0 + np.exp(-SHARE * random.normal(size=CAUSES)))
+        loadings[q] = alpha * (random.normal() * WIDE + kappa * random.normal(size=BITS))
+    share = 1.0 / (1.0 + np.exp(-WIDE * random.normal(size=CAUSES)))
     states = states_of(CAUSES)
     weights = np.prod(np.where(states > 0, share, 1.0 - share), axis=1)
     signs = np.tanh(fields + (states - share) @ loadings)
