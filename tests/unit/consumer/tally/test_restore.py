@@ -195,7 +195,8 @@ def test_an_altered_log_is_noticed() -> None:
     stage.batch(0, [1])
     stage.batch(0, [1])
     info = stage.topics.describe([stage.input().topic])[stage.input().topic]
-    wrong = PartitionState(info.id, 2, stage.clock.now_ms() + 5, -1, 0, 0, ZERO, {})  # a clock the log never had
+    # A clock the log never had.
+    wrong = PartitionState(info.id, 2, stage.clock.now_ms() + 5, -1, 0, 0, ZERO, {})
     stage.sink.send(
         stage.names.state, partition_key(0, 0), encode_state(stage.plan, wrong), partition=0
     ).wait(1)
