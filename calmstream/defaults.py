@@ -33,6 +33,8 @@ def _apply(parser: argparse.ArgumentParser, given: Mapping[str, str]) -> None:
                 _apply(step, given)
         elif action.option_strings and action.dest in given:
             action.default, action.required = given[action.dest], False
+    kept = parser._defaults  # noqa: SLF001 - of what no option states
+    kept |= {name: value for name, value in given.items() if name in kept}
     for group in parser._mutually_exclusive_groups:  # noqa: SLF001
         if any(action.dest in given for action in group._group_actions):  # noqa: SLF001
             group.required = False

@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import dataclass
+from itertools import combinations
+from math import ceil, prod
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,9 @@ RESULTS = Path(__file__).parents[1] / "results" / "promises.jsonl"
 CASES = 200
 ROWS = 20_000
 TARGETS = 30
+FREEDOM = 40
+"""Coefficients, over all collections, whose errors are measured at the least: 11 % of a half-width
+is then the deviation of what is measured. Single attributes of few labels take many collections."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +72,12 @@ def case(seed: int) -> Case:
     )
 
 
+def freedom(one: Case) -> int:
+    """Return the number of coefficients that one collection estimates."""
+    free = [labels - 1 for labels in one.domain.cardinalities]
+    return sum(prod(some) for size in range(1, one.k + 1) for some in combinations(free, size))
+
+
 def measured(seed: int) -> float:
     """Return the mean squared error of a table, summed over its cells."""
     one = case(seed)
@@ -78,7 +89,7 @@ def measured(seed: int) -> float:
         k=one.k,
         users=one.users,
         targets=TARGETS,
-        repeats=2 if len(one.domain) > 4 else 4,
+        repeats=ceil(FREEDOM / freedom(one)),
         seed=seed,
         tallies="law",
     )
@@ -106,8 +117,9 @@ def done() -> dict[int, float]:
 
 
 def measure() -> None:
-    """Measure what is not measured yet."""
-    for seed in sorted(set(range(CASES)) - set(done())):
+    """Measure what is not measured yet, quick fits first."""
+    left = set(range(CASES)) - set(done())
+    for seed in sorted(left, key=lambda seed: (case(seed).method, seed)):
         row = {"seed": seed, "sse_mean": measured(seed)}
         with RESULTS.open("a") as out:
             out.write(json.dumps(row) + "\n")

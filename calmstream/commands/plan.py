@@ -6,9 +6,6 @@ import argparse
 import time
 from math import ceil
 from pathlib import Path
-from typing import Any
-
-import orjson
 
 from calmstream import arguments, result_options
 from calmstream.common.errors import DomainError, InvalidInput
@@ -50,10 +47,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     _time(parser.add_argument_group("time"))
     _about(parser.add_argument_group("about"))
     _pilot(parser.add_argument_group("after a pilot"))
+    parser.set_defaults(parameters={}, bootstrap=None, namespace="calmstream")
 
 
 def _main(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--epsilon", required=True, help="total privacy loss of one report")
+    parser.add_argument(
+        "--epsilon",
+        required=True,
+        metavar="E[:MOST]",
+        help="total privacy loss of one report, and most that it may cost together with what the "
+        "device spent under other plans of the lineage; what it spent under w-event stops to count "
+        "for a plan with w-event after w windows; later plans cannot raise it (default: E, so "
+        "that nothing may count)",
+    )
     parser.add_argument(
         "--users",
         type=arguments.positive,
@@ -98,14 +104,9 @@ def _collection(parser: argparse.ArgumentParser) -> None:
         "--method",
         default=arguments.DEFAULT_METHOD,
         action=MethodOrList,
-        help="estimation method; list shows all of them and exits (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--parameters",
-        type=_json_object,
-        default={},
-        metavar="JSON",
-        help='options of the method, such as \'{"clusters": [["sex", "income"]]}\'',
+        metavar="NAME[:JSON]",
+        help="estimation method, and its parameters: 'rr-clusters:{\"clusters\": [[\"sex\", "
+        "\"income\"]]}'; list shows all methods and exits (default: %(default)s)",
     )
     parser.add_argument(
         "--summaries",
@@ -118,30 +119,12 @@ def _collection(parser: argparse.ArgumentParser) -> None:
         "published pairs (see calmstream analyse)",
     )
     parser.add_argument(
-        "--early",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="publish tables of windows that are still open; with --no-early readers of snapshots "
-        "learn far less about a device, and finals say how much"
-        " (default: --early)",
-    )
-    parser.add_argument(
         "--marginal",
         action="append",
         type=arguments.names,
         metavar="A,B",
         help="publish this table; repeatable (default: all tables of one and of two attributes)",
     )
-
-
-def _json_object(text: str) -> dict[str, Any]:
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise argparse.ArgumentTypeError(f"not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError(f"expected a JSON object, got {text!r}")
-    return value
 
 
 def _time(times: argparse._ArgumentGroup) -> None:
@@ -169,25 +152,12 @@ def _about(about: argparse._ArgumentGroup) -> None:
     plan_options.add_about(about)
     about.add_argument(
         "--lineage",
-        metavar="LINEAGE",
-        help="join this lineage of earlier plans, whose privacy loss counts together: 32 "
-        "hexadecimal digits or, for a plan that will be signed, NAME@FILE.pub, its name and the "
-        "public root key",
-    )
-    about.add_argument(
-        "--continues",
         type=arguments.names,
         default=(),
-        metavar="LINEAGE,..",
-        help="other lineages; the privacy loss of a device under them counts under the lineage of "
-        "this plan too",
-    )
-    about.add_argument(
-        "--lineage-epsilon",
-        default="",
-        help="most that a report may cost together with what the device spent under other plans of "
-        "the lineage; what it spent under w-event stops to count for a plan with w-event after w "
-        "windows; later plans cannot raise it (default: epsilon, so that nothing may count)",
+        metavar="LINEAGE[,OLD,..]",
+        help="join this lineage of earlier plans, whose privacy loss counts together: 32 "
+        "hexadecimal digits, new or, for a plan that will be signed, NAME@FILE.pub, its name and "
+        "the public root key; the loss of a device under the lineages OLD counts under it too",
     )
 
 
@@ -197,17 +167,18 @@ def _pilot(after: argparse._ArgumentGroup) -> None:
         metavar="FILE",
         help="earlier plan from whose results the method learns its parameters. The new plan has "
         "the lineage of the pilot, so that devices of the pilot do not report again. With "
-        "noise-aware, totals include the reports of the pilot",
+        "noise-aware, totals include the reports of the pilot. CALMSTREAM_BOOTSTRAP or "
+        "calmstream.toml state the broker",
     )
-    arguments.add_broker(after, required=False)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.users is None and not args.pilot and args.goal is None:
         raise InvalidInput("--users: state the number of reports that a window will receive")
+    args.epsilon, _, args.lineage_epsilon = args.epsilon.partition(":")
     plan_page.check_new(args.out)
     times = times_of(args, now=time.time())
-    lost = loss(args.epsilon, args.guarantee, args.window, times["windows"])
+    lost = loss(args.epsilon, args.guarantee, times["window"], times["windows"])
     allowed_loss.check(lost, args.allow_loss)
     domain, data = _domain(args)
     goal = None if args.goal is None else read_goal(args.goal, domain)

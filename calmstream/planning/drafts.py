@@ -36,7 +36,9 @@ class Drafts:
         self._domain = domain
         self._times = times
         pilot = arguments.load_plan(args.pilot) if args.pilot else None
-        self._lineage, self._lineage_name = _lineage(args.lineage, pilot)
+        joined, *old = args.lineage or (None,)
+        self._lineage, self._lineage_name = _lineage(joined, pilot)
+        self._continues = tuple(old)
         self.users: int | None = args.users
         self._parameters: dict[str, Any] = args.parameters
         if pilot is not None:
@@ -48,7 +50,10 @@ class Drafts:
         if pilot.domain != self._domain:
             raise InvalidInput("--pilot: its domain is different; use the pilot's file as DATA too")
         if args.bootstrap is None:
-            raise InvalidInput("--pilot needs --bootstrap, the broker of its counts")
+            raise InvalidInput(
+                "--pilot: CALMSTREAM_BOOTSTRAP, or bootstrap in calmstream.toml, must state the "
+                "broker of its counts"
+            )
         with closing(kafka(args.bootstrap)) as broker:
             result = learn(args.method, pilot, broker, args.namespace)
         self._parameters = result.parameters | self._parameters
@@ -71,12 +76,12 @@ class Drafts:
             lineage=self._lineage,
             lineage_epsilon=args.lineage_epsilon,
             lineage_name=self._lineage_name,
-            continues=tuple(args.continues),
+            continues=self._continues,
             **self._times,
             partitions=args.partitions,
             guarantee=args.guarantee,
             analysis=_ASSOCIATION in args.summaries,
-            early=args.early,
+            early=args.window[1],
             summaries=_summaries(self._domain, args.summaries),
             marginals=args.marginal and sorted(map(self._domain.index, args.marginal)),
         )
@@ -84,7 +89,7 @@ class Drafts:
 
 def _lineage(given: str | None, pilot: Plan | None) -> tuple[str, str]:
     """Return the lineage that the option states, or a random one, and its name if it has one."""
-    name, lineage = "", given
+    name, lineage = "", None if given == "new" else given
     if lineage is not None and "@" in lineage:
         name, _, root = lineage.rpartition("@")
         if not (name and root):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import orjson
+
 from calmstream.common.errors import PlanError
 from calmstream.estimators import methods
 from calmstream.estimators.methods.notes import Note
@@ -45,7 +47,10 @@ class MethodOrList(argparse.Action):
         _: str | None = None,
     ) -> None:
         """Print the methods, one a line."""
-        setattr(namespace, self.dest, values)
+        name, colon, parameters = values.partition(":")
+        setattr(namespace, self.dest, name)
+        if colon:
+            namespace.parameters = _object(self, parameters)
         if values != "list":
             return
         for name in methods.names():
@@ -55,6 +60,16 @@ class MethodOrList(argparse.Action):
                 say(f"{name}: {error}")
         say(_line(methods.CENTRAL, CENTRAL, CENTRAL_NOTE))
         parser.exit()
+
+
+def _object(option: argparse.Action, text: str) -> dict[str, Any]:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise argparse.ArgumentError(option, f"not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentError(option, f"expected a JSON object, got {text!r}")
+    return value
 
 
 def _line(name: str, model: str, n: Note) -> str:

@@ -27,9 +27,12 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 def add_windows(times: argparse._ArgumentGroup) -> None:
     times.add_argument(
         "--window",
-        type=arguments.positive_duration,
+        type=_window,
         default="1h",
-        help="length of a window (default: %(default)s)",
+        metavar="LENGTH[:final]",
+        help="length of a window (default: %(default)s); with final no tables of windows that are "
+        "still open are published: readers of snapshots learn far less about a device, and finals "
+        "say how much",
     )
     times.add_argument(
         "--start",
@@ -45,9 +48,17 @@ def add_windows(times: argparse._ArgumentGroup) -> None:
     )
 
 
+def _window(text: str) -> tuple[int, bool]:
+    """Return the length of a window in seconds, and whether open windows are published."""
+    length, colon, kind = text.partition(":")
+    if colon and kind != "final":
+        raise argparse.ArgumentTypeError(f"expected a duration, or 1d:final, got {text!r}")
+    return arguments.positive_duration(length), not colon
+
+
 def windows_of(args: argparse.Namespace, now: float) -> tuple[int, int, int]:
     """Return start, length in seconds and number of windows; the present one is the first."""
-    window = args.window
+    window = args.window[0]
     if args.lifetime < window:
         raise InvalidInput(
             f"--lifetime: {args.lifetime:,} s are less than one window of {window:,} s"

@@ -54,8 +54,8 @@ class Desk:
 
     def follow(self, name: str, pilot: str, *options: str, method: str = "noise-aware") -> int:
         """Run ``calmstream plan`` after a pilot, and return its exit code."""
-        where = ["--pilot", str(self.folder / f"{pilot}.json"), "--bootstrap", "127.0.0.1:1"]
-        return self.plan(name, *where, "--namespace", "test", *options, method=method)
+        earlier = str(self.folder / f"{pilot}.json")
+        return self.plan(name, "--pilot", earlier, *options, method=method)
 
     def read(self, name: str) -> Plan:
         return read_plan((self.folder / f"{name}.json").read_bytes())
@@ -64,6 +64,8 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     (tmp_path / "domain.json").write_bytes(orjson.dumps(DOMAIN.to_json()))
+    monkeypatch.chdir(tmp_path)
+    Path("calmstream.toml").write_text('bootstrap = "127.0.0.1:1"\nnamespace = "test"\n')
     made = Desk(tmp_path)
     monkeypatch.setattr(command, "kafka", lambda _: made.broker)
     monkeypatch.setattr(FaultyBroker, "close", lambda _: None)
@@ -147,7 +149,7 @@ def test_what_cannot_be_planned_after_a_pilot(
     desk.broker = stage.broker
     stage.ask(records(), 41)
     stage.finish()
-    negative = ["--users", "10", "--parameters", '{"prior_sizes": [0.5, -0.1]}']
+    negative = ["--users", "10", "--method", 'noise-aware:{"prior_sizes": [0.5, -0.1]}']
     cases = [
         (["signs", "--users", "10"], "learns from noise-aware, calm, am, marg-ps, marg-rr"),
         (["pilot"], "--users: every device may report before the pilot ends"),

@@ -84,7 +84,7 @@ def at_start(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("at_start")
 def test_from_the_first_key_to_a_report(say: Say, tmp_path: Path) -> None:
     operator(say)
-    made = plan(say, "--continues", "a" * 32 + "," + "b" * 32)
+    made = plan(say, "--lineage", ",".join(("crashes@root.pub", "a" * 32, "b" * 32)))
     root = (tmp_path / "root.pub").read_text().strip()
     assert made["lineage"] == signed_lineage(root, "crashes")
     assert (made["lineage_name"], made["continues"]) == ("crashes", ["a" * 32, "b" * 32])

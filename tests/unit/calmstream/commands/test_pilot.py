@@ -25,8 +25,8 @@ def files(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        ("domain.json", [], "--pilot needs --bootstrap"),
-        ("other.json", ["--bootstrap", "127.0.0.1:1"], "use the pilot's file as DATA too"),
+        ("domain.json", [], "--pilot: CALMSTREAM_BOOTSTRAP, or bootstrap in calmstream.toml"),
+        ("other.json", [], "use the pilot's file as DATA too"),
         ("pilot.json", ["--lineage", "0" * 32], "a plan after a pilot has the pilot's lineage"),
     ],
 )
