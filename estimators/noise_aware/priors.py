@@ -160,6 +160,12 @@ class BitMargins:
         self.offset, self.orders = np.zeros(count, np.float32), dict[int, Levels]()
         self.centre, self.scale = np.zeros(chains), np.full(chains, 0.7)
 
+    @property
+    def precision(self) -> Reals:
+        """The curvature at the centre: (chains, columns, columns)."""
+        each = (FREEDOM + 1.0) / FREEDOM / np.square(self.scale)
+        return np.asarray(each[:, None, None] * np.eye(len(self.offset)))
+
     def density(self, fields: Reals) -> tuple[Reals, Reals]:
         """Return log densities (chains,) and slopes, from log odds (chains, columns)."""
         t = (fields - self.centre[:, None]) / self.scale[:, None]

@@ -1,7 +1,8 @@
 """Coordinates in which the posterior is nearly even in all directions.
 
-One block for each label: its loadings together (with its log odds for bits). The block is the
-Gauss-Newton information of the likelihood, averaged over sweeps, plus the prior's.
+One block for each label, its loadings, and one for each attribute, the log odds of its labels. A
+block is the Gauss-Newton information of the likelihood, averaged over sweeps, plus the prior's. See
+noise-aware.md, section 6.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import numpy as np
 
 from calmstream.estimators.noise_aware.density import Moments, Posterior, State
 from calmstream.estimators.noise_aware.layout import LEAST, WIDE, Reals, expit
-from calmstream.estimators.noise_aware.priors import BitMargins, LabelMargins
 
 NEW = 0.3
 """Weight of new information beside the old, once residuals are there."""
@@ -62,62 +62,42 @@ class Whitening:
     def prepare(self, problem: Posterior) -> None:
         """Follow the present scales of the priors."""
         assert self._information is not None
-        loadings, layout = problem.loadings, problem.layout
-        total = self._information.copy()
-        at = np.arange(1, total.shape[-1])
+        loadings, layout, m = problem.loadings, problem.layout, problem.targets.margins
+        self._layout, total = layout, self._information[:, :, 1:, 1:].copy()
+        at = np.arange(total.shape[-1])
         own = np.diagonal(loadings.inverse, axis1=1, axis2=2)[:, None] / np.square(loadings.scale)
         total[:, :, at, at] += np.maximum(own, LEAST).transpose(0, 2, 1)
+        self._columns = _root(total)
         kappa = np.square(loadings.kappa.mean(axis=2))
-        self._common = 1.0 / np.sqrt(1.0 / WIDE**2 + layout.size / kappa)
-        self._bits = layout.bits
-        if isinstance(problem.margins, BitMargins):
-            total[:, :, 0, 0] += (1.2 / problem.margins.scale**2)[:, None]
-            self._columns = _root(total)
-            return
-        assert isinstance(problem.margins, LabelMargins)
-        self._columns = _root(total[:, :, 1:, 1:])
-        self._fields(problem, problem.margins, total[:, :, 0, 0])
-
-    def _fields(self, problem: Posterior, margins: LabelMargins, known: Reals) -> None:
-        """Log odds of an attribute's labels together."""
-        self._layout = layout = problem.layout
-        m = layout.padded(problem.targets.margins)
-        share = problem.targets.margins
-        known = layout.padded(known / np.square(np.maximum(share * (1.0 - share), 1e-4)))
+        self._common = layout.bits / np.sqrt(1.0 / WIDE**2 + layout.size / kappa)
+        # Log odds of an attribute's labels together.
+        known = self._information[:, :, 0, 0] / np.square(np.maximum(m * (1.0 - m), LEAST / 10))
+        m = layout.padded(m)
         slope = m[:, :, None] * np.eye(m.shape[1]) - m[:, :, None] * m[:, None]
-        total = slope @ (known[..., None] * slope)
+        field = slope @ (layout.padded(known)[..., None] * slope)
         at = np.arange(m.shape[1])
-        total[:, :, at, at] += np.where(layout.real, 1e-6, 1.0)
-        for i, own in enumerate(layout.own):
-            r = own.stop - own.start
-            total[:, i, :r, :r] += margins.precision[:, own, own]
-        self._field = _root(total).astype(np.float32)
+        field[:, :, at, at] += np.where(layout.real, 1e-6, 1.0)
+        for i, place in enumerate(layout.own):
+            r = place.stop - place.start
+            field[:, i, :r, :r] += problem.margins.precision[:, place, place]
+        self._field = _root(field).astype(np.float32)
 
     def to_momenta(self, slope: State) -> State:
         """Return slopes by the white coordinates."""
         theta = slope.theta.transpose(0, 2, 1)
-        if self._bits:
-            out = (self._columns @ theta[..., None])[..., 0]
-        else:
-            out = np.empty(theta.shape, np.float32)
-            out[:, :, 1:] = (self._columns @ theta[:, :, 1:, None])[..., 0]
-            field = self._field @ self._layout.padded(theta[:, :, 0])[..., None]
-            out[:, :, 0] = field[..., 0][:, self._layout.real]
+        field = (self._field @ self._layout.padded(theta[:, :, 0])[..., None])[..., 0]
+        loads = (self._columns @ theta[:, :, 1:, None])[..., 0]
+        out = np.concatenate([field[:, self._layout.real][..., None], loads], axis=2)
         return State(out, (self._rho @ slope.rho[..., None])[..., 0], self._common * slope.common)
 
     def velocity(self, momenta: State) -> State:
         """Return how parameters move with momenta."""
         p = momenta.theta
-        if self._bits:
-            theta: Reals = (p[:, :, None] @ self._columns)[:, :, 0].transpose(0, 2, 1)
-        else:
-            theta = np.empty((len(p), p.shape[2], p.shape[1]), np.float32)
-            loads = (p[:, :, None, 1:] @ self._columns)[:, :, 0]
-            theta[:, 1:] = loads.transpose(0, 2, 1)
-            field = self._layout.padded(p[:, :, 0])[:, :, None] @ self._field
-            theta[:, 0] = field[:, :, 0][:, self._layout.real]
+        field = (self._layout.padded(p[:, :, 0])[:, :, None] @ self._field)[:, :, 0]
+        loads = (p[:, :, None, 1:] @ self._columns)[:, :, 0].transpose(0, 2, 1)
+        theta = np.concatenate([field[:, self._layout.real][:, None], loads], axis=1)
         rho = (momenta.rho[:, None] @ self._rho)[:, 0]
-        return State(theta, rho, self._common * momenta.common * self._bits)
+        return State(theta, rho, self._common * momenta.common)
 
 
 def _root(information: Reals) -> Reals:
