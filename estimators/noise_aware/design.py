@@ -23,7 +23,7 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.mechanisms.adaptive import best_oracle
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.noise_aware.layout import LEAST, ORDERS, Floats, Layout
+from calmstream.estimators.noise_aware.layout import LEAST, ORDERS, TYPICAL, Floats, Layout
 from calmstream.estimators.noise_aware.statistics import cell_variance, collect
 from calmstream.estimators.numerics.covering import balanced
 from calmstream.estimators.plan.numbers import as_number
@@ -103,7 +103,7 @@ class PriorScales:
 
     # Deviation of a coefficient of order 1, 2 and so on; 0 for higher orders. For binary attributes
     # order 1 is the scale of means, and higher orders are correlations.
-    scales: tuple[float, ...] = (0.6, 0.1, 0.05, 0.03)
+    scales: tuple[float, ...] = TYPICAL
     # Equally likely deviations of order 2; several, as they are not known before collection.
     pairs: tuple[float, ...] = (0.05, 0.1, 0.2)
 

@@ -28,6 +28,13 @@ LEAST = 1e-3
 """Least probability, part, scale, variance and information: below it is as good as nothing, but a
 logarithm and an inverse must exist."""
 
+SCALES = np.geomspace(LEAST, 10.0, 61)
+"""The grid on which scales are drawn: from nothing that statistics show to certainty."""
+
+TYPICAL = (0.6, 0.1, 0.05, 0.03)
+"""Usual deviation of an interaction of one, two, three and four attributes; from two on in
+correlations. The prior scales of designs; residuals are half as large, and intervals doubt less."""
+
 WIDE = 2.0
 """Deviation of log odds of which little is known: shares of 2 % to 98 % are usual."""
 

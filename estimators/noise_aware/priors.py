@@ -10,15 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.noise_aware.layout import WIDE, Indices, Layout, Reals, choose
+from calmstream.estimators.noise_aware.layout import SCALES, WIDE, Indices, Layout, Reals, choose
 from calmstream.estimators.noise_aware.ordered import Levels, levels_of
 
 SIZE, POWER = 0.3, 0.5
 """Density of a cause's size: ``alpha^(POWER - 1) / (1 + (alpha / SIZE)^2)``. Small ones are likely,
 as correlations of attributes are of order 0.1; large ones stay possible."""
-
-LEAST_SIZE, MOST_SIZE, SIZES = 3e-3, 10.0, 60
-"""The grid of sizes: from no effect that any statistics show to certainty."""
 
 START_SIZE = 0.7
 """Size of the causes in the first part of the warm-up: they may grow before they are weighed."""
@@ -104,14 +101,13 @@ class Loadings:
     def _redraw_alpha(
         self, found: Reals, energy: Reals, common: Reals, random: np.random.Generator
     ) -> None:
-        grid = np.linspace(np.log(LEAST_SIZE), np.log(MOST_SIZE), SIZES)
         if self._layout.bits:
-            t = found[..., None] * np.exp(-grid) - common[:, :, None, None]
+            t = found[..., None] / SCALES - common[:, :, None, None]
             total = np.square(t / self.kappa[..., None]).sum(axis=2)
         else:
-            total = (energy / np.square(self.kappa)).sum(axis=2)[:, :, None] * np.exp(-2.0 * grid)
-        score = log_size(np.exp(grid)) - 0.5 * total - self._layout.free.sum() * grid
-        self.alpha = np.exp(grid[choose(random, score)])
+            total = (energy / np.square(self.kappa)).sum(axis=2)[:, :, None] / np.square(SCALES)
+        score = log_size(SCALES) - 0.5 * total - self._layout.free.sum() * np.log(SCALES)
+        self.alpha = SCALES[choose(random, score)]
 
 
 def log_size(alpha: Reals) -> Reals:
@@ -176,10 +172,9 @@ class BitMargins:
     def redraw(self, fields: Reals, random: np.random.Generator) -> None:
         """Draw the scales given the log odds."""
         power, count = (FREEDOM + 1.0) / 2.0, fields.shape[1]
-        grid = np.exp(np.linspace(np.log(0.02), np.log(2.5), 40))
-        t = np.square((fields - self.centre[:, None])[:, :, None] / grid)
-        prior = -count * np.log(grid) - 0.5 * np.square(np.log(grid / 0.5))
-        self.scale = grid[choose(random, prior - power * np.log1p(t / FREEDOM).sum(axis=1))]
+        t = np.square((fields - self.centre[:, None])[:, :, None] / SCALES)
+        prior = -count * np.log(SCALES) - 0.5 * np.square(np.log(SCALES / 0.5))
+        self.scale = SCALES[choose(random, prior - power * np.log1p(t / FREEDOM).sum(axis=1))]
         grid = np.linspace(-3.0, 3.0, 81)
         t = np.square((fields[:, :, None] - grid) / self.scale[:, None, None])
         prior = -0.5 * np.square(grid)

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from calmstream.estimators.noise_aware.layout import Layout, Reals, choose
+from calmstream.estimators.noise_aware.layout import SCALES, TYPICAL, Layout, Reals, choose
 from calmstream.estimators.noise_aware.statistics import Targets
 
-PAIR_SIZE = 0.05
-"""Deviation of the half-normal prior of the pairs' scale, in correlations."""
+GRID = SCALES[:42:2]
+"""Scales of residuals, up to half a correlation."""
 
-TRIPLE_SIZE = 0.03
-"""Deviation of the half-normal prior of the scale of larger sets: of what pairs do not show."""
+RATIOS = SCALES[24::3]
+"""A pair's factor, from next to nothing to ten; its prior is half-Cauchy: a horseshoe."""
 
-RATIOS = np.exp(np.linspace(np.log(0.05), np.log(20.0), 13))
-"""The grid of a pair's factor, whose prior is half-Cauchy: a horseshoe."""
+
+def half_normal(order: int) -> Reals:
+    """Return the log prior, on the grid, of the scale of residuals of so many attributes."""
+    return np.asarray(np.log(GRID) - 0.5 * np.square(2.0 * GRID / TYPICAL[order - 1]))
 
 
 class Residuals:
@@ -35,7 +37,7 @@ class Residuals:
         half = np.where((layout.labels == 2) & (not layout.bits), 0.5, 1.0)
         self._unit, self._bits = units * half, 1.0 / half  # a bit among labels has two columns
         self.spread = self._spread(targets.margins)
-        self.tau, self.delta = np.full(chains, 0.02), np.full(chains, TRIPLE_SIZE)
+        self.tau, self.delta = np.full(chains, 0.02), np.full(chains, 0.02)
         self.kappa = np.ones((chains, layout.size, layout.size), np.float32)
         self._at = np.nonzero(np.triu(targets.known, 1))
         self.update()
@@ -75,12 +77,10 @@ class Residuals:
         part = np.ones(layout.size) if layout.bits else np.where(r == 2, 0.5, (r - 1.0) / r)
         weight = part[:, None] * part[triples.first] * part[triples.second]
         weight = weight[triples.known]  # free directions of a statistic
-        grid = np.exp(np.linspace(np.log(2e-3), np.log(0.3), 20))
         gap = np.square(triples.values - third)[:, triples.known]
-        noise = triples.variances[triples.known] + np.square(grid)[:, None]
+        noise = triples.variances[triples.known] + np.square(GRID)[:, None]
         score = (gap * weight) @ (1.0 / noise).T + np.log(noise) @ weight
-        prior = np.log(grid) - 0.5 * np.square(grid / TRIPLE_SIZE)
-        self.delta = grid[choose(random, prior - 0.5 * score)]
+        self.delta = GRID[choose(random, half_normal(3) - 0.5 * score)]
 
     def _redraw_pairs(self, second: Reals, random: np.random.Generator) -> None:
         """Draw the common scale and every factor."""
@@ -93,10 +93,8 @@ class Residuals:
             total = noise + square.astype(np.float32)[:, None] * own[:, None]
             return np.asarray(gap / total + np.log(total))
 
-        grid = np.exp(np.linspace(np.log(5e-4), np.log(0.6), 24))
-        prior = -0.5 * np.square(grid / PAIR_SIZE)
-        score = prior - 0.5 * energy(np.square(grid), unit * self.kappa[:, i, j]).sum(axis=2)
-        self.tau = grid[choose(random, score)]
+        score = energy(np.square(GRID), unit * self.kappa[:, i, j]).sum(axis=2)
+        self.tau = GRID[choose(random, half_normal(2) - 0.5 * score)]
         own = unit * np.square(self.tau).astype(np.float32)[:, None]
         density = -0.5 * energy(np.square(RATIOS), own)
         density = np.exp(density - density.max(axis=1, keepdims=True))

@@ -14,7 +14,7 @@ import numpy as np
 
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.noise_aware.density import Moments, Posterior, State
-from calmstream.estimators.noise_aware.layout import Flags, Floats, Layout, Reals
+from calmstream.estimators.noise_aware.layout import TYPICAL, Flags, Floats, Layout, Reals
 from calmstream.estimators.noise_aware.statistics import Targets
 from calmstream.estimators.noise_aware.whitening import Whitening
 
@@ -31,9 +31,8 @@ LOST, LOST_SHARE, LOOK = 100.0, 0.05, 0.6
 """A chain whose log likelihood is below the best one's by LOST and this share of the statistics was
 left behind by a sharp likelihood; after this share of the warm-up it follows the best."""
 
-TRUST, MOST_START, NOISE = 0.01, 4.0, 0.14
-"""Starting loadings: noise variance of a correlation that is half trusted, the largest, and the
-deviation by which chains differ."""
+MOST_START, NOISE = 4.0, 0.14
+"""Starting loadings: the largest, and the deviation by which chains differ."""
 
 RICH, USUAL = 1e10, 1.2e11
 """Most multiplications of a fit with twice the sweeps, and with the usual ones: about 2 and 8
@@ -186,7 +185,7 @@ def leading(layout: Layout, targets: Targets, causes: int) -> Reals:
     units, known = np.outer(deviation, deviation), targets.known
     found = np.where(known, targets.products - np.outer(means, means), 0.0) / units
     noise = np.where(known, targets.variances, 0.0) / np.square(units)
-    trust = np.where(known, 1.0 / (1.0 + noise / TRUST), 0.0)
+    trust = np.where(known, 1.0 / (1.0 + noise / TYPICAL[1] ** 2), 0.0)
     matrix = found * trust
     for _ in range(3):  # what is unknown follows the leading directions
         value, vector = np.linalg.eigh(matrix)

@@ -17,8 +17,8 @@ import numpy as np
 
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import MAX_QUERY_CELLS, Z95
-from calmstream.estimators.noise_aware.layout import LEAST, Floats, Layout, Reals
-from calmstream.estimators.noise_aware.residuals import TRIPLE_SIZE
+from calmstream.estimators.noise_aware.layout import LEAST, TYPICAL, Floats, Layout, Reals
+from calmstream.estimators.noise_aware.residuals import GRID, half_normal
 from calmstream.estimators.noise_aware.sampler import Draws
 from calmstream.estimators.noise_aware.statistics import Targets
 from calmstream.estimators.numerics.contraction import contract
@@ -26,10 +26,6 @@ from calmstream.estimators.numerics.raking import outer, rake
 
 INFLATION = 1.2
 """Multiplies standard errors: chains are short and find not all causes; measured, not derived."""
-
-DOUBT = (0.1, 0.05, 0.05)
-"""Least prior deviation of residuals of two, three and four attributes in intervals, in
-correlations: what a few causes and a shared scale cannot express may be as large in some sets."""
 
 MOST_NUMBERS = 1 << 18
 """Number of numbers in the draws of one table; large tables have fewer draws."""
@@ -39,9 +35,6 @@ LEAST_DRAWS = 12
 
 ROUNDS = 6
 """Passes over the smaller tables that a table is raked to."""
-
-SCALES = np.exp(np.linspace(np.log(2e-3), np.log(0.5), 24))
-"""The grid of scales of what smaller tables do not show, in correlations."""
 
 MOST_LEARNT = 100
 """Sets from which a scale is learnt: more change it by less than its own width."""
@@ -64,7 +57,7 @@ class Tables:
         for order in (3, 4):
             sets = [own for own in estimates if len(own) == order]
             if order == 3 or sets:
-                self._scales[order] = self._learn(sets)
+                self._scales[order] = self._learn(order, sets)
                 self._top = order
 
     def answer(self, attributes: Attributes) -> tuple[Floats, Floats]:
@@ -157,16 +150,16 @@ class Tables:
         shift = gain * (targets.products[a, b] - layout.interactions(table, attributes))
         return layout.cells(shift + spread * random.normal(size=shift.shape), attributes)
 
-    def _learn(self, sets: Sequence[Attributes]) -> Floats:
+    def _learn(self, order: int, sets: Sequence[Attributes]) -> Floats:
         """Return the posterior of the scale of interactions that smaller tables do not show."""
         if len(sets) > MOST_LEARNT:
             sets = [sets[i] for i in np.linspace(0, len(sets) - 1, MOST_LEARNT).astype(int)]
-        score = np.log(SCALES) - 0.5 * np.square(SCALES / TRIPLE_SIZE)
+        score = half_normal(order)
         for own in sets:
             value, known = self._estimates[own]
             unit, free = self._units(own)
             found = self._layout.interactions(self._smaller(own), own).mean(axis=0)
-            total = np.square(SCALES) * unit + 1.0 / known
+            total = np.square(GRID) * unit + 1.0 / known
             score = score - 0.5 * (np.square(value - found).sum() / total + free * np.log(total))
         weight = np.exp(score - score.max())
         return np.asarray(weight / weight.sum())
@@ -179,7 +172,7 @@ class Tables:
     def _gain(self, own: Attributes) -> tuple[float, float]:
         """Return the mean gain of an interaction's estimate, and the variance that remains."""
         unit, scale = self._units(own)[0], self._scales[len(own)]
-        prior = np.square(SCALES) * unit
+        prior = np.square(GRID) * unit
         if own not in self._estimates:
             return 0.0, float(_doubted(float(scale @ prior), len(own), unit, np.inf))
         noise = 1.0 / self._estimates[own][1]
@@ -189,8 +182,11 @@ class Tables:
 
 
 def _doubted(left: Any, order: int, unit: Any, noise: Any) -> Any:
-    """Return the variance that remains of a residual, at least that with a prior of `DOUBT`."""
-    return np.maximum(left, 1.0 / (1.0 / (np.square(DOUBT[order - 2]) * unit) + 1.0 / noise))
+    """Return the variance that remains of a residual, at least as if its prior were `TYPICAL`.
+
+    What few causes and a shared scale cannot express may be as large in some sets.
+    """
+    return np.maximum(left, 1.0 / (1.0 / (np.square(TYPICAL[order - 1]) * unit) + 1.0 / noise))
 
 
 def _margins(tables: Floats) -> list[Floats]:

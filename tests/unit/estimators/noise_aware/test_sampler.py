@@ -6,14 +6,9 @@ import numpy as np
 import pytest
 
 from calmstream.estimators.noise_aware.density import State, states_of
-from calmstream.estimators.noise_aware.layout import WIDE, Layout
-from calmstream.estimators.noise_aware.priors import (
-    LEAST_SIZE,
-    MOST_SIZE,
-    SIZES,
-    log_size,
-)
-from calmstream.estimators.noise_aware.residuals import PAIR_SIZE, RATIOS
+from calmstream.estimators.noise_aware.layout import SCALES, WIDE, Layout
+from calmstream.estimators.noise_aware.priors import log_size
+from calmstream.estimators.noise_aware.residuals import GRID, RATIOS, half_normal
 from calmstream.estimators.noise_aware.sampler import Effort, Sampler
 from calmstream.estimators.noise_aware.statistics import Statistics, Targets
 from tests.support.noise_aware import domain_of
@@ -29,13 +24,11 @@ def _pick(random: np.random.Generator, grid: np.ndarray, log_weight: np.ndarray)
 
 def _moments_of_the_prior(random: np.random.Generator) -> tuple[np.ndarray, ...]:
     """Return means and second moments of drawn causes, and the deviations of residuals."""
-    sizes = np.exp(np.linspace(np.log(LEAST_SIZE), np.log(MOST_SIZE), SIZES))
-    scales = np.exp(np.linspace(np.log(0.02), np.log(2.5), 40))
-    scale = _pick(random, scales, -0.5 * np.square(np.log(scales / 0.5)))
+    scale = _pick(random, SCALES, -0.5 * np.square(np.log(SCALES / 0.5)))
     fields = np.clip(random.normal(), -3, 3) + scale * random.standard_t(6.0, size=BITS)
     loadings = np.zeros((CAUSES, BITS))
     for q in range(CAUSES):
-        alpha = _pick(random, sizes, log_size(sizes))
+        alpha = _pick(random, SCALES, log_size(SCALES))
         kappa = np.sqrt(0.5 / random.gamma(0.5, size=BITS))
         loadings[q] = alpha * (random.normal() * WIDE + kappa * random.normal(size=BITS))
     share = 1.0 / (1.0 + np.exp(-WIDE * random.normal(size=CAUSES)))
@@ -43,8 +36,7 @@ def _moments_of_the_prior(random: np.random.Generator) -> tuple[np.ndarray, ...]
     weights = np.prod(np.where(states > 0, share, 1.0 - share), axis=1)
     signs = np.tanh(fields + (states - share) @ loadings)
     first, second = weights @ signs, (weights[:, None] * signs).T @ signs
-    taus = np.exp(np.linspace(np.log(5e-4), np.log(0.6), 24))
-    tau = _pick(random, taus, -0.5 * np.square(taus / PAIR_SIZE))
+    tau = _pick(random, GRID, half_normal(2))
     weight = RATIOS / (1 + RATIOS**2)
     kappa = random.choice(RATIOS, p=weight / weight.sum(), size=(BITS, BITS))
     spread = 1.0 - np.square(first)
