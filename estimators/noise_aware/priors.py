@@ -13,15 +13,12 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.noise_aware.layout import SCALES, WIDE, Indices, Layout, Reals, choose
 from calmstream.estimators.noise_aware.ordered import Levels, levels_of
 
-SIZE, POWER = 0.3, 0.5
-"""Density of a cause's size: ``alpha^(POWER - 1) / (1 + (alpha / SIZE)^2)``. Small ones are likely,
-as correlations of attributes are of order 0.1; large ones stay possible."""
+SIZE = 0.3
+"""Scale of the half-Cauchy prior of a cause's size. Small ones are likely, as correlations of
+attributes are of order 0.1; large ones stay possible."""
 
-START_SIZE = 0.7
-"""Size of the causes in the first part of the warm-up: they may grow before they are weighed."""
-
-LINE, LINE_WEIGHTS = 0.6, (0.7, 0.3)
-"""Part of the effect on ordered labels that is a line or a parabola, and the weights of both."""
+LINE = 0.6
+"""Part of the effect on ordered labels that is a line or a parabola, in equal parts."""
 
 
 class Loadings:
@@ -34,7 +31,7 @@ class Loadings:
 
     def __init__(self, layout: Layout, orders: dict[int, Levels], chains: int, causes: int) -> None:
         self._layout = layout
-        self.alpha = np.full((chains, causes), START_SIZE)
+        self.alpha = np.ones((chains, causes))  # until they are weighed, they may grow
         self.kappa = np.ones((chains, causes, layout.count))
         self.inverse = np.tile(np.eye(layout.size, dtype=np.float32), (chains, 1, 1))
         self.along = np.zeros((chains, layout.count), int)
@@ -112,7 +109,7 @@ class Loadings:
 
 def log_size(alpha: Reals) -> Reals:
     """Return the log density of the logarithm of a size."""
-    return np.asarray(POWER * np.log(alpha) - np.log1p(np.square(alpha / SIZE)))
+    return np.asarray(np.log(alpha) - np.log1p(np.square(alpha / SIZE)))
 
 
 def _lines(levels: Levels) -> tuple[Reals, Reals]:
@@ -122,7 +119,7 @@ def _lines(levels: Levels) -> tuple[Reals, Reals]:
     x[codes[:n]], alone[codes[:n]] = np.arange(n) - (n - 1) / 2.0, False
     basis = np.stack([np.ones(r), *np.eye(r)[alone], x, np.where(alone, 0.0, x * x)], axis=1)
     lines = np.linalg.qr(basis)[0][:, -2:]
-    smooth = (1.0 - LINE) * np.eye(r) + LINE * r * (lines * LINE_WEIGHTS) @ lines.T
+    smooth = (1.0 - LINE) * np.eye(r) + LINE * r / 2.0 * lines @ lines.T
     # The level is drawn apart: its variance does not count.
     size = float(np.linalg.slogdet(smooth)[1] - np.log(1.0 - LINE))
     return np.stack([np.eye(r), np.linalg.inv(smooth)]), np.array([0.0, size])
@@ -130,12 +127,6 @@ def _lines(levels: Levels) -> tuple[Reals, Reals]:
 
 PLAIN = (0.02, 0.1, 0.3, 0.6, 1.0, 1.6, 2.5)
 """Deviations of log odds without an order, from nearly even margins to ones with rare labels."""
-
-LONE = 3.0
-"""Deviation of a label whose neighbours say nothing about it: anything is possible."""
-
-WEIGHT = 1.5
-"""The list's even weights count as so many margins: two margins already have a say."""
 
 LEVEL_SMOOTH, LEVEL_ROUGH = (0.05, 0.2, 0.5, 1.2, 3.0, 6.0), (0.02, 0.1, 0.3, 0.8)
 """Deviations of the log density of levels: by how much distant levels differ, from nearly even to a
@@ -222,7 +213,7 @@ class LabelMargins:
             others = self.choice[:, alike[alike != i], None]
             count = (others == np.arange(len(size))).sum(axis=1)
             energy = ((inverse @ x[:, None, :, None])[..., 0] * x[:, None]).sum(axis=2)
-            score = np.log(WEIGHT / len(size) + count) - 0.5 * (energy + size)
+            score = np.log(1.0 / len(size) + count) - 0.5 * (energy + size)
             self.choice[:, i] = choose(random, score)
             self.precision[:, own, own] = inverse[self.choice[:, i]]
 
@@ -239,7 +230,7 @@ def _ordered(levels: Levels) -> Reals:
             steep = min(LEVEL_SLOPE, LEVEL_SLOPE_RATIO * smooth)
             line = steep**2 * np.outer(slope, slope)
             one[np.ix_(codes[:n], codes[:n])] += line + np.square(smooth) * walk
-            one[lone, lone] += np.square(LONE)
+            one[lone, lone] += np.square(PLAIN[-1])
             found.append(one)
     return np.array(found)
 

@@ -15,9 +15,6 @@ from calmstream.estimators.noise_aware.layout import LEAST, WIDE, Reals, expit
 NEW = 0.3
 """Weight of new information beside the old, once residuals are there."""
 
-SPREAD = 1.15
-"""Label features have so much more information than their own log odds' slope shows."""
-
 
 class Whitening:
     """The matrices, and the maps to and from momenta."""
@@ -112,7 +109,6 @@ def _information(problem: Posterior, found: Moments) -> Reals:
     if layout.bits:
         even = np.eye(layout.size, dtype=np.float32)
     else:
-        first, second = SPREAD * first, SPREAD * second
         even = (layout.member / layout.cardinalities).astype(np.float32) @ layout.member.T
     known2 = even @ problem.residuals.pairs
     known1 = even @ problem.targets.mean_precision
