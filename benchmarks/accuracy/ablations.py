@@ -29,6 +29,7 @@ from calmstream.estimators import methods
 from calmstream.estimators.domain import Codes, Domain
 from calmstream.estimators.marginal import inside, sse
 from calmstream.estimators.noise_aware import (
+    density,
     design,
     model,
     ordered,
@@ -78,7 +79,7 @@ def only_pairs(self: Any, attributes: Any, table: Any) -> Any:
 
 PARTS: dict[str, Part] = {
     ALL: [],
-    "the order of labels": [(priors, "levels_of", none)],
+    "the order of labels": [(density, "levels_of", none)],
     "the order in label texts": [(ordered, "label_places", none)],
     "the order of effects": [(priors, "LINE", 1e-9)],
     "a choice of margins' scales": [(priors.LabelMargins, "redraw", nothing)],

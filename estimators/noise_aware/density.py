@@ -14,6 +14,7 @@ import numpy as np
 
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.noise_aware.layout import WIDE, Layout, Reals, expit
+from calmstream.estimators.noise_aware.ordered import levels_of
 from calmstream.estimators.noise_aware.priors import BitMargins, LabelMargins, Loadings
 from calmstream.estimators.noise_aware.residuals import Residuals
 from calmstream.estimators.noise_aware.statistics import Targets
@@ -66,12 +67,14 @@ class Posterior:
         self, layout: Layout, domain: Domain, targets: Targets, chains: int, causes: int
     ) -> None:
         self.layout, self.targets, self.states = layout, targets, states_of(causes)
-        self.margins: BitMargins | LabelMargins = (
-            BitMargins(chains, layout.count)
-            if layout.bits
-            else LabelMargins(layout, domain, chains)
-        )
-        self.loadings = Loadings(layout, self.margins.orders, chains, causes)
+        found = [levels_of(attribute) for attribute in domain.attributes]
+        orders = {i: levels for i, levels in enumerate(found) if levels is not None}
+        self.margins: BitMargins | LabelMargins
+        if layout.bits:
+            self.margins = BitMargins(chains, layout.count)
+        else:
+            self.margins = LabelMargins(layout, orders, chains)
+        self.loadings = Loadings(layout, orders, chains, causes)
         self.residuals = Residuals(layout, targets, chains)
         self.recentre(np.full((chains, causes), 0.5))
 

@@ -15,12 +15,7 @@ import numpy as np
 
 from calmstream.estimators.noise_aware.design import oracle
 from calmstream.estimators.noise_aware.layout import Floats, Indices
-from calmstream.estimators.noise_aware.priors import (
-    LEVEL_ROUGH,
-    LEVEL_SLOPE,
-    LEVEL_SMOOTH,
-    second_order,
-)
+from calmstream.estimators.noise_aware.priors import level_covariances
 from calmstream.estimators.numerics.hadamard import signs
 
 LEAST_LEVELS = 16
@@ -91,15 +86,8 @@ def _masks(count: int, bits: int) -> Indices:
 @lru_cache(maxsize=16)
 def _scenarios(count: int) -> tuple[Floats, ...]:
     """Return covariances of a nearly even margin, one for each pair of scales of the prior."""
-    slope, walk = second_order(count)
     centre = (np.eye(count) - 1.0 / count) / count
-    return tuple(
-        centre
-        @ (LEVEL_SLOPE**2 * np.outer(slope, slope) + s**2 * walk + t**2 * np.eye(count))
-        @ centre
-        for s in LEVEL_SMOOTH
-        for t in LEVEL_ROUGH
-    )
+    return tuple(centre @ prior @ centre for prior in level_covariances(count))
 
 
 def _error(scenarios: tuple[Floats, ...], information: Floats) -> float:
