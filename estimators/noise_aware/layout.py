@@ -58,7 +58,6 @@ class Layout:
         self.member[np.arange(self.size), self.owner] = 1.0
         self.labels = self.cardinalities[self.owner]
         self.root = np.sqrt(self.labels).astype(np.float32)
-        self._root = self.root[:, None]
         self.free = self.widths - (0 if self.bits else 1)
         self.pad = np.full((self.count, int(self.widths.max())), self.size)  # `size`: no column
         for i, own in enumerate(self.own):
@@ -76,13 +75,14 @@ class Layout:
         np.clip(logits, -MOST_LOGIT, MOST_LOGIT, out=logits)
         share = np.exp(logits, out=logits)
         share *= self.member @ (1.0 / (self.member.T @ share))
-        return share * self._root - 1.0 / self._root, share
+        root = self.root[:, None]
+        return share * root - 1.0 / root, share
 
     def back(self, share: Reals, slope: Reals) -> Reals:
         """Return slopes by log odds from slopes by features, which are overwritten."""
         if self.bits:
             return slope * (1.0 - share * share)
-        slope *= self._root
+        slope *= self.root[:, None]
         slope *= share
         return slope - share * (self.member @ (self.member.T @ slope))
 
@@ -91,7 +91,7 @@ class Layout:
         if self.bits:
             first = 1.0 - share * share
             return first, -2.0 * share * first
-        first = self._root * share * (1.0 - share)
+        first = self.root[:, None] * share * (1.0 - share)
         return first, first * (1.0 - 2.0 * share)
 
     def probabilities(self, means: Reals) -> Reals:

@@ -86,14 +86,10 @@ def _offset(widths: Floats) -> tuple[Floats, Flags]:
     near = finite
     for _ in range(2):  # the second time without those that mean nothing
         if near.sum() < 2:
-            break
-        line = np.polyfit(place[near], logs[near], 1)
-        away = logs - np.polyval(line, place)
+            return np.zeros(widths.size), ~finite
+        away = logs - np.polyval(np.polyfit(place[near], logs[near], 1), place)
         near = finite & (np.abs(away - np.median(away[near])) < np.log(UNLIKE))
-    else:
-        away = away - away[near].mean() if near.any() else np.zeros_like(away)
-        return np.where(near, away, 0.0), ~near
-    return np.zeros(widths.size), ~finite
+    return np.where(near, away - away[near].mean() if near.any() else 0.0, 0.0), ~near
 
 
 LEAST_NUMBERS = 3

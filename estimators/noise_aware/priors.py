@@ -130,9 +130,8 @@ def _lines(levels: Levels) -> Reals:
     x[codes[:n]], alone[codes[:n]] = np.arange(n) - (n - 1) / 2.0, False
     basis = np.stack([np.ones(r), *np.eye(r)[alone], x, np.where(alone, 0.0, x * x)], axis=1)
     lines = np.linalg.qr(basis)[0][:, -2:]
-    return np.eye(r) + np.stack(
-        [np.zeros((r, r)), LINE * (r / 2.0 * lines @ lines.T - np.eye(r) + 1.0 / r)]
-    )
+    shift = LINE * (r / 2.0 * lines @ lines.T - np.eye(r) + 1.0 / r)
+    return np.asarray(np.eye(r) + np.stack([0.0 * shift, shift]))
 
 
 PLAIN = (0.02, 0.1, 0.3, 0.6, 1.0, 1.6, 2.5)

@@ -27,11 +27,9 @@ MOST_LEVELS = 64
 LEAST_GAIN = 0.03
 """Least expected gain in log error for which coarse functions are used."""
 
-SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
-"""Shares of the reports on signs that are compared."""
-
-BITS = (1, 2, 3, 4)
-"""Numbers of highest bits that are compared; all their parities are used equally."""
+CHOICES = tuple((bits, share / 10.0) for bits in range(1, 5) for share in range(1, 6))
+"""Numbers of highest bits, all of whose parities are used equally, and shares of the reports on
+them, up to half."""
 
 
 class CoarseViews(NamedTuple):
@@ -44,10 +42,7 @@ class CoarseViews(NamedTuple):
 def choose(count: int, precision: float, reports: float, epsilon: str) -> CoarseViews:
     """Return the masks and the share of least expected error; no masks where signs gain nothing.
 
-    Args:
-        count: number of levels.
-        precision: of a coefficient of the attribute, by all tables.
-        reports: the attribute's part of all reports.
+    ``precision`` is that of a coefficient of the attribute, ``reports`` its part of all reports.
     """
     if count < LEAST_LEVELS:
         return CoarseViews((), 0.0)
@@ -67,14 +62,12 @@ def _best(count: int, precision: float, reports: float, epsilon: str) -> tuple[i
     scenarios, one = _scenarios(count), oracle(epsilon, 2)[1]
     cells = np.eye(count) * (count * precision)
     least, best = _error(scenarios, cells) - LEAST_GAIN, (0, 0.0)
-    for bits in BITS:
+    for bits, share in CHOICES:
         rows = signs(_masks(count, bits)[:, None] & np.arange(count))
-        for share in SHARES:
-            information = rows.T @ rows * (reports * one * share / len(rows))
-            error = _error(scenarios, cells * (1.0 - share) + information)
-            error -= log(1.0 - share) / 3.0
-            if error < least:
-                least, best = error, (bits, share)
+        information = rows.T @ rows * (reports * one * share / len(rows))
+        error = _error(scenarios, cells * (1.0 - share) + information) - log(1.0 - share) / 3.0
+        if error < least:
+            least, best = error, (bits, share)
     return best
 
 

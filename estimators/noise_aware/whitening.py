@@ -62,9 +62,8 @@ class Whitening:
         loadings, layout, m = problem.loadings, problem.layout, problem.targets.margins
         self._layout, total = layout, self._information[:, :, 1:, 1:].copy()
         at = np.arange(total.shape[-1])
-        own = np.diagonal(loadings.covariances.inverse, axis1=1, axis2=2)[:, None] / np.square(
-            loadings.scale
-        )
+        even = np.diagonal(loadings.covariances.inverse, axis1=1, axis2=2)[:, None]
+        own = even / np.square(loadings.scale)
         total[:, :, at, at] += np.maximum(own, LEAST).transpose(0, 2, 1)
         self._columns = _root(total)
         kappa = np.square(loadings.kappa.mean(axis=2))
