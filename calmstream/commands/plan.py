@@ -105,8 +105,8 @@ def _collection(parser: argparse.ArgumentParser) -> None:
         default=arguments.DEFAULT_METHOD,
         action=MethodOrList,
         metavar="NAME[:JSON]",
-        help="estimation method, and its parameters: 'rr-clusters:{\"clusters\": [[\"sex\", "
-        "\"income\"]]}'; list shows all methods and exits (default: %(default)s)",
+        help='estimation method, and its parameters: \'rr-clusters:{"clusters": [["sex", '
+        '"income"]]}\'; list shows all methods and exits (default: %(default)s)',
     )
     parser.add_argument(
         "--summaries",
