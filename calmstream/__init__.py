@@ -10,65 +10,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calmstream.common.errors import (
-        CalmstreamError,
-        FatalError,
-        InvalidInput,
-        RecoverableError,
-    )
-    from calmstream.consumer.read.answer import Answer
-    from calmstream.consumer.read.changes import changes
-    from calmstream.consumer.read.history import History
-    from calmstream.consumer.subscribe.assembler import Snapshot, Table
-    from calmstream.consumer.subscribe.subscribe import subscribe
-    from calmstream.estimators.plan import Plan
-    from calmstream.estimators.plan.document import read_plan
-    from calmstream.producer.device.control import history, rejoin, set_policy, withdraw
-    from calmstream.producer.device.history import Sent
-    from calmstream.producer.device.outbox import Delivered, Outbox
-    from calmstream.producer.device.policy import Allotment, Policy, Status
-    from calmstream.producer.device.read_plan import read_device_plan
-    from calmstream.producer.device.recorder import Recorder
-    from calmstream.producer.device.report import Report
-    from calmstream.producer.device.reporter import Reporter
-    from calmstream.producer.device.store import DeviceStore, FileStore, MemoryStore
-    from calmstream.producer.device.words import decoded
-    from calmstream.producer.signed.refusal import PlanRefused, Refusal
-
-__all__ = [
-    "Allotment",
-    "Answer",
-    "CalmstreamError",
-    "Delivered",
-    "DeviceStore",
-    "FatalError",
-    "FileStore",
-    "History",
-    "InvalidInput",
-    "MemoryStore",
-    "Outbox",
-    "Plan",
-    "PlanRefused",
-    "Policy",
-    "Recorder",
-    "RecoverableError",
-    "Refusal",
-    "Report",
-    "Reporter",
-    "Sent",
-    "Snapshot",
-    "Status",
-    "Table",
-    "changes",
-    "decoded",
-    "history",
-    "read_device_plan",
-    "read_plan",
-    "rejoin",
-    "set_policy",
-    "subscribe",
-    "withdraw",
-]
+    from calmstream.common.errors import CalmstreamError as CalmstreamError
+    from calmstream.common.errors import FatalError as FatalError
+    from calmstream.common.errors import InvalidInput as InvalidInput
+    from calmstream.common.errors import RecoverableError as RecoverableError
+    from calmstream.consumer.read.answer import Answer as Answer
+    from calmstream.consumer.read.changes import changes as changes
+    from calmstream.consumer.read.history import History as History
+    from calmstream.consumer.subscribe.assembler import Snapshot as Snapshot
+    from calmstream.consumer.subscribe.assembler import Table as Table
+    from calmstream.consumer.subscribe.subscribe import subscribe as subscribe
+    from calmstream.estimators.plan import Plan as Plan
+    from calmstream.estimators.plan.document import read_plan as read_plan
+    from calmstream.producer.device.control import history as history
+    from calmstream.producer.device.control import rejoin as rejoin
+    from calmstream.producer.device.control import set_policy as set_policy
+    from calmstream.producer.device.control import withdraw as withdraw
+    from calmstream.producer.device.history import Sent as Sent
+    from calmstream.producer.device.outbox import Delivered as Delivered
+    from calmstream.producer.device.outbox import Outbox as Outbox
+    from calmstream.producer.device.policy import Allotment as Allotment
+    from calmstream.producer.device.policy import Policy as Policy
+    from calmstream.producer.device.policy import Status as Status
+    from calmstream.producer.device.read_plan import read_device_plan as read_device_plan
+    from calmstream.producer.device.recorder import Recorder as Recorder
+    from calmstream.producer.device.report import Report as Report
+    from calmstream.producer.device.reporter import Reporter as Reporter
+    from calmstream.producer.device.store import DeviceStore as DeviceStore
+    from calmstream.producer.device.store import FileStore as FileStore
+    from calmstream.producer.device.store import MemoryStore as MemoryStore
+    from calmstream.producer.device.words import decoded as decoded
+    from calmstream.producer.signed.refusal import PlanRefused as PlanRefused
+    from calmstream.producer.signed.refusal import Refusal as Refusal
 
 _MODULES = {
     "common.errors": ("CalmstreamError", "FatalError", "InvalidInput", "RecoverableError"),
@@ -93,6 +66,8 @@ _MODULES = {
 }
 
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = sorted(_PLACES)  # noqa: PLE0605 - known at run time only
 
 
 def __getattr__(name: str) -> Any:

@@ -240,13 +240,6 @@ def add_plans(parser: argparse.ArgumentParser, *, watched: bool = True) -> None:
     )
 
 
-def check_plans(args: argparse.Namespace) -> None:
-    if args.plans is None and (args.roots or args.allow_unsigned):
-        raise InvalidInput("--roots and --allow-unsigned go with --plans DIR")
-    if args.plans is not None and args.roots is None and not args.allow_unsigned:
-        raise InvalidInput("--roots FILE says whose plans are served; --allow-unsigned needs none")
-
-
 def add_broker(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
     parser.add_argument(
         "--bootstrap",

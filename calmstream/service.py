@@ -21,7 +21,7 @@ from calmstream.broker.shared.broker import SharedBroker
 from calmstream.broker.topic_facts import ensure_topics, retired
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock, SystemClock
-from calmstream.common.errors import PlanRetired
+from calmstream.common.errors import InvalidInput, PlanRetired
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.common.watched_folder import WatchedFolder
 from calmstream.consumer.metrics.plan import PLAN_METRICS, set_plan_numbers
@@ -101,8 +101,16 @@ def _require_answers(plan: Plan) -> None:
     require_answers(plan)
 
 
+def _check_plans(args: argparse.Namespace) -> None:
+    if args.plans is None and (args.roots or args.allow_unsigned):
+        raise InvalidInput("--roots and --allow-unsigned go with --plans DIR")
+    if args.plans is not None and args.roots is None and not args.allow_unsigned:
+        raise InvalidInput("--roots FILE says whose plans are served; --allow-unsigned needs none")
+
+
 def accepted_plans(args: argparse.Namespace) -> tuple[list[AcceptedPlan], dict[str, str]]:
     """Return the plans of ``--plan`` or ``--plans`` by name, and why files are not among them."""
+    _check_plans(args)
     if args.plans is None:
         return [arguments.load_accepted(args.plan)], {}
     found: list[AcceptedPlan] = []
@@ -123,6 +131,7 @@ def served_plans(
     args: argparse.Namespace, registry: CollectorRegistry, *, publishes: bool
 ) -> Plan | PlanFolder:
     """Return the plan of ``--plan``, or the folder of ``--plans``, which is watched."""
+    _check_plans(args)
     if args.plans is None:
         plan = arguments.load_plan(args.plan)
         if publishes:

@@ -27,7 +27,7 @@ from calmstream.estimators.randomness import SystemRandomness
 from calmstream.output import say
 from calmstream.pages.central_watch import lines
 from calmstream.planning import central_plan
-from calmstream.producer.central.submit import DEFAULT_BATCH, submit
+from calmstream.producer.central.submit import submit
 from calmstream.tables.records import read_texts
 
 
@@ -59,12 +59,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     send.add_argument(
         "--user-column", help="column with the user's id (default: each row is a user)"
-    )
-    send.add_argument(
-        "--batch-size",
-        type=arguments.positive,
-        default=DEFAULT_BATCH,
-        help="records in a batch (default: %(default)s)",
     )
     look = _step(steps, "watch", _watch, "show releases")
     look.add_argument("--marginal", type=arguments.names, metavar="A,B", help="only this marginal")
@@ -151,7 +145,6 @@ def _submit(args: argparse.Namespace) -> int:
             names_of(plan, args.namespace),
             users,
             [table[name] for name in plan.columns],
-            batch_size=args.batch_size,
         )
     left = f"; {rows - sent:,} without a user's id left out" if sent < rows else ""
     say(f"{sent:,} raw records submitted{left}")

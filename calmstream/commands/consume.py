@@ -54,7 +54,6 @@ def run(args: argparse.Namespace) -> int:
     publish = load(PublisherConfig, refresh_seconds=args.refresh_seconds)
     http = arguments.http_config(args)
     configure_logging(http.log_level)
-    arguments.check_plans(args)
     if args.plans is None and args.create_topics:
         raise InvalidInput("--create-topics goes with --plans DIR")
     registry = new_registry()

@@ -60,7 +60,6 @@ def run(args: argparse.Namespace) -> int:
     settings = load(ServeSettings, host=args.host, port=args.port)
     load(SecurityConfig).client_settings()
     token = None if args.token_file is None else read_token(args.token_file)
-    arguments.check_plans(args)
     configure_logging(http.log_level)
     registry, clock = new_registry(), SystemClock()
     plans = served_plans(args, registry, publishes=True)

@@ -46,7 +46,6 @@ def run(args: argparse.Namespace) -> int:
     quiet = args.once and variable("log_level") not in os.environ
     http = arguments.http_config(args, "warning" if quiet else None)
     configure_logging(http.log_level)
-    arguments.check_plans(args)
     target = target_of(args.to)
     if args.once:
         return _once(args, target)

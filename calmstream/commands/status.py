@@ -38,7 +38,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    arguments.check_plans(args)
     plans, refused = accepted_plans(args)
     where = Namespaces(args.namespace, args.output_namespace)
     clock = SystemClock()

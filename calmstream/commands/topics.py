@@ -26,7 +26,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    arguments.check_plans(args)
     plans, failed = accepted_plans(args)
     with closing(kafka(args.bootstrap)) as broker:
         for plan in (one.plan for one in plans):
