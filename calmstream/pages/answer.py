@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import product
@@ -13,10 +12,9 @@ from calmstream.consumer.read.answer import Answer
 from calmstream.consumer.read.ranges import Windows
 from calmstream.consumer.read.summary import Summary
 from calmstream.consumer.read.words import WordShares
-from calmstream.estimators.analysis.summaries import Value
 from calmstream.estimators.marginal import Z95
 from calmstream.estimators.plan import Plan
-from calmstream.pages.watch import left_out, shown_cells
+from calmstream.pages.watch import left_out, numbers, shown_cells
 from calmstream.terminal import Console, grid
 
 
@@ -49,23 +47,16 @@ def dated(plan: Plan, windows: Windows) -> str:
 
 
 def show_summary(console: Console, plan: Plan, found: Summary) -> None:
+    table = found.table
     about = f"{plan.name}-{plan.digest[:8]}: {found.windows}, {found.reports:,} reports"
-    console.print("\n".join(filter(None, (about, ", ".join(found.flags)))))
-    unit = f" ({found.unit})" if found.unit else ""
-    console.print(f"{' and '.join(found.attributes)}{unit}")
-    shown = grid(*found.given, "statistic", right=("value", "95 % interval"))
-    for row in found.rows:
-        for name, value in zip(found.statistics, row.values, strict=True):
-            shown.add_row(*row.labels, name, *_texts(name, value))
+    console.print("\n".join(filter(None, (about, ", ".join(table.flags)))))
+    unit = f" ({table.unit})" if table.unit else ""
+    console.print(f"{' and '.join(table.attributes)}{unit}")
+    shown = grid(*table.given, "statistic", right=("value", "95 % interval"))
+    for row in table.rows:
+        for one in row.statistics:
+            shown.add_row(*row.labels, one.statistic, *numbers(one))
     console.print(shown)
-
-
-def _texts(name: str, value: Value) -> tuple[str, str]:
-    if math.isnan(value.value):
-        return "unknown", ""
-    if name.startswith("share:"):
-        return f"{value.value:.2%}", f"{value.low:.2%} to {value.high:.2%}"
-    return f"{value.value:.4g}", f"{value.low:.4g} to {value.high:.4g}"
 
 
 MOST_SHOWN = 40

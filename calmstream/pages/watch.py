@@ -230,10 +230,15 @@ def _head(one: TableSummary, row: TableStatistics) -> str:
 
 def _text(one: Statistic, unit: str) -> str:
     """Return a value with its interval, such as ``mean 12.5 ms (11.9 to 13.1)``."""
-    name = "share" if one.share else one.statistic
+    value, interval = numbers(one)
+    after = f" {unit}" if unit and interval and not one.share else ""
+    return f"{one.statistic} {value}{after}" + (f" ({interval})" if interval else "")
+
+
+def numbers(one: Statistic) -> tuple[str, str]:
+    """Return the value of a statistic and its interval; ``unknown`` has none."""
     if one.value is None or one.low is None or one.high is None:
-        return f"{name} unknown"
+        return "unknown", ""
     if one.share:
-        return f"{name} {100 * one.value:.4g} % ({100 * one.low:.4g} to {100 * one.high:.4g} %)"
-    after = f" {unit}" if unit else ""
-    return f"{name} {one.value:.4g}{after} ({one.low:.4g} to {one.high:.4g})"
+        return f"{one.value:.2%}", f"{one.low:.2%} to {one.high:.2%}"
+    return f"{one.value:.4g}", f"{one.low:.4g} to {one.high:.4g}"

@@ -10,34 +10,22 @@ from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.formats import window_range
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import Windows
-from calmstream.estimators.analysis.summaries import Value
-from calmstream.estimators.analysis.summary_rows import (
-    RANK,
-    SummaryRow,
-    check,
-    correlate,
-    summarise,
-)
+from calmstream.estimators.analysis.summary_rows import RANK, check, correlate, summarise
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import Number
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Revision
+from calmstream.estimators.wire.table_summary import TableSummary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
-    """Statistics of an attribute, or the rank correlation of two; see also `Answer`.
+    """Statistics of an attribute, or the rank correlation of two, for some windows.
 
-    ``unit`` is empty for labels, which count from 0. There is a row for each combination of the
-    given attributes. The flags are those of an answer and of `summary_rows`.
+    The flags of the table are those of an answer (see `Answer`) and of `summary_rows`.
     """
 
-    attributes: tuple[str, ...]
-    unit: str
-    given: tuple[str, ...]
-    statistics: tuple[str, ...]
-    rows: tuple[SummaryRow, ...]
-    flags: tuple[str, ...]
+    table: TableSummary
     windows: Windows
     reports: int
     revision: Revision
@@ -83,49 +71,26 @@ def summary(
             raise InvalidInput(f"summary: the labels of {attribute.name!r} cannot be grouped")
     more: tuple[str, ...] = ()
     if len(about) == 2:
-        rows = [SummaryRow((), (correlate(joint, *about),))]
+        rows = [correlate(joint, *about)]
     else:
         rows, more = summarise(joint, about[0], statistics)
     kind = about[0].kind
-    return Summary(
+    table = TableSummary(
         attributes=tuple(attribute.name for attribute in about),
         unit=kind.unit if isinstance(kind, Number) and len(about) == 1 else "",
         given=tuple(given),
-        statistics=tuple(statistics),
-        rows=tuple(rows),
         flags=tuple(dict.fromkeys((*joint.flags, *flags, *more))),
-        windows=chosen,
-        reports=joint.reports,
-        revision=revision,
+        rows=tuple(rows),
     )
+    return Summary(table, chosen, joint.reports, revision)
 
 
 def document(plan: Plan, found: Summary) -> dict[str, Any]:
     """Return a summary as one JSON object; unknown numbers are null."""
     return {
         "plan": plan.digest,
-        "attributes": list(found.attributes),
-        "unit": found.unit,
-        "given": list(found.given),
-        "rows": [
-            {
-                "labels": list(row.labels),
-                "statistics": [
-                    {"statistic": name, **_numbers(value)}
-                    for name, value in zip(found.statistics, row.values, strict=True)
-                ],
-            }
-            for row in found.rows
-        ],
-        "flags": list(found.flags),
+        **found.table.to_json(),
         "windows": [window_range(plan, found.windows)],
         "reports": found.reports,
         "revision": list(found.revision),
     }
-
-
-def _numbers(value: Value) -> dict[str, float]:
-    """Return the numbers of a value; JSON writes NaN as null."""
-    return {
-        "value": value.value, "stderr": value.stderr, "low": value.low, "high": value.high,
-    }  # fmt: skip

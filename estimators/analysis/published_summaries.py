@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from calmstream.estimators.analysis.grouped import GroupedTable, grouped
-from calmstream.estimators.analysis.summaries import Value
 from calmstream.estimators.analysis.summary_rows import RANK, correlate, summarise
 from calmstream.estimators.domain import Attribute, Attributes, Domain
 from calmstream.estimators.kinds import Choice, Number, Ordered
@@ -58,10 +56,7 @@ def published_summaries(
             unit=about.unit,
             given=tuple(attribute.name for attribute in given),
             flags=flags,
-            rows=tuple(
-                TableStatistics(row.labels, tuple(map(_statistic, asked, row.values)))
-                for row in rows
-            ),
+            rows=tuple(map(_rounded, rows)),
         ),
     )
 
@@ -73,8 +68,7 @@ def _correlation(
     if joint is None:
         return ()
     names = tuple(attribute.name for attribute in pair)
-    row = TableStatistics((), (_statistic(RANK, correlate(joint, *pair)),))
-    return (TableSummary(names, "", (), (), (row,)),)
+    return (TableSummary(names, "", (), (), (_rounded(correlate(joint, *pair)),)),)
 
 
 def _joint(model: Model, domain: Domain, order: Sequence[Attribute]) -> GroupedTable | None:
@@ -90,8 +84,12 @@ def _rank(attribute: Attribute) -> int:
     return int(isinstance(attribute.kind, Choice))
 
 
-def _statistic(name: str, found: Value) -> Statistic:
-    numbers = (found.value, found.stderr, found.low, found.high)
-    if not all(map(math.isfinite, numbers)):
-        return Statistic(name, None, None, None, None)
-    return Statistic(name, *(float(f"{number:.6g}") for number in numbers))
+def _rounded(row: TableStatistics) -> TableStatistics:
+    def short(number: float | None) -> float | None:
+        return None if number is None else float(f"{number:.6g}")
+
+    found = (
+        Statistic(s.statistic, short(s.value), short(s.stderr), short(s.low), short(s.high))
+        for s in row.statistics
+    )
+    return TableStatistics(row.labels, tuple(found))

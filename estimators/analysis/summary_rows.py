@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -21,6 +20,7 @@ from calmstream.estimators.analysis.grouping import of_labels
 from calmstream.estimators.analysis.summaries import Z95, Distribution, SummaryLevels, Value, levels
 from calmstream.estimators.domain import Attribute
 from calmstream.estimators.kinds import Choice, Number
+from calmstream.estimators.wire.table_summary import Statistic, TableStatistics
 
 Floats = NDArray[np.float64]
 RANK = "rank"
@@ -35,24 +35,12 @@ CLAMPED = "clamped"
 """Flag: values outside the edges count at the nearest edge."""
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryRow:
-    """The statistics within one combination of the given attributes.
-
-    Attributes:
-        labels: of the given attributes; empty without any.
-    """
-
-    labels: tuple[str, ...]
-    values: tuple[Value, ...]
-
-
 def summarise(
     joint: GroupedTable, attribute: Attribute, statistics: Sequence[str]
-) -> tuple[list[SummaryRow], tuple[str, ...]]:
+) -> tuple[list[TableStatistics], tuple[str, ...]]:
     """Return the statistics of the last attribute of a table, and flags about them."""
     own = _levels(attribute, statistics)
-    asked = [_statistic(attribute, own, text) for text in statistics]
+    asked = {text: _statistic(attribute, own, text) for text in statistics}
     count = own.count
     cells = np.arange(joint.table.size).reshape(-1, count)
     covariance = _covariance(joint)
@@ -61,11 +49,12 @@ def summarise(
     for labels, place in zip(product(*joint.labels[:-1]), cells, strict=True):
         block = covariance[np.ix_(place, place)]
         found = Distribution(own, np.asarray(table[place], np.float64), block)
-        rows.append(SummaryRow(labels, tuple(statistic(found) for statistic in asked)))
+        values = (_named(text, statistic(found)) for text, statistic in asked.items())
+        rows.append(TableStatistics(labels, tuple(values)))
     return rows, _flags(attribute, statistics)
 
 
-def correlate(joint: GroupedTable, first: Attribute, second: Attribute) -> Value:
+def correlate(joint: GroupedTable, first: Attribute, second: Attribute) -> TableStatistics:
     """Return the rank correlation of the two attributes of an ungrouped table."""
     sizes = [_levels(first, [RANK]), _levels(second, [RANK])]
     covariance = _covariance(joint)
@@ -73,7 +62,13 @@ def correlate(joint: GroupedTable, first: Attribute, second: Attribute) -> Value
     place = cells[: sizes[0].size, : sizes[1].size]
     flat = place.ravel()
     table = np.asarray(joint.raw, np.float64).ravel()[place]
-    return rank_correlation(table, covariance[np.ix_(flat, flat)])
+    found = rank_correlation(table, covariance[np.ix_(flat, flat)])
+    return TableStatistics((), (_named(RANK, found),))
+
+
+def _named(name: str, found: Value) -> Statistic:
+    numbers = (found.value, found.stderr, found.low, found.high)
+    return Statistic(name, *(numbers if np.isfinite(numbers).all() else (None,) * 4))
 
 
 def check(attribute: Attribute, statistics: Sequence[str]) -> None:

@@ -93,9 +93,9 @@ def test_they_are_those_that_a_question_about_the_same_counts_gets() -> None:
     with History(bench.plan, bench.broker, namespace=bench.names.namespace) as history:
         answer = summary(history, bench.plan, ["ms", "region"], given=["region"])
     (published,) = final.record("ms", "region").summaries
-    assert [row.labels for row in published.rows] == [row.labels for row in answer.rows]
-    for mine, asked in zip(published.rows, answer.rows, strict=True):
-        for statistic, value in zip(mine.statistics, asked.values, strict=True):
+    assert [row.labels for row in published.rows] == [row.labels for row in answer.table.rows]
+    for mine, asked in zip(published.rows, answer.table.rows, strict=True):
+        for statistic, value in zip(mine.statistics, asked.statistics, strict=True):
             numbers = (statistic.value, statistic.stderr, statistic.low, statistic.high)
             expected = (value.value, value.stderr, value.low, value.high)
             assert numbers == pytest.approx(expected, rel=1e-5)

@@ -53,34 +53,35 @@ def test_statistics_are_those_of_the_table(bench: Bench) -> None:
     statistics = ("mean", "median", "q0.25", "share:0..10")
     found = summarised(bench, "ms", statistics=statistics)
     low, high = unclipped(bench, "ms").tolist()
-    (row,) = found.rows
-    mean, median, quarter, share = row.values
+    (row,) = found.table.rows
+    mean, median, quarter, share = row.statistics
     assert mean.value == pytest.approx(5 * low + 20 * high)
     assert share.value == pytest.approx(low)
     # The interval of a mean of bins holds the ends of the bins.
     assert mean.low < 10 * high < 10 * low + 30 * high < mean.high
     assert quarter.value == pytest.approx(10 * 0.25 / low)
     assert quarter.value < median.value
-    assert (found.unit, found.statistics) == ("ms", statistics)
-    assert {"binned", "clamped"} <= set(found.flags)
+    assert found.table.unit == "ms"
+    assert tuple(one.statistic for one in row.statistics) == statistics
+    assert {"binned", "clamped"} <= set(found.table.flags)
 
 
 def test_statistics_given_an_attribute_are_those_of_each_row(bench: Bench) -> None:
     found = summarised(bench, "age", "region", given=["region"], statistics=["mean"])
     table = unclipped(bench, "region", "age")
-    assert [row.labels for row in found.rows] == [("EU",), ("US",)]
-    for row, shares in zip(found.rows, table, strict=True):
-        assert row.values[0].value == pytest.approx(shares @ [20, 60] / shares.sum())
-        assert row.values[0].stderr > 0
+    assert [row.labels for row in found.table.rows] == [("EU",), ("US",)]
+    for row, shares in zip(found.table.rows, table, strict=True):
+        assert row.statistics[0].value == pytest.approx(shares @ [20, 60] / shares.sum())
+        assert row.statistics[0].stderr > 0
 
 
 def test_the_rank_correlation_of_two_binary_numbers_is_phi(bench: Bench) -> None:
-    (row,) = summarised(bench, "ms", "age", statistics=["rank"]).rows
+    (row,) = summarised(bench, "ms", "age", statistics=["rank"]).table.rows
     t = unclipped(bench, "ms", "age")
     t /= t.sum()
     margins = t.sum(axis=1)[0] * t.sum(axis=1)[1] * t.sum(axis=0)[0] * t.sum(axis=0)[1]
     phi = (t[0, 0] * t[1, 1] - t[0, 1] * t[1, 0]) / np.sqrt(margins)
-    assert row.values[0].value == pytest.approx(phi)
+    assert row.statistics[0].value == pytest.approx(phi)
 
 
 def test_a_summary_is_shown_to_people_and_programs(bench: Bench) -> None:
@@ -94,8 +95,8 @@ def test_a_summary_is_shown_to_people_and_programs(bench: Bench) -> None:
     assert "%" in shown
     assert max(map(len, shown.splitlines())) <= 80
     shown_to_programs = document(bench.plan, found)
-    assert shown_to_programs["given"] == ["region"]
-    assert [row["labels"] for row in shown_to_programs["rows"]] == [["EU"], ["US"]]
+    assert shown_to_programs["given"] == ("region",)
+    assert [row["labels"] for row in shown_to_programs["rows"]] == [("EU",), ("US",)]
     statistic = shown_to_programs["rows"][0]["statistics"][0]
     assert statistic["statistic"] == "mean"
     assert statistic["low"] < statistic["value"] < statistic["high"]
