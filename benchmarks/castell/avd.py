@@ -41,6 +41,7 @@ from calmstream.estimators.papers.lopub.bloom_rr import BITS, HASHES, BloomRR
 from calmstream.estimators.papers.lopub.method import PENALTY, LoPubModel
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.tally import Tally
 from calmstream.tables.reading import ReadingOptions
 from calmstream.tables.records import RecordTable, read_table, read_texts
 
@@ -187,10 +188,10 @@ def castell_errors(
     mechanism = product_group(request, single, tables)[1]
     values = domain.cells(codes, range(len(domain)))
     reports = mechanism.perturb(values, SeededRandomness(1000 + run))
-    counts = mechanism.tally(reports, None, 1)[0]
+    tally = Tally(np.array([setting.n]), mechanism.tally(reports, None, 1))
     errors = {}
     for method, scheme in SCHEMES.items():
-        model = ProductModel(domain, mechanism, counts, setting.n, scheme)
+        model = ProductModel(domain, mechanism, tally, scheme)
         errors[method] = [worst(domain, codes, model, s) for s in sets]
     return errors
 
@@ -207,9 +208,9 @@ def joint_error(setting: Setting, attributes: Attributes, run: int) -> float:
     request = Request(domain, f"{setting.epsilon * setting.w:g}", setting.n, setting.w)
     mechanism = product_group(request, (every,), (every,))[1]
     reports = mechanism.perturb(domain.cells(codes, every), SeededRandomness(2000 + run))
-    counts = mechanism.tally(reports, None, 1)[0]
+    tally = Tally(np.array([setting.n]), mechanism.tally(reports, None, 1))
     # The only group has all w attributes, so the scheme "joint" is RR-Joint here.
-    return worst(domain, codes, ProductModel(domain, mechanism, counts, setting.n, "joint"), every)
+    return worst(domain, codes, ProductModel(domain, mechanism, tally, "joint"), every)
 
 
 def lopub(setting: Setting, sets: Sequence[Attributes], run: int) -> list[float]:
@@ -223,8 +224,9 @@ def lopub(setting: Setting, sets: Sequence[Attributes], run: int) -> list[float]
     mechanism = BloomRR(f"{setting.epsilon * d:g}", domain.size(), domain.cardinalities, BITS,
                         HASHES, tuple(sets))  # fmt: skip
     values = domain.cells(codes, range(d))
-    counts = mechanism.tally(mechanism.perturb(values, SeededRandomness(3000 + run)), None, 1)[0]
-    model = LoPubModel(mechanism, counts, setting.n, PENALTY)
+    reports = mechanism.perturb(values, SeededRandomness(3000 + run))
+    tally = Tally(np.array([setting.n]), mechanism.tally(reports, None, 1))
+    model = LoPubModel(domain, mechanism, tally, PENALTY)
     return [worst(domain, codes, model, s) for s in sets]
 
 

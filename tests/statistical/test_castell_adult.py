@@ -23,6 +23,7 @@ from calmstream.estimators.papers.castell.model import ProductModel
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
+from calmstream.estimators.tally import Tally
 from calmstream.tables.reading import ReadingOptions
 from calmstream.tables.records import RecordTable, read_table
 
@@ -49,10 +50,10 @@ def mechanism(table: RecordTable, epsilon: str, tables: tuple[Attributes, ...]) 
 
 def models(table: RecordTable, m: ProductGRR, seed: int) -> dict[str, ProductModel]:
     values = table.domain.cells(table.codes, range(len(table.domain)))
-    counts = m.tally(m.perturb(values, SeededRandomness(seed)), None, 1)[0]
-    n = len(table.codes)
+    reports = m.perturb(values, SeededRandomness(seed))
+    tally = Tally(np.array([len(table.codes)]), m.tally(reports, None, 1))
     return {
-        scheme: ProductModel(table.domain, m, counts, n, scheme)
+        scheme: ProductModel(table.domain, m, tally, scheme)
         for scheme in ("joint", "independent", "hybrid", "truncated")
     }
 

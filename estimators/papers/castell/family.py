@@ -56,9 +56,7 @@ class BlockMethod:
 
     @staticmethod
     def model(plan: Plan, tallies: Sequence[Tally], scheme: str) -> ProductModel:
-        mechanism, tally = only_mechanism(plan, ProductGRR), tallies[0]
-        n = int(tally.n[0])
-        return ProductModel(plan.domain, mechanism, tally.counts[0], n, scheme)
+        return ProductModel(plan.domain, only_mechanism(plan, ProductGRR), tallies[0], scheme)
 
 
 def single(request: Request) -> tuple[Attributes, ...]:

@@ -8,6 +8,7 @@ an attribute of the record.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.mechanisms.base import Counts
+from calmstream.estimators.mechanisms.base import Counts, Mechanism
 
 MAX_RECORD_CELLS = 1 << 62
 """Limit of the number of values of a record, whose number must fit a signed 64-bit integer."""
@@ -121,6 +122,24 @@ class JointTables:
         dropped = tuple(j for j, i in enumerate(table) if i not in attributes)
         read: Counts = cube.sum(axis=dropped)
         return read
+
+
+class RecordMechanism(Mechanism):
+    """A mechanism that perturbs whole records; ``axes`` has the values of each attribute."""
+
+    axes: tuple[int, ...]
+
+    @property
+    @abstractmethod
+    def layout(self) -> JointTables:
+        """The tables that are counted."""
+
+    @property
+    def counts_joint(self) -> bool:
+        return self.holds(range(len(self.axes)))
+
+    def holds(self, axes: Sequence[int]) -> bool:
+        return self.layout.holder(axes) is not None
 
 
 def digits_of(values: NDArray[Any], axes: Sequence[int]) -> list[NDArray[np.int64]]:

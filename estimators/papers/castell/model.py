@@ -7,6 +7,7 @@ own randomised response.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -15,9 +16,10 @@ from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import MAX_QUERY_CELLS, Marginal, flagged, uniform
 from calmstream.estimators.numerics.block_inverse import AxisChannel, channels
 from calmstream.estimators.papers.castell import schemes
+from calmstream.estimators.papers.castell.joint_tables import RecordMechanism
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
 from calmstream.estimators.papers.castell.schemes import Floats, SchemeEstimate
-from calmstream.estimators.tally import Counts
+from calmstream.estimators.tally import Tally
 
 Scheme = Callable[[Floats, Sequence[AxisChannel], int], SchemeEstimate]
 
@@ -39,21 +41,43 @@ PROCESSING: Mapping[str, tuple[str, ...]] = {
 """Steps from raw counts to answers of each scheme, as snapshots state them."""
 
 
-class ProductModel:
-    """A fitted model that answers marginals by one scheme (`base.Model`)."""
+M = TypeVar("M", bound=RecordMechanism)
 
-    def __init__(
-        self, domain: Domain, mechanism: ProductGRR, counts: Counts, n: int, scheme: str
-    ) -> None:
-        """Keep the counters of one window or of the running total.
 
-        Args:
-            counts: shape (width of the mechanism,).
-        """
+class RecordTables(Generic[M]):
+    """The counters of one window or of the running total, with what may be read from them."""
+
+    def __init__(self, domain: Domain, mechanism: M, tally: Tally) -> None:
         self._domain = domain
         self._mechanism = mechanism
-        self._counts = counts
-        self._n = n
+        self._counts, self._n = tally.counts[0], int(tally.n[0])
+
+    def raw_table(self, attributes: Attributes) -> tuple[Floats, Floats] | None:
+        mechanism = self._mechanism
+        if self._n == 0 or not mechanism.holds(attributes):
+            return None
+        return mechanism.unbiased(self._counts, self._n, mechanism.axes, attributes)
+
+    def _require(self, attributes: Attributes) -> None:
+        """Refuse a table that is not counted under the plan."""
+        if not self._mechanism.holds(attributes):
+            names = ", ".join(self._domain.names[i] for i in attributes)
+            raise InvalidInput(
+                f"the plan counts no table that contains {names}: make a plan that names it in the "
+                "parameter `tables`"
+            )
+
+    def _observed(self, attributes: Attributes) -> Floats:
+        """Return the frequencies of randomised records over the attributes."""
+        self._require(attributes)
+        return self._mechanism.layout.read(self._counts, attributes) / max(self._n, 1)
+
+
+class ProductModel(RecordTables[ProductGRR]):
+    """A fitted model that answers marginals by one scheme (`base.Model`)."""
+
+    def __init__(self, domain: Domain, mechanism: ProductGRR, tally: Tally, scheme: str) -> None:
+        super().__init__(domain, mechanism, tally)
         self._scheme = scheme
         self.processing = PROCESSING[scheme]
 
@@ -76,12 +100,6 @@ class ProductModel:
         table = estimate.table.reshape(-1)
         return flagged(attributes, table, stderr, self._n, flags, clipped=estimate.clipped)
 
-    def raw_table(self, attributes: Attributes) -> tuple[Floats, Floats] | None:
-        mechanism = self._mechanism
-        if self._n == 0 or not mechanism.holds(attributes):
-            return None
-        return mechanism.unbiased(self._counts, self._n, mechanism.axes, attributes)
-
     def _estimate(self, attributes: Attributes) -> SchemeEstimate:
         if self._scheme == "independent":
             return schemes.multiply(self._parts(attributes))
@@ -101,20 +119,11 @@ class ProductModel:
                 parts.append(schemes.SchemeEstimate(table, variance, joint=True))
         return parts
 
-    def _observed(self, attributes: Attributes) -> Floats:
-        """Return the frequencies of randomised records over the attributes."""
-        return self._mechanism.layout.read(self._counts, attributes) / self._n
-
     def _check(self, attributes: Attributes) -> None:
         """Refuse a query whose tables are not counted under the plan."""
-        queries = [attributes]
-        if self._scheme == "independent":
-            parts = (tuple(i for i in attributes if i in b) for b in self._mechanism.blocks)
-            queries = [part for part in parts if part]
-        for query in queries:
-            if self._mechanism.layout.holder(query) is None:
-                names = ", ".join(self._domain.names[i] for i in query)
-                raise InvalidInput(
-                    f"the plan counts no table that contains {names}: make a plan that names it in "
-                    "the parameter `tables`"
-                )
+        if self._scheme != "independent":
+            self._require(attributes)
+            return
+        for block in self._mechanism.blocks:
+            if part := tuple(i for i in attributes if i in block):
+                self._require(part)

@@ -26,7 +26,6 @@ from calmstream.estimators.mechanisms.base import (
     Counts,
     Covariance,
     Floats,
-    Mechanism,
     Reports,
     require_enumerable,
 )
@@ -36,6 +35,7 @@ from calmstream.estimators.numerics.block_inverse import channels, mix, noise_gi
 from calmstream.estimators.papers.castell.joint_tables import (
     MAX_RECORD_CELLS,
     JointTables,
+    RecordMechanism,
     digits_of,
     integer_row,
     integer_rows,
@@ -50,7 +50,7 @@ MAX_WEIGHT = exp_weight(str(MAX_PART))
 
 
 @dataclass(frozen=True)
-class ProductGRR(Mechanism):
+class ProductGRR(RecordMechanism):
     """GRR block by block; each block spends a part of epsilon in proportion to its attributes.
 
     A block of c of the d attributes spends c · epsilon / d. Its true cell has the weight
@@ -100,10 +100,6 @@ class ProductGRR(Mechanism):
     @cached_property
     def layout(self) -> JointTables:
         return JointTables(self.axes, self.tables)
-
-    @property
-    def counts_joint(self) -> bool:
-        return self.layout.holder(range(len(self.axes))) is not None
 
     @cached_property
     def block_cells(self) -> tuple[int, ...]:
@@ -169,9 +165,6 @@ class ProductGRR(Mechanism):
         Its entries are exact if there is one block and all frequencies are equal.
         """
         return balanced_noise(self.variance(n, frequencies), n, frequencies)
-
-    def holds(self, axes: Sequence[int]) -> bool:
-        return self.layout.holder(axes) is not None
 
     def table(
         self,

@@ -9,14 +9,17 @@ import numpy as np
 
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
-from calmstream.estimators.mechanisms.base import Counts, Covariance, Mechanism
+from calmstream.estimators.mechanisms.base import Covariance
 from calmstream.estimators.papers.cormode.coefficients import Recovery, ViewEvidence
 from calmstream.estimators.papers.cormode.linear import (
     Estimate,
     Floats,
     LinearModel,
+    ViewCounts,
     likely,
+    precisions,
     require_at_most,
+    views_of,
 )
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
@@ -39,24 +42,17 @@ class CoefficientMethod:
         return None
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
-        views = [view for group in plan.groups for view in group.views]
-        mechanisms = [m for group, m in zip(plan.groups, plan.mechanisms, strict=True)
-                      for _ in group.views]  # fmt: skip
-        counts = [row for tally in tallies for row in tally.counts]
-        reports = np.concatenate([tally.n for tally in tallies])
+        found = views_of(plan, tallies)
+        views = [one.view for one in found]
 
         def read(view: int) -> ViewEvidence:
-            return _evidence(mechanisms[view], counts[view], int(reports[view]))
+            return _evidence(found[view])
 
         owners = self.owners(plan.domain, plan.k, views)
-        recovery = Recovery(plan.domain, views, owners, reports, _precision(mechanisms), read)
+        reports = np.array([one.reports for one in found])
+        precision = precisions([one.mechanism for one in found])
+        recovery = Recovery(plan.domain, views, owners, reports, precision, read)
         return CoefficientModel(plan, recovery)
-
-
-def _precision(mechanisms: Sequence[Mechanism]) -> Floats:
-    """Return for each view the inverse variance of its coefficient from one report: (views,)."""
-    precisions = {m: 1.0 / float(m.variance(1).sum()) for m in set(mechanisms)}
-    return np.array([precisions[m] for m in mechanisms])
 
 
 class CoefficientModel(LinearModel):
@@ -84,10 +80,11 @@ class CoefficientModel(LinearModel):
         return self._recovery.covariance(attributes)
 
 
-def _evidence(mechanism: Mechanism, counts: Counts, n: int) -> ViewEvidence:
+def _evidence(one: ViewCounts) -> ViewEvidence:
     """Return the estimated table of one view, with its covariance."""
+    mechanism, n = one.mechanism, one.reports
     if n == 0:
         even = np.full(mechanism.cells, 1.0 / mechanism.cells)
         return ViewEvidence(np.zeros(mechanism.cells), Covariance(even, np.zeros((len(even), 1))))
-    table = mechanism.estimate(counts, n)
+    table = mechanism.estimate(one.counts, n)
     return ViewEvidence(table, mechanism.covariance(n, likely(table)))

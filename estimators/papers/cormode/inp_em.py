@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.marginal import CLIPPED_STDERRS, Floats, Marginal, flagged, uniform
+from calmstream.estimators.marginal import CLIPPED_STDERRS, Marginal, flagged, uniform
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.methods.packing import only_parameters, statistic
+from calmstream.estimators.methods.packing import statistic
 from calmstream.estimators.numerics.block_inverse import channels, noise
 from calmstream.estimators.numerics.likelihood import (
     LikelihoodFit,
@@ -20,12 +21,8 @@ from calmstream.estimators.numerics.likelihood import (
     discrepancy,
     expectation_maximisation,
 )
-from calmstream.estimators.papers.castell.design import (
-    choose_tables,
-    loss_reason,
-    product_group,
-)
-from calmstream.estimators.papers.castell.family import only_mechanism
+from calmstream.estimators.papers.castell.family import BlockMethod, only_mechanism
+from calmstream.estimators.papers.castell.model import RecordTables
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
@@ -42,7 +39,7 @@ STOP = {
 """When the fit stops, by the value of the parameter ``stop``, for people who read a plan."""
 
 
-class InpEM:
+class InpEM(BlockMethod):
     """InpEM (``inp-em``): each of the d attributes by randomised response with epsilon / d.
 
     The parameter ``stop`` is ``discrepancy`` (default), ``likelihood`` (the most likely table,
@@ -58,29 +55,26 @@ class InpEM:
         "to reproduce the paper; valid tables from whole-record reports",
         "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
     )
-    baseline: ClassVar[bool] = False
+    parameters: ClassVar[tuple[str, ...]] = ("stop", "tables")
+    recovery: ClassVar[str] = "towards maximum likelihood "
 
     def design(self, request: Request) -> Design:
-        only_parameters(self.name, request.parameters, "stop", "tables")
         stop = request.parameters.get("stop", "discrepancy")
         if stop not in STOP:
             raise PlanError(f"parameter stop must be one of {', '.join(STOP)}, got {stop!r}")
-        tables = choose_tables(request.domain, request.k, request.parameters)
-        single = tuple((i,) for i in range(len(request.domain)))
-        group, mechanism = product_group(request, single, tables.sets)
-        reason = (
-            loss_reason(mechanism),
-            tables.reason,
-            f"towards maximum likelihood {STOP[stop]}",
-            statistic((group,), request.epsilon),
-        )
-        return Design((group,), {"stop": stop}, reason)
+        design = super().design(request)
+        *reason, recovery = design.reason
+        reason += [f"{recovery}{STOP[stop]}", statistic(design.groups, request.epsilon)]
+        return replace(design, parameters={"stop": stop}, reason=tuple(reason))
 
-    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> LikelihoodModel:
-        return LikelihoodModel(plan, only_mechanism(plan, ProductGRR), tallies[0])
+    def fit(  # type: ignore[override]  # other tables of the same counters
+        self, plan: Plan, tallies: Sequence[Tally]
+    ) -> LikelihoodModel:
+        stop = plan.parameters.get("stop", "discrepancy")
+        return LikelihoodModel(plan.domain, only_mechanism(plan, ProductGRR), tallies[0], stop)
 
 
-class LikelihoodModel:
+class LikelihoodModel(RecordTables[ProductGRR]):
     """A model that fits each queried table by maximum likelihood.
 
     Its answers are not linear in the counts, so there are no unclipped ones.
@@ -88,12 +82,9 @@ class LikelihoodModel:
 
     processing = ("towards maximum likelihood over distributions, table by table",)
 
-    def __init__(self, plan: Plan, mechanism: ProductGRR, tally: Tally) -> None:
-        self._domain: Domain = plan.domain
-        self._mechanism = mechanism
-        self._counts = tally.counts[0]
-        self._n = int(tally.n[0])
-        self._stop = plan.parameters.get("stop", "discrepancy")
+    def __init__(self, domain: Domain, mechanism: ProductGRR, tally: Tally, stop: str) -> None:
+        super().__init__(domain, mechanism, tally)
+        self._stop = stop
 
     def marginal(self, attributes: Attributes) -> Marginal:
         """Fit a table; its standard errors are those of the unconstrained inverse."""
@@ -110,12 +101,6 @@ class LikelihoodModel:
         clipped = bool((table < CLIPPED_STDERRS * stderr).any())
         return flagged(attributes, table, stderr, self._n, ("covered",), clipped=clipped)
 
-    def raw_table(self, attributes: Attributes) -> tuple[Floats, Floats] | None:
-        mechanism = self._mechanism
-        if self._n == 0 or not mechanism.holds(attributes):
-            return None
-        return mechanism.unbiased(self._counts, self._n, mechanism.axes, attributes)
-
     def fitted(self, attributes: Attributes) -> LikelihoodFit:
         """Return the table, fitted until the plan's rule stops, and the number of steps."""
         observed, factors = self._observed(attributes), channels(self._mechanism, attributes)
@@ -123,14 +108,3 @@ class LikelihoodModel:
             return expectation_maximisation(observed, factors)
         rule = barrier if self._stop == "likelihood" else discrepancy
         return rule(observed, factors, self._n)
-
-    def _observed(self, attributes: Attributes) -> Floats:
-        layout = self._mechanism.layout
-        if layout.holder(attributes) is None:
-            names = ", ".join(self._domain.names[i] for i in attributes)
-            raise InvalidInput(
-                f"the plan counts no table that contains {names}: make a plan that names it in the "
-                "parameter `tables`"
-            )
-        frequencies: Floats = layout.read(self._counts, attributes) / max(self._n, 1)
-        return frequencies

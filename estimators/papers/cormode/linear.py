@@ -7,8 +7,9 @@ the distribution nearest to the raw table; its standard errors are those of the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,11 @@ from calmstream.estimators.marginal import (
     flagged,
     uniform,
 )
+from calmstream.estimators.mechanisms.base import Counts, Mechanism
 from calmstream.estimators.numerics.simplex import project
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
+from calmstream.estimators.view import View
 
 Floats = NDArray[np.float64]
 
@@ -93,6 +98,29 @@ class LinearModel(ABC):
         if cells > limit:
             raise InvalidInput(f"a table of {cells:,} cells is too large; at most {limit:,}")
         return cells
+
+
+class ViewCounts(NamedTuple):
+    """One view of a plan, with the counters of its reports."""
+
+    view: View
+    mechanism: Mechanism
+    counts: Counts
+    reports: int
+
+
+def views_of(plan: Plan, tallies: Sequence[Tally]) -> list[ViewCounts]:
+    return [
+        ViewCounts(view, mechanism, counts, int(n))
+        for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True)
+        for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True)
+    ]
+
+
+def precisions(mechanisms: Sequence[Mechanism]) -> Floats:
+    """Return the inverse of the sum of the cells' variances with one report: (mechanisms,)."""
+    each = {m: 1.0 / float(m.variance(1).sum()) for m in set(mechanisms)}
+    return np.array([each[m] for m in mechanisms])
 
 
 def require_at_most(k: int, attributes: Attributes, domain: Domain, method: str) -> None:

@@ -20,7 +20,7 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
 from calmstream.estimators.mechanisms.adaptive import adaptive
-from calmstream.estimators.mechanisms.base import Counts, Covariance, Mechanism
+from calmstream.estimators.mechanisms.base import Covariance, Mechanism
 from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
@@ -38,10 +38,13 @@ from calmstream.estimators.papers.cormode.linear import (
     Estimate,
     Floats,
     LinearModel,
+    ViewCounts,
     collapse,
     dense,
     likely,
+    precisions,
     require_at_most,
+    views_of,
 )
 from calmstream.estimators.papers.cormode.oracles import unary
 from calmstream.estimators.plan import Plan
@@ -90,13 +93,7 @@ class MarginalViews:
         return Design(groups, {}, reason)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> MarginalTables:
-        sets, mechanisms, counts, reports = [], [], [], []
-        for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
-            sets += [view.attributes for view in group.views]
-            mechanisms += [mechanism] * len(group.views)
-            counts += list(tally.counts)
-            reports += tally.n.tolist()
-        return MarginalTables(plan.domain, self.name, plan.k, sets, mechanisms, counts, reports)
+        return MarginalTables(plan.domain, self.name, plan.k, views_of(plan, tallies))
 
 
 class AM(MarginalViews):
@@ -142,38 +139,21 @@ class MargPS(MarginalViews):
 class MarginalTables(LinearModel):
     """A model that averages the estimated tables, each weighted by the inverse of its variance."""
 
-    def __init__(
-        self,
-        domain: Domain,
-        method: str,
-        k: int,
-        sets: Sequence[Attributes],
-        mechanisms: Sequence[Mechanism],
-        counts: Sequence[Counts],
-        reports: Sequence[int],
-    ) -> None:
-        """Keep the counters; the sequences have one entry per view."""
+    def __init__(self, domain: Domain, method: str, k: int, views: Sequence[ViewCounts]) -> None:
         super().__init__(domain)
-        self._method, self._k = method, k
-        self._sets, self._mechanisms = sets, mechanisms
-        self._counts, self._reports = counts, reports
+        self._method, self._k, self._views = method, k, views
+        self._precision = precisions([one.mechanism for one in views])
         self._cache: dict[int, tuple[Floats, Covariance]] = {}
 
     @cached_property
     def _holders(self) -> dict[int, list[int]]:
         """For each attribute, the numbers of the tables with reports that contain it."""
         holders: dict[int, list[int]] = defaultdict(list)
-        for number, attributes in enumerate(self._sets):
-            if self._reports[number]:
-                for i in attributes:
+        for number, one in enumerate(self._views):
+            if one.reports:
+                for i in one.view.attributes:
                     holders[i].append(number)
         return holders
-
-    @cached_property
-    def _precision(self) -> list[float]:
-        """For each table, the inverse of the sum of its cells' variances with one report."""
-        precisions = {m: 1.0 / float(m.variance(1).sum()) for m in set(self._mechanisms)}
-        return [precisions[m] for m in self._mechanisms]
 
     def estimate(self, attributes: Attributes) -> Estimate:
         """Return the weighted average of the tables' marginals.
@@ -190,7 +170,7 @@ class MarginalTables(LinearModel):
             factors = collapse(noise.factors, indices, cells)
             diagonal = np.bincount(indices, noise.diagonal, cells)
             variance += share**2 * (diagonal - np.square(factors).sum(axis=1))
-        reports = sum(self._reports[number] for _, number in parts)
+        reports = sum(self._views[number].reports for _, number in parts)
         return Estimate(table, np.maximum(variance, 0.0), reports)
 
     def covariance(self, attributes: Attributes) -> Floats:
@@ -210,17 +190,18 @@ class MarginalTables(LinearModel):
         require_at_most(self._k, attributes, self._domain, self._method)
         tables = set.intersection(*(set(self._holders[i]) for i in attributes))
         cells = self._domain.size(attributes)
-        weights = {v: self._reports[v] * cells * self._precision[v] for v in sorted(tables)}
+        weights = {v: self._views[v].reports * cells * self._precision[v] for v in sorted(tables)}
         total = sum(weights.values())
         return [(weight / total, number) for number, weight in weights.items()]
 
     def _indices(self, number: int, attributes: Attributes) -> Indices:
         """Return the cell of the marginal to which each cell of a table belongs."""
-        return consistency.projection(self._sets[number], attributes, self._domain.cardinalities)
+        view = self._views[number].view
+        return consistency.projection(view.attributes, attributes, self._domain.cardinalities)
 
     def _read(self, number: int) -> tuple[Floats, Covariance]:
         if number not in self._cache:
-            mechanism, n = self._mechanisms[number], self._reports[number]
-            table = mechanism.estimate(self._counts[number], n)
+            _, mechanism, counts, n = self._views[number]
+            table = mechanism.estimate(counts, n)
             self._cache[number] = table, mechanism.covariance(n, likely(table))
         return self._cache[number]

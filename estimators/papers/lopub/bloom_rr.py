@@ -28,7 +28,6 @@ from calmstream.estimators.mechanisms.base import (
     Counts,
     Covariance,
     Floats,
-    Mechanism,
     Reports,
     ReportWork,
     require_enumerable,
@@ -39,6 +38,7 @@ from calmstream.estimators.mechanisms.support import OTHER, require_integer
 from calmstream.estimators.numerics.block_inverse import fold_axis
 from calmstream.estimators.papers.castell.joint_tables import (
     JointTables,
+    RecordMechanism,
     digits_of,
     integer_row,
     integer_rows,
@@ -53,7 +53,7 @@ BITS, HASHES = 64, 5
 
 
 @dataclass(frozen=True)
-class BloomRR(Mechanism):
+class BloomRR(RecordMechanism):
     """Bloom filters with bitwise randomised response.
 
     An axis is an attribute of the record. A value of axis i sets the bits of its filter (see
@@ -141,10 +141,6 @@ class BloomRR(Mechanism):
     @cached_property
     def layout(self) -> JointTables:
         return JointTables(tuple(r + 1 for r in self.axes), self.tables)
-
-    @property
-    def counts_joint(self) -> bool:
-        return self.layout.holder(range(len(self.axes))) is not None
 
     @property
     def width(self) -> int:
@@ -265,9 +261,6 @@ class BloomRR(Mechanism):
             moment = moment + added * moment.sum(axis=axis, keepdims=True)
         variance: Floats = np.maximum(moment - frequencies, 0.0) / n
         return variance
-
-    def holds(self, axes: Sequence[int]) -> bool:
-        return self.layout.holder(axes) is not None
 
     def table(
         self,

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators.domain import Attributes
+from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Floats, Marginal, flagged, uniform
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.mechanisms.registry import spec
@@ -24,11 +24,12 @@ from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.packing import number_parameter, only_parameters
 from calmstream.estimators.papers.castell.design import choose_tables, record_view
 from calmstream.estimators.papers.castell.family import only_mechanism
+from calmstream.estimators.papers.castell.model import RecordTables
 from calmstream.estimators.papers.lopub.bloom_rr import BITS, HASHES, BloomRR
 from calmstream.estimators.papers.lopub.lasso import expectation_maximisation, nonnegative_lasso
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.request import Request
-from calmstream.estimators.tally import Counts, Tally
+from calmstream.estimators.tally import Tally
 
 MAX_QUERY_CELLS = 1 << 18
 """Maximum number of cells of a table that the Lasso estimates."""
@@ -76,10 +77,10 @@ class LoPub:
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> LoPubModel:
         mechanism = only_mechanism(plan, BloomRR)
         penalty = float(plan.parameters.get("penalty", PENALTY))
-        return LoPubModel(mechanism, tallies[0].counts[0], int(tallies[0].n[0]), penalty)
+        return LoPubModel(plan.domain, mechanism, tallies[0], penalty)
 
 
-class LoPubModel:
+class LoPubModel(RecordTables[BloomRR]):
     """A model that estimates marginals by the Lasso (`Model`)."""
 
     processing: tuple[str, ...] = (
@@ -88,15 +89,8 @@ class LoPubModel:
         "normalised",
     )
 
-    def __init__(self, mechanism: BloomRR, counts: Counts, n: int, penalty: float) -> None:
-        """Keep the counters of one window or of the running total.
-
-        Args:
-            counts: shape (width of the mechanism,).
-        """
-        self._mechanism = mechanism
-        self._counts = counts
-        self._n = n
+    def __init__(self, domain: Domain, mechanism: BloomRR, tally: Tally, penalty: float) -> None:
+        super().__init__(domain, mechanism, tally)
         self._penalty = penalty
 
     def marginal(self, attributes: Attributes) -> Marginal:
@@ -112,11 +106,7 @@ class LoPubModel:
             raise InvalidInput(
                 f"a table of {prod(shape):,} cells; lopub estimates at most {MAX_QUERY_CELLS:,}"
             )
-        if mechanism.layout.holder(attributes) is None:
-            raise InvalidInput(
-                "the plan counts no table that contains these attributes: make a plan that names "
-                "them in the parameter `tables`"
-            )
+        self._require(attributes)
         if n == 0:
             return uniform(attributes, prod(shape))
         scores = mechanism.scores(self._counts, n, attributes)
@@ -129,12 +119,6 @@ class LoPubModel:
         stderr = np.sqrt(mechanism.noise(table, attributes, n)).reshape(-1)
         clipped = not candidates.all()
         return flagged(attributes, table.reshape(-1), stderr, n, ("covered",), clipped=clipped)
-
-    def raw_table(self, attributes: Attributes) -> tuple[Floats, Floats] | None:
-        mechanism = self._mechanism
-        if self._n == 0 or not mechanism.holds(attributes):
-            return None
-        return mechanism.unbiased(self._counts, self._n, mechanism.axes, attributes)
 
 
 class LoPubEM(LoPub):
@@ -156,9 +140,9 @@ class LoPubEM(LoPub):
     def fit_reports(self, plan: Plan, reports: Reports) -> LoPubModel:
         """Return the Lasso's model, which refines its tables by EM on the reports."""
         mechanism = only_mechanism(plan, BloomRR)
-        counts = mechanism.tally(reports, None, 1)[0]
+        tally = Tally(np.array([len(reports["b0"])]), mechanism.tally(reports, None, 1))
         penalty = float(plan.parameters.get("penalty", PENALTY))
-        return _Refined(mechanism, counts, len(reports["b0"]), penalty, reports)
+        return _Refined(plan.domain, mechanism, tally, penalty, reports)
 
 
 class _Refined(LoPubModel):
@@ -167,9 +151,9 @@ class _Refined(LoPubModel):
     processing = (*LoPubModel.processing, "expectation-maximisation on the reports")
 
     def __init__(
-        self, mechanism: BloomRR, counts: Counts, n: int, penalty: float, reports: Reports
+        self, domain: Domain, mechanism: BloomRR, tally: Tally, penalty: float, reports: Reports
     ) -> None:
-        super().__init__(mechanism, counts, n, penalty)
+        super().__init__(domain, mechanism, tally, penalty)
         self._reports = reports
 
     def marginal(self, attributes: Attributes) -> Marginal:
