@@ -207,19 +207,15 @@ class Service:
             return EstimateRunner(partial(start, threads), 0.0, partial(start, tests))
 
         def make(plan: Plan, broker: Broker, metrics: Metrics) -> Publisher:
-            names = self._prepared(plan, broker)
-            if self._folder is None:
-                return Publisher(
-                    plan, broker, names, clock=self._clock, config=config, metrics=metrics
-                )
+            many = self._folder is not None
             return Publisher(
                 plan,
                 broker,
-                names,
+                self._prepared(plan, broker),
                 clock=self._clock,
-                config=replace(self._scaled(config), poll_seconds=0.0),
+                config=replace(self._scaled(config), poll_seconds=0.0) if many else config,
                 metrics=metrics,
-                estimates=self._estimates or runner(plan),
+                estimates=self._estimates or runner(plan) if many else None,
             )
 
         metrics = self._metrics(m.PUBLISHER_METRICS)

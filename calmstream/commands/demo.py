@@ -16,12 +16,12 @@ from calmstream.broker.topic_facts import ensure_topics
 from calmstream.broker.transport import Broker
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
-from calmstream.consumer.runtime.service import configure_logging
+from calmstream.consumer.runtime.service import Signals, configure_logging
 from calmstream.consumer.subscribe.subscribe import Snapshot, plan_names
 from calmstream.demo import NAMESPACE, Demo, K, summarise
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.local_service import local_results
-from calmstream.output import say, say_json, stopped_by_signals
+from calmstream.output import say, say_json
 from calmstream.pages.watch import watch
 from calmstream.terminal import Console
 
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         say(f"the page: {page}")
         _run(demo, as_json=False)
         say(f"the page stays open: {page} (Ctrl+C ends it)")
-        stop = stopped_by_signals()
+        stop = stack.enter_context(Signals())
         while not stop.wait(_TURN_SECONDS):
             pass
     return 0

@@ -19,11 +19,12 @@ from calmstream.common.metric_definition import register_all
 from calmstream.connect import kafka
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.runtime.health import health_app
+from calmstream.consumer.runtime.service import Signals
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.evaluation.streams import times_of
-from calmstream.output import say, stopped_by_signals
+from calmstream.output import say
 from calmstream.producer.gateway.encoding import DEFAULT_SIZE
 from calmstream.producer.gateway.metrics import PRODUCER_METRICS, GatewayTotals
 from calmstream.producer.simulation.produce import ProduceSummary, produce
@@ -103,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
             windows=args.windows,
             totals=totals,
             progress=lambda s: progress.update(task, completed=s.sent),
-            stop=stopped_by_signals(),
+            stop=stack.enter_context(Signals()),
         )
     if recorded is not None and recorded.dropped:
         console.print(f"{recorded.dropped:,} events were not recorded (docs/recording.md)")

@@ -70,7 +70,7 @@ def run_service(roles: Sequence[Role], registry: CollectorRegistry, config: Http
     _measure(roles, registry)
     server = _serve(roles, registry, config)
     try:
-        with _Signals() as stop:
+        with Signals() as stop:
             run_roles(roles, stop)
     finally:
         if server is not None:
@@ -143,7 +143,7 @@ def _serve(
     return server
 
 
-class _Signals:
+class Signals:
     """Lets SIGTERM and SIGINT set an event; the second signal has its default effect."""
 
     _HANDLED = (signal.SIGTERM, signal.SIGINT)
