@@ -1,4 +1,4 @@
-"""What a person need not repeat at every command: the environment, and ``calmstream.toml``."""
+"""Defaults of options, from the environment and ``calmstream.toml``; a check of variables."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _of_file() -> dict[str, str]:
 def check_variables(environ: Iterable[str]) -> None:
     """Refuse a ``CALMSTREAM_*`` variable that no part of calmstream reads: it may be mistyped."""
     if all(name.upper() in OTHERS for name in environ if name.upper().startswith(PREFIX)):
-        return
+        return  # without the imports of all settings, which take time at every command
     try:
         known = _settings()
     except ModuleNotFoundError:  # an installation of a device, which has no settings

@@ -24,8 +24,7 @@ from calmstream.pages import answer as page
 MAX_LIST_BYTES = 64 << 20
 """Maximum size of a list of candidates."""
 
-TABLE = "table"
-"""The format for people."""
+TABLE = "table"  # the format for people
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -111,8 +110,9 @@ def _check(args: argparse.Namespace, plan: Plan) -> None:
         raise InvalidInput("--attributes or --candidates: state what is asked")
     plan.domain.index(args.attributes)
     args.within = [_within(text, plan.domain) for text in args.where]
+    # The labels of --where become the first group of a given attribute; `first_group` keeps it.
     args.group = ";".join(filter(None, (args.group, *args.where)))
-    parse(args.group, plan.domain)
+    parse(args.group, plan.domain)  # for its errors, as `split` below
     if args.given and not set(args.given) < set(args.attributes):
         raise InvalidInput("--given: name some, not all, of the attributes of --attributes")
     if args.summary:

@@ -27,7 +27,7 @@ _GOAL = re.compile(
     r"(?:±|\+-)?\s*(\d+(?:\.\d+)?)\s*(?:points?|%)?\s+(?:in|of)\s+(.+?)(?:\s+given\s+(.+))?"
 )
 _MANY = 1e10
-"""Reports with which an error is that of the reports alone."""
+"""So many reports that prior knowledge adds nothing: the variance times them is that of one."""
 
 _STEPS = 7
 """Bisections of epsilon: it is found to 3 %."""
@@ -76,14 +76,14 @@ def read_goal(text: str, domain: Domain) -> Goal:
 def promises(precision: Precision, given: Sequence[str]) -> list[dict[str, Any]]:
     """Return the precision of shares of one attribute, of pairs, up to k, and within groups.
 
-    A day and a week are sums of finals; now is a current set (`over_time.worth_now`). Null where no
-    number of reports is enough.
+    Over a day and a week, the tables of windows are added; ``now`` filters them, as shares drift
+    (`over_time.worth_now`). None where no number of reports is enough.
     """
     plan, found = precision.plan, []
     for what, width in _widths(precision, given):
         later = {name: width(n * plan.users) for name, n in over_time.sums(plan).items()}
         if plan.windows > 1:
-            spread = (width(_MANY) / Z95) ** 2 * _MANY
+            spread = (width(_MANY) / Z95) ** 2 * _MANY  # variance of a share by one report
             later["now"] = width(over_time.worth_now(plan, spread))
         found.append(
             {

@@ -1,7 +1,7 @@
-"""Data dictionaries: calmstream's own, plans, and those of Glean, Go's charts and JSON Schema.
+"""Data dictionaries: calmstream's own, plans, and files of other tools.
 
-Of the others, what says which labels there are becomes an entry; the rest is listed with the
-reason.
+These are metrics of Mozilla's Glean, the charts of Go's telemetry, and JSON Schema. Where they list
+the labels of something, it becomes an entry; names of the rest are kept with the reason.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def load_domain(path: str | Path) -> Domain:
 
 
 def _entries(raw: bytes, *, yaml: bool) -> tuple[str, Any, dict[str, str]] | None:
+    """Return whose dictionary it is, its entries, and the names left out; None: a table."""
     if yaml:
         return ("Glean", *_taken(_glean(_yaml(raw))))
     if re.search(rb"^counter:", raw, re.MULTILINE):
@@ -75,7 +76,7 @@ def _entries(raw: bytes, *, yaml: bool) -> tuple[str, Any, dict[str, str]] | Non
         return _of_json(orjson.loads(raw))
     except orjson.JSONDecodeError as error:
         if raw.lstrip()[:1] not in (b"{", b"[") or b"\n{" in raw.strip():
-            return None
+            return None  # text, or an object on each line
         raise InvalidInput(f"not JSON: {error}") from None
 
 
@@ -87,14 +88,12 @@ def _of_json(document: Any) -> tuple[str, Any, dict[str, str]] | None:
     if isinstance(document, list) and document and isinstance(document[0], dict):
         words = {"labels", "options", "edges", "kind"}
         if not ("name" in document[0] and words & document[0].keys()):
-            return None
+            return None  # the records of a table
     return "calmstream", document, {}
 
 
-def _taken(
-    found: Iterator[tuple[str, Entry | str]],
-) -> tuple[list[Entry], dict[str, str]]:
-    """Return the entries, and the reasons where there is none; names may not repeat."""
+def _taken(found: Iterator[tuple[str, Entry | str]]) -> tuple[list[Entry], dict[str, str]]:
+    """Return the entries, and the reasons where there is none; the last one of a name counts."""
     entries: dict[str, Entry] = {}
     left: dict[str, str] = {}
     for name, entry in found:

@@ -64,31 +64,32 @@ class Understood:
 
 
 def understand(column: FileColumn, missing: MissingRule, *, asked: bool) -> Understood:
+    """Return what a column is; one that was ``asked`` for by name is left out only if it is empty.
+
+    ``column.values`` are its distinct values, and ``column.counts`` how many records have each.
+    """
     if any(isinstance(value, tuple) for value in column.values):
         return _choices(column)
-    said = _numbers_only([not missing.holds(value) for value in column.values], column)
-    texts = [str(value) for value, kept in zip(column.values, said, strict=True) if kept]
-    counts = column.counts[np.array(said)]
+    present = _numbers_only([not missing.holds(value) for value in column.values], column)
+    texts = [str(value) for value, kept in zip(column.values, present, strict=True) if kept]
+    counts = column.counts[np.array(present)]
     absent = int(column.counts.sum() - counts.sum())
     found = _left_out(column.name, texts, counts, absent) if not asked or not texts else ""
     if found:
         return Understood(column, None, found, (), absent)
-    if (
-        is_quantity(column.name)
-        and len(texts) > FEW_NUMBERS
-        and (bins := _number(column, texts, counts, absent))
-    ):
+    bins = _number(column, texts, counts, absent) if len(texts) > FEW_NUMBERS else None
+    if bins is not None:
         return bins
     return _labels(column, dict(zip(texts, counts.tolist(), strict=True)), absent)
 
 
-def _numbers_only(said: list[bool], column: FileColumn) -> list[bool]:
-    """Return which values say something; in a column of numbers, marks such as ``?`` do not."""
+def _numbers_only(present: list[bool], column: FileColumn) -> list[bool]:
+    """Return which values are present: in a column of numbers, not those such as ``?``."""
     values = [str(value).strip() for value in column.values]
-    kept = [one and value not in _NO_NUMBERS for one, value in zip(said, values, strict=True)]
+    kept = [one and value not in _NO_NUMBERS for one, value in zip(present, values, strict=True)]
     texts = [value for value, one in zip(values, kept, strict=True) if one]
-    many = kept != said and len(texts) > FEW_NUMBERS and numbers.parsed(texts) is not None
-    return kept if many else said
+    many = kept != present and len(texts) > FEW_NUMBERS and numbers.parsed(texts) is not None
+    return kept if many else present
 
 
 def _left_out(name: str, texts: Sequence[str], counts: Any, absent: int) -> str:

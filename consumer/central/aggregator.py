@@ -98,8 +98,8 @@ class Aggregator:
         )
         self._windows = RawWindows(plan, self._wanted, randomness.bytes(KEY_BYTES))
         self._next = 0
-        self._positions: dict[int, int] = {}
-        self._listening: list[int] = []
+        self._positions: dict[int, int] = {}  # by partition the offset to read next
+        self._listening: list[int] = []  # the partitions that are polled now
         self._ticked = -TICK_SECONDS
         self._started = False
         self._retries = RetryBudget(clock, RETRY_SECONDS)
@@ -126,7 +126,10 @@ class Aggregator:
         return self.finished
 
     def turn(self) -> bool:
-        """Do one round; repeat what fails, without limit while a paid release was not sent."""
+        """Do one round; repeat what fails, without limit while a paid release was not sent.
+
+        Returns False: no more is due at once.
+        """
         try:
             self._round()
         except RecoverableError:
@@ -155,7 +158,7 @@ class Aggregator:
     def _round(self) -> None:
         """Read records, send ticks to idle partitions, release closed windows."""
         if not self._started:
-            self._start()
+            self._verify_topics()
         self._send()
         self._look_after_topics()
         behind = self._windows.behind(self._plan.window_end(self._next))
@@ -181,7 +184,7 @@ class Aggregator:
         for _ in self._publication.send():
             self.health.turned()
 
-    def _start(self) -> None:
+    def _verify_topics(self) -> None:
         found = self._topics.describe([self._names.raw, self._names.releases])
         refuse(central_faults(self._names, found))
         self._watch = TopicWatch(
@@ -203,9 +206,8 @@ class Aggregator:
     def _leave_out_expired(self, raw: TopicInfo) -> None:
         """Begin after the windows from which the broker may have deleted records already.
 
-        The decision depends only on the clock and the topic's setting. Which records are really
-        deleted depends on the amount of data; if the decision depended on that, the choice of
-        released windows would reveal it.
+        The decision depends only on the clock and the topic's setting. If it depended on which
+        records are really deleted, the choice of windows would reveal the amount of data.
         """
         kept = int(raw.settings.get("retention.ms", "-1"))
         if kept < 0:
@@ -229,8 +231,7 @@ class Aggregator:
     def _read(self, behind: list[int]) -> None:
         """Poll the partitions that have not reached the end of the next window.
 
-        The other partitions wait. So only the records of one window are in memory at a time, also
-        if the log contains many windows.
+        The others wait, so that memory holds only one window, also if the log contains many.
         """
         self._listen(behind)
         records = self._reader.poll(self._poll_seconds)

@@ -34,7 +34,7 @@ from calmstream.estimators.randomness import Randomness
 SEND_SECONDS = 30.0
 """Maximum wait for the acknowledgement of a record."""
 
-Prepared = tuple[int, "Records", tuple[list[bytes], ...]]
+Prepared = tuple[int, Records, tuple[list[bytes], ...]]
 """A prepared window: its number, the coded records, and the labels of each column."""
 
 
@@ -101,8 +101,8 @@ class Publication:
     def steps(self, window: int, take: Callable[[int], list[bytes]]) -> Iterator[str]:
         """Make the release of a window, if that is allowed; :meth:`send` then sends it.
 
-        Yields after every step. After a RecoverableError, call this method again with the same
-        window; nothing is paid twice.
+        Yields after every step, for the caller to note that it is alive. After a RecoverableError,
+        call this method again with the same window; nothing is paid twice.
         """
         if self._prepared is None:
             if self.wants(window):

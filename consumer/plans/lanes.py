@@ -36,10 +36,10 @@ class Task:
 
 
 class Lanes:
-    """Runs quick calls on some threads, and further threads beside calls that take long.
+    """Runs at most ``quick`` quick calls at once, and ``most`` calls with those that take long.
 
-    So a plan whose topics do not answer holds up nobody. Calls wait for acknowledgements most of
-    the time, so there are more threads than processors.
+    So a plan whose topics do not answer holds up nobody. Calls mostly wait for acknowledgements, so
+    there are more threads than processors. The caller asks :meth:`free` before :meth:`start`.
     """
 
     def __init__(self, clock: Clock, *, quick: int = 16, most: int = 48) -> None:

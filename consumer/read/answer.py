@@ -23,24 +23,24 @@ class Answer(Table):
         labels: per attribute its labels, or those of its groups.
         table: shape of the labels; of a difference, changes, which may be negative.
         stderr: the same shape: standard errors, before non-negativity was enforced.
-        flags: as in a snapshot (`Marginal`), and: ``approximate``
-            (errors take the cells as independent), ``conditional``, ``difference``, ``dependent``
-            (a device may have reported in several of these windows: the errors take reports as
-            independent), ``suspicious`` (the raw counts look forged).
+        flags: as in a snapshot (`Marginal`), and: ``approximate`` (errors take the cells as
+            independent), ``conditional``, ``difference``, ``dependent`` (errors take reports as
+            independent, but a device may have reported in several of these windows),
+            ``suspicious`` (the raw counts look forged).
         reports: of these windows and groups of devices that speak about the attributes.
         windows: first and last window; of a difference, those it is about and those it subtracts.
-        revision: that of the final of the last window: one offset per input partition.
+        revision: by input partition, the offset up to which the last window's final tables count.
     """
 
     windows: tuple[Windows, ...]
     revision: Revision
 
     def more(self) -> dict[str, Any]:
-        """Return what an answer of a special kind states beside these, JSON-ready."""
+        """Return the further fields of a subclass, JSON-ready."""
         return {}
 
     def columns(self) -> FrameColumns:
-        """Return the columns of a `Table`."""
+        """Return the columns of a `Table`; what HTML says about it begins with the windows."""
         found = Table.columns(self)
         return found._replace(about=(" minus ".join(map(str, self.windows)), *found.about))
 

@@ -1,4 +1,8 @@
-"""Shares of words, in the past of a plan: which of a list of candidates devices reported."""
+"""Shares of words, in the past of a plan: which of a list of candidates devices reported.
+
+Devices report a hashed attribute as buckets of several hashes of a word, so that words need not be
+listed in advance. The decoder finds which candidates explain the shares of the buckets.
+"""
 
 from __future__ import annotations
 
@@ -47,12 +51,8 @@ class WordShares(Answer):
 
     def more(self) -> dict[str, Any]:
         """See `Answer.more`."""
-        return {
-            "seen": self.seen.ravel().tolist(),
-            "collision": self.collides.ravel().tolist(),
-            "limits": list(self.limits),
-            "unexplained": list(self.unexplained),
-        }
+        found = {"seen": self.seen.ravel().tolist(), "collision": self.collides.ravel().tolist()}
+        return found | {"limits": list(self.limits), "unexplained": list(self.unexplained)}
 
 
 def given_place(plan: Plan, name: str, given: Sequence[str]) -> int | None:
@@ -85,8 +85,7 @@ def word_shares(
     """Return the shares of candidates for the texts of a hashed attribute.
 
     Args:
-        history: where counts are read.
-        plan: the plan of the history.
+        history: where counts are read; of the plan.
         name: of the hashed attribute.
         texts: the candidates; repeated and empty ones are left out.
         windows: as for `History.ask`.
@@ -101,7 +100,7 @@ def word_shares(
     if len(words) * max(len(labels), 1) > MAX_SHARES:
         raise InvalidInput(f"{len(words):,} candidates in {len(labels)} labels; name fewer")
     counted = history.counted(windows)
-    populations = bucket_shares(plan, counted.tallies, name, place)
+    populations = bucket_shares(plan, counted.tallies, name, place)  # all devices, or each label
     if not (count := reports(plan, counted.tallies, name, place)):
         raise NoReports(f"{counted.windows} has no reports about {name}")
     places = kind_of(plan, name).all_buckets(raw)

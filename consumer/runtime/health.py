@@ -4,8 +4,8 @@ A role is a part of the service with its own loop, such as a tally worker. ``/li
 every loop has run recently and every owned partition advances or is at its end. ``/readyz``
 succeeds if every role has what it needs and is not stopping. ``/metrics`` serves the metrics for
 Prometheus. A response of the first two has status 200 or 503 and one line for each role; it never
-contains any part of a report. A role of many plans is ready while some plans are in quarantine;
-these have lines of their own.
+contains any part of a report. A role of many plans is ready while some plans are in quarantine,
+which failed and are tried again later; these have lines of their own.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ DEFAULT_SILENCE_SECONDS = 60.0
 """A loop that has not run for this long is not alive; every round takes a few seconds at most."""
 
 AWAY_SECONDS = 25.0
-"""A role is not ready when its last answer from a broker is older; the broker is asked every ten
-seconds."""
+"""A role is not ready if for so long no broker has answered (one is asked every ten seconds), or if
+it has been outside its consumer group."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,20 +8,20 @@ from calmstream.common.settings import Settings, bounded
 class ServeSettings(Settings):
     """Settings of the HTTP interface; sizes in bytes, times in seconds.
 
+    Only code, such as tests, sets the ``fixed`` ones: they have no variable.
+
     Attributes:
         host: address to bind; loopback by default, because a proxy with TLS stands in front.
         port: 0 for any free one.
-        max_connections: open at once; further ones replace idle ones of
-            the same client or get 503.
+        max_connections: open at once; further ones replace idle ones of the client or get 503.
         max_requests: in progress at once; further ones get 503.
         max_waiting: questions of one plan that wait for their turn; further ones get 503.
-        fits: questions that are computed at once, over all plans.
+        fits: questions, each a fit of a model, that are computed at once, over all plans.
         answer_seconds: a question that takes longer gets 503; its computation goes on, so that the
             same question succeeds later.
         max_cells: largest table, before labels are grouped.
         answer_bytes: of computed answers that are kept.
-        sending_bytes: of the different large answers that are being read by clients; further ones
-            get 503.
+        sending_bytes: of different large answers that clients now read; further ones get 503.
         table_bytes: of published tables of single windows that are kept for series.
         request_seconds: time for a request to arrive.
         idle_seconds: after which a connection without a request is closed.

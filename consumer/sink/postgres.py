@@ -1,4 +1,4 @@
-"""Sets in PostgreSQL, in the schema ``calmstream``."""
+"""Sets of tables (snapshots) in PostgreSQL, in the schema ``calmstream``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _INSERT_SET = sql.SQL(
 class PostgresTarget:
     """A database; see `Target`.
 
-    Each call of :meth:`store` is one transaction, which begins with an advisory lock.
+    Each :meth:`store` is one transaction, under an advisory lock so that sinks take turns.
     """
 
     def __init__(self, address: str) -> None:

@@ -1,8 +1,8 @@
-"""Distributions over all attributes from which made-up records are drawn.
+"""Distributions over all attributes, from which synthetic records are drawn.
 
-That of the tree joins pairs of published tables. That of the model is the mean over the posterior's
-draws of what its hidden causes do: given a state of the causes, attributes are independent. Its
-tables differ from the published ones by the residuals that the causes do not explain.
+The tree (`tree_of`) joins published tables of pairs. The mixture (`mixture_of`) is the mean over
+the posterior of noise-aware's model: given the state of hidden causes, attributes are independent.
+Its tables differ from the published ones by the residuals that the causes do not explain.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RecordSource(Protocol):
 
 
 class Mixture:
-    """A mixture of states in which attributes are independent; see `HiddenCauses.mixture`."""
+    """A mixture of states: their weights (states,), and per attribute shares (states, labels)."""
 
     def __init__(self, weights: Floats, shares: list[Floats]) -> None:
         self.weights, self.shares = weights, shares
@@ -76,4 +76,4 @@ def mixture_of(model: Model, _: Domain) -> Mixture:
 
 
 SOURCES: dict[str, Callable[[Model, Domain], RecordSource]] = {"tree": tree_of, "model": mixture_of}
-"""What made-up records are drawn from."""
+"""What synthetic records are drawn from, by the name of the option."""

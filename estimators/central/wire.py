@@ -35,13 +35,13 @@ MAX_TEXT = 256
 MAX_VALUE_BYTES = 4 * MAX_TEXT
 """Maximum number of bytes of a value in UTF-8."""
 
-TICK = b'{"tick":1,"v":"central-1.0"}'
+TICK = b'{"tick":1,"v":"central-1.0"}'  # no records: its append time advances an idle log
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _JSON_CHARACTER_BYTES = 6
 """Maximum number of bytes of a character in JSON: that of a control character, an escape."""
 
-_MAX_DIGITS = 18
+_MAX_DIGITS = 18  # int() refuses very long numbers: one would make its batch unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def encode_batches(
     columns: Sequence[Sequence[object]],
     batch_size: int,
 ) -> Iterator[tuple[int, bytes]]:
-    """Return bodies of batches with all records that have a user, in order.
+    """Yield batches of all records that have a user, in order: number of records, and body.
 
     Blocks of ``batch_size`` records; a block whose text is too large for one batch is halved until
     its parts fit, so that long values never reach beyond their own block.

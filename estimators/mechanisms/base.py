@@ -1,10 +1,10 @@
 """The base of every local mechanism, and the types that mechanisms share.
 
 A local mechanism (frequency oracle) turns a device's true input into a random report, from many of
-which the frequencies of inputs can be estimated. It is one immutable object with its parameters.
-Devices call ``perturb``; the service calls ``tally``, ``estimate`` and ``covariance``; tests call
-``channel``. All of them use the same object, so both sides always agree on the parameters. All
-facts about a mechanism that other packages need are members of `Mechanism`.
+which the frequencies of inputs can be estimated. The input is usually a cell of a *view*, a small
+set of attributes; devices with different views can share a mechanism. It is one immutable object:
+devices call ``perturb``; the service calls ``tally``, ``estimate`` and ``covariance``; tests call
+``channel``. So both sides always agree on the parameters.
 
 A package of its own adds a mechanism by an entry point of the group ``calmstream.mechanisms``.
 
@@ -37,9 +37,8 @@ Channel = tuple[tuple[Fraction, ...], ...]
 MAX_CHANNEL_OUTPUTS = 1 << 12
 """Maximum number of outputs of a channel that is listed in full, which only tests do."""
 
-
-MAX_HISTOGRAM = 1 << 24
-DRAWN_REPORTS = 1 << 16
+MAX_HISTOGRAM = 1 << 24  # inputs; simulations of larger mechanisms perturb report by report
+DRAWN_REPORTS = 1 << 16  # reports of one block of such a simulation
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +109,7 @@ class Mechanism(ABC):
 
     Attributes:
         name: registry name, by which plans name the mechanism.
-        fixed_total: whether the entries of `estimate` add up to exactly 1 whatever was
-            reported.
+        fixed_total: whether the entries of `estimate` add up to exactly 1, whatever the reports.
         epsilon: decimal string of the plan, the whole loss of one report; the realised one is never
             larger.
         cells: number of inputs L; an input is an integer in [0, L).
@@ -217,8 +215,7 @@ class Mechanism(ABC):
     def counts_joint(self) -> bool:
         """Whether the counters determine all L frequencies.
 
-        False for a mechanism of whole records that counts smaller tables only: `estimate`
-        and `covariance` do not apply then.
+        False if they count smaller tables only: `estimate` and `covariance` do not apply then.
         """
         return True
 

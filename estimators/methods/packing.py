@@ -1,7 +1,7 @@
-"""Distribution of views over groups, each of which has a topic and one mechanism.
+"""What the designs of methods share: views are packed into groups, parameters are read.
 
-A view is what a device reports on. If a plan has fewer groups than views, several views share a
-group, and a report states its view.
+A view is what a device reports on. A group has a topic and one mechanism. If a plan has fewer
+groups than views, several views share a group, and a report states its view.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ class Assigned:
 
 
 def pack(assigned: Sequence[Assigned], max_groups: int, *, separate: bool) -> tuple[Group, ...]:
-    """Return groups of views with one mechanism each; views of a mechanism keep their order."""
+    """Return groups of views with one mechanism each; views of a mechanism keep their order.
+
+    ``separate``: a group for each view, as far as ``max_groups`` allows; otherwise few groups.
+    """
     kinds: dict[Mechanism, list[Assigned]] = {}
     for entry in assigned:
         kinds.setdefault(entry.mechanism, []).append(entry)

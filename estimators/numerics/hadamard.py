@@ -32,7 +32,7 @@ def signs(words: NDArray[Any]) -> NDArray[np.float64]:
 def transform(table: NDArray[Any]) -> NDArray[Any]:
     """Return ``sum over x of chi_a(x) · table[..., x]`` for every a.
 
-    The sum is not scaled, so two transforms multiply a table by K.
+    ``table``: shape (..., K), K a power of two. Not scaled: two transforms multiply it by K.
 
     Returns:
         An array of the same shape and type; integer results are exact. Cost O(K log K) per row.

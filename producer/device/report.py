@@ -90,8 +90,8 @@ def perturbed(
 
 
 def check_record(plan: Plan, record: Mapping[str, object]) -> list[str]:
-    """See `Reporter.check`."""
-    attributes = {each.field: each for each in plan.domain.attributes}
+    """Return a line for each field that is unknown or has no usable value (`Reporter.check`)."""
+    attributes = {each.field: each for each in plan.domain.attributes}  # one field can have several
     others = [name for name in record if name not in attributes]
     unknown = [f"{name}: the plan has no such attribute" for name in others]
     found = [(name, _trouble(each, record)) for name, each in attributes.items()]

@@ -39,7 +39,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class ReadyReports(Generic[T]):
-    """Reports of one application key, group and window that leave together, in random order."""
+    """Reports of one application (``key``), group and window (``period``), in random order."""
 
     key: int
     group: int
@@ -79,10 +79,10 @@ class OpenBatches(Generic[T]):
     def __init__(
         self,
         plan: Plan,
-        most: Sequence[int],
+        most: Sequence[int],  # reports of a full batch, by group
         *,
         min_batch: int,
-        linger: float,
+        linger: float,  # seconds for which a batch that could leave waits for more
         randomness: Randomness,
     ) -> None:
         self._plan = plan
@@ -130,6 +130,7 @@ class OpenBatches(Generic[T]):
         if self._is_open(batch, now):
             ends = (until - now.wall) / 1000
             return min(lingers, ends) if len(batch.rows) >= self._least + self._kept else ends
+        # Late reports still share a batch for the linger; one from before the end waits no more.
         waited = self._is_open(batch, batch.opened) and now.wall >= until
         return min(lingers, 0.0) if waited else lingers
 

@@ -33,9 +33,9 @@ _NEVER = -(1 << 40)
 class Population:
     """A population in which device i holds row i of a table.
 
-    With ``records`` a window has a table of its own, of the same devices; windows ascend.
-    ``flat``, the devices' views, and ``slot`` are those of `places`, both (n,) int64. Devices last
-    as long as this object; the rules are those of `device.ledger` for one plan.
+    With ``records`` a window has its own table of the same devices; windows ascend. ``flat``: each
+    device's view, counted over all groups; ``slot``: in which of every W windows of the guarantee
+    it may report. Both are (n,) int64. The rules are those of `device.ledger` for one plan.
     """
 
     def __init__(
@@ -88,9 +88,8 @@ class Population:
     ) -> Iterator[EncodedBatch]:
         """Yield the reports of devices for a window, as batches of random composition.
 
-        The groups follow each other in order. The devices of a group are in
-        random order, in batches of nearly equal sizes. Cost: one perturbation call for each group,
-        and the memory for one group.
+        Groups are in order, the devices of a group in random order, in batches of nearly equal
+        sizes. Cost: one perturbation call, and the memory, for each group in turn.
         """
         if batch_size < 1:
             raise InvalidInput(f"batch size: expected at least 1, got {batch_size}")

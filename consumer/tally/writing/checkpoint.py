@@ -1,7 +1,7 @@
 """Writes checkpoints: a record for each closed window, then the record of the partition.
 
-The partition record contains the counts of open windows, the running total, and the offset up to
-which the partition was counted.
+The partition record is the state of a `PartitionFold`, which counts the records of one partition:
+the counts of open windows, the running total, and the offset up to which it has counted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Checkpointer:
         self._clock = context.clock
         self._metrics = context.metrics
         self._outbox = outbox
-        self._saved: dict[Partition, int] = {}
+        self._saved: dict[Partition, int] = {}  # the next offset in the newest partition record
 
     def begin(self, partition: Partition, next_offset: int) -> None:
         self._saved[partition] = next_offset
@@ -58,7 +58,7 @@ class Checkpointer:
         """Write the record of every partition that has advanced; block until it is durable.
 
         The call first waits until all closed windows and dead letters are acknowledged. Then it
-        sends the partition records and waits for them. No record may be folded meanwhile.
+        sends the partition records and waits for them. No record may be counted meanwhile.
         """
         moved = [p for p, fold in folds.items() if fold.next_offset > self._saved[p]]
         if not moved:

@@ -16,9 +16,9 @@ _LONGEST_PAUSE = 0.02
 # Pause before a failed write is repeated.
 _RETRY_PAUSE = 0.2
 
-# Maximum number and total size of the records in flight. They fit into its buffer, so that a send
-# never blocks; a worker that is blocked could not poll. Further writes wait in the outbox and are
-# not encoded yet.
+# Maximum number and total size of the records in flight. They fit into the Kafka client's buffer,
+# so that a send never blocks; a worker that is blocked could not poll. Further writes wait in the
+# outbox and are not encoded yet.
 FLIGHT_RECORDS = 1000
 FLIGHT_BYTES = 32 << 20
 
@@ -65,7 +65,7 @@ class WriteOutbox:
         self._sink = sink
         self._clock = context.clock
         self._metrics = context.metrics
-        self._guard = guard
+        self._guard = guard  # raises when another worker may own the partitions
         self._retry_seconds = context.config.retry_seconds
         self._pending: list[Write] = []
         self._in_flight = 0

@@ -65,8 +65,8 @@ class ProductGRR(RecordMechanism):
         cells: number of values of a record, the product of ``axes``; below 2^62.
         axes: number of values of each attribute; the input is the record's mixed-radix number, in
             which the last attribute changes fastest.
-        blocks: ascending positions of the attributes of each block; every attribute is in exactly
-            one block.
+        blocks: ascending positions of the attributes of each block; each is in exactly one block.
+        tables: ascending positions of the attributes of each table that is counted.
     """
 
     name: ClassVar[str] = "product-grr"

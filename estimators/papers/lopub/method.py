@@ -182,8 +182,7 @@ def _score_deviation(mechanism: BloomRR, attributes: Attributes, n: int) -> floa
 def refine(mechanism: BloomRR, reports: Reports, attributes: Attributes, start: Floats) -> Floats:
     """Return the table by LoPub's EM on all reports, started at ``start``: shape (cells,).
 
-    Cells that are 0 in ``start`` stay at 0, which makes LoPub's EM fast. The function is for tools
-    that have the reports; a stream keeps only counters.
+    Cells that are 0 in ``start`` stay at 0, which makes LoPub's EM fast.
 
     Args:
         attributes: ascending positions.
@@ -195,7 +194,8 @@ def refine(mechanism: BloomRR, reports: Reports, attributes: Attributes, start: 
     for i in attributes:
         # Given value x, a bit of its filter is 1 with probability 1 - q, any other bit with
         # probability q. Apart from a factor per report the likelihood is
-        # exp(log_odds · (2 · ones among the bits of x - number of bits of x)).
+        # exp(log_odds · (2 · ones among the bits of x - number of bits of x)). Rows of ones[i] are
+        # values, after a first row of constants; columns are reports.
         filter_bits = np.diag(mechanism.grams[i])
         logs = log_odds * (2.0 * ones[i][1:].T.astype(np.float64) - filter_bits)
         likelihoods.append(np.exp(logs - logs.max(axis=1, keepdims=True)))
