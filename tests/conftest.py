@@ -53,7 +53,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files that wait for a broker, each among files that compute.
 
     Worker processes take files in this order. One that waits leaves its core to the others, and no
-    long wait is left for the end, when the other workers have nothing to do.
+    long wait is left for the end, when the other workers have nothing to do. So the files that are
+    allowed the longest time come first.
     """
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:
@@ -62,12 +63,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for file in files.values():
         waits = any(item.get_closest_marker("kafka") for item in file)
         (waiting if waits else computing).append(file)
+    for kind in (waiting, computing):
+        kind.sort(key=_allowed_seconds, reverse=True)
     # Whole files, because a file's fixtures are built once.
     ordered = []
     for file in waiting:
         ordered += [file, *computing[:3]]
         del computing[:3]
     items[:] = [item for file in [*ordered, *computing] for item in file]
+
+
+def _allowed_seconds(file: list[pytest.Item]) -> float:
+    limits = (item.get_closest_marker("timeout") for item in file)
+    return max((limit.args[0] for limit in limits if limit), default=0.0)
 
 
 @pytest.fixture(autouse=True)

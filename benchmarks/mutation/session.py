@@ -20,8 +20,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-TASK = "CALMSTREAM_MUTANTS_TASK"
-"""Environment variable with the path of the file that describes what a session must do."""
+TASK = "MUTANTS_TASK"
+"""Environment variable with the path of the file that describes what a session must do.
+
+Its name must not begin as the settings do: every command refuses a setting that it does not know.
+"""
 
 MEMORY_BYTES = 8 << 30
 """Limit of a session's address space, because a mutant may ask for any amount of memory."""

@@ -27,3 +27,8 @@ def test_a_namespace_is_checked(namespace: str) -> None:
         TopicNames(namespace, "plan", DIGEST, 1, 1)
     with pytest.raises(InvalidInput, match="namespace"):
         CentralNames(namespace, "plan", DIGEST, 1)
+
+
+def test_the_longest_names_are_allowed_in_kafka() -> None:
+    names = TopicNames("n" * 64, "p" * 64, "f" * 64, 9999, 1, "o" * 64)
+    assert max(len(spec.name) for spec in names.specs(0)) <= 249

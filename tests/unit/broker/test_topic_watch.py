@@ -69,9 +69,6 @@ def test_a_publisher_stops_too(which: str) -> None:
 
 CHANGES = [
     ("reports", {"message.timestamp.type": "CreateTime"}, "CreateTime, not LogAppendTime"),
-    ("reports", {"cleanup.policy": "compact"}, "cleanup.policy=compact, not delete"),
-    ("reports", {"retention.ms": "60000"}, "retention.ms=60000, the plan needs at least"),
-    ("state", {"cleanup.policy": "delete"}, "cleanup.policy=delete, not compact"),
     ("state", {"max.message.bytes": "1000"}, "max.message.bytes=1000, the plan needs at least"),
 ]
 
