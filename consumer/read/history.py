@@ -22,7 +22,6 @@ from calmstream.estimators.analysis.grouping import Grouping, of_mapping, parse
 from calmstream.estimators.analysis.poisoning import examine
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.planning import require_answers
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.tracker import Current
 from calmstream.estimators.wire.snapshot import Revision
@@ -60,9 +59,6 @@ class History:
         broker: a transport, which stays open, or ``HOST:PORT[,HOST:PORT]`` of Kafka without TLS.
         namespace: of the plan's topics.
         output_namespace: of its results, where a log was counted again into another one.
-
-    Raises:
-        InvalidInput: the plan's method answers no such questions.
     """
 
     def __init__(
@@ -73,7 +69,6 @@ class History:
         namespace: str = DEFAULT_NAMESPACE,
         output_namespace: str = "",
     ) -> None:
-        require_answers(plan)
         self._plan = plan
         self._stack = ExitStack()
         transport = connected(broker, self._stack)
@@ -134,9 +129,8 @@ class History:
             given: some of the attributes: proportions within each of their combinations.
 
         Raises:
-            InvalidInput: unknown names, or a table that is too large; and by
-                `read.refusals` windows that are not final, not kept, or without
-                reports.
+            InvalidInput: unknown names, a table that is too large, or a method that cannot answer;
+                and by `read.refusals` windows that are not final, not kept, or without reports.
         """
         self._ready()
         chosen = self._windows(windows)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from calmstream.broker.transport import Partition
-from calmstream.common.errors import FatalError, ForeignRecord, InvalidInput
+from calmstream.common.errors import FatalError, ForeignRecord, InvalidInput, PlanError
 from calmstream.consumer.read import history as module
 from calmstream.consumer.read.history import History
 from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators import methods
 from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.wire.counts import decode_counts, encode_counts
@@ -126,6 +127,19 @@ def test_running_totals_bridge_windows_that_are_not_kept() -> None:
         assert np.array_equal(history.ask(["a0"], "1..2").table, before)
         with pytest.raises(InvalidInput, match="window 1 is not kept: its counts are missing"):
             history.ask(["a0"], "1")
+
+
+def test_a_method_that_cannot_answer_refuses_when_it_is_asked(bench: Bench) -> None:
+    plan = replace(bench.plan, method="rr-clusters")
+    names = plan_names(plan, bench.names.namespace)
+    bench.topics.create([s for s in names.specs(0) if s.name == names.counts])
+    for record in bench.broker.records(Partition(bench.names.counts, 0)):
+        value = encode_counts(plan, decode_counts(bench.plan, record.value or b""))
+        bench.sink.send(names.counts, record.key, value, partition=0).wait(5)
+    with History(plan, bench.broker, namespace=bench.names.namespace) as history:
+        assert history.windows() == [0, 1, 2]
+        with pytest.raises(PlanError, match="rr-clusters needs exactly one group"):
+            history.ask(["a0"])
 
 
 def test_without_the_topic_the_remedy_is_named() -> None:
