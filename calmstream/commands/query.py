@@ -10,14 +10,12 @@ import orjson
 from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
-from calmstream.consumer.read.answer import first_group
 from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.summary import document, split, summary
 from calmstream.consumer.read.words import given_place, word_shares
-from calmstream.estimators.analysis.grouping import parse
+from calmstream.estimators.analysis.grouping import of_question, parse
 from calmstream.estimators.analysis.words import candidates
-from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.pages import answer as page
 
@@ -109,10 +107,10 @@ def _check(args: argparse.Namespace, plan: Plan) -> None:
     if not args.attributes:
         raise InvalidInput("--attributes or --candidates: state what is asked")
     plan.domain.index(args.attributes)
-    args.within = [_within(text, plan.domain) for text in args.where]
-    # The labels of --where become the first group of a given attribute; `first_group` keeps it.
-    args.group = ";".join(filter(None, (args.group, *args.where)))
-    parse(args.group, plan.domain)  # for its errors, as `split` below
+    for text in args.where:
+        if not parse(text, plan.domain):
+            raise InvalidInput(f"--where {text!r}: expected ATTRIBUTE=LABELS")
+    of_question(args.group, ";".join(args.where), plan.domain)  # for its errors, as `split` below
     if args.given and not set(args.given) < set(args.attributes):
         raise InvalidInput("--given: name some, not all, of the attributes of --attributes")
     if args.summary:
@@ -136,13 +134,6 @@ def _candidates(text: str) -> tuple[str, list[str]]:
         raise InvalidInput(f"{path}: not UTF-8 text, one word a line") from None
     candidates(words)
     return name, words
-
-
-def _within(text: str, domain: Domain) -> str:
-    found = [domain.names[place] for place in parse(text, domain)]
-    if len(found) != 1:
-        raise InvalidInput(f"--where {text!r}: expected ATTRIBUTE=LABELS")
-    return found[0]
 
 
 def _words(args: argparse.Namespace, plan: Plan, history: History) -> None:
@@ -173,15 +164,12 @@ def _summary(args: argparse.Namespace, plan: Plan, history: History) -> None:
 
 
 def _table(args: argparse.Namespace, plan: Plan, history: History) -> None:
-    names = list(dict.fromkeys((*args.attributes, *args.within)))
-    given = [*args.given, *args.within]
-    if set(given) >= set(names):
-        raise InvalidInput("--where: an attribute must be left to ask about")
+    names, windows = args.attributes, args.windows
+    part = {"group": args.group, "given": args.given, "where": ";".join(args.where)}
     if args.minus is None:
-        found = history.ask(names, args.windows, group=args.group, given=given)
+        answer = history.ask(names, windows, **part)
     else:
-        found = history.difference(names, args.windows, args.minus, group=args.group, given=given)
-    answer = first_group(found, args.within)
+        answer = history.difference(names, windows, args.minus, **part)
     with result_options.output(args) as (out, console):
         if args.format != TABLE:
             out.write(FORMATS[args.format](plan, answer))

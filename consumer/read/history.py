@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Self
@@ -17,8 +17,14 @@ from calmstream.consumer.read.ranges import Windows, read_windows
 from calmstream.consumer.read.refusals import NoReports, NotFinal, NotKept
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, connected, plan_names
 from calmstream.estimators import methods
-from calmstream.estimators.analysis.grouped import GroupedTable, conditional, difference, grouped
-from calmstream.estimators.analysis.grouping import Grouping, of_mapping, parse
+from calmstream.estimators.analysis.grouped import (
+    GroupedTable,
+    conditional,
+    difference,
+    first_groups,
+    grouped,
+)
+from calmstream.estimators.analysis.grouping import Groups, of_question
 from calmstream.estimators.analysis.poisoning import examine
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan import Plan
@@ -115,8 +121,9 @@ class History:
         attributes: Sequence[str],
         windows: str | Windows = "total",
         *,
-        group: str | Mapping[str, str] = "",
+        group: Groups = "",
         given: Sequence[str] = (),
+        where: Groups = "",
     ) -> Answer:
         """Return the table over any attributes of the plan.
 
@@ -127,6 +134,7 @@ class History:
             group: groups of labels, ``region=EU|US,other;age=17-30|31+``
                 (`analysis.grouping`), or a mapping from attribute to its groups.
             given: some of the attributes: proportions within each of their combinations.
+            where: only of people with these labels, ``region=EU,US;age=17-30``, as for ``group``.
 
         Raises:
             InvalidInput: unknown names, a table that is too large, or a method that cannot answer;
@@ -134,8 +142,8 @@ class History:
         """
         self._ready()
         chosen = self._windows(windows)
-        found, flags = self._table(attributes, chosen, group)
-        return self._answer(_given(found, given), (chosen,), flags)
+        found, flags = self._table(attributes, chosen, group, given, where)
+        return self._answer(found, (chosen,), flags)
 
     def difference(
         self,
@@ -143,8 +151,9 @@ class History:
         windows: str | Windows,
         minus: str | Windows,
         *,
-        group: str | Mapping[str, str] = "",
+        group: Groups = "",
         given: Sequence[str] = (),
+        where: Groups = "",
     ) -> Answer:
         """Return the table of some windows minus that of others, before non-negativity.
 
@@ -152,8 +161,7 @@ class History:
             attributes: as for `ask`.
             windows: whose table.
             minus: whose table is subtracted; no window may be in both.
-            group: as for `ask`.
-            given: as for `ask`.
+            group, given, where: as for `ask`.
 
         Raises:
             InvalidInput: as `ask`, or the windows overlap.
@@ -162,9 +170,9 @@ class History:
         after, before = self._windows(windows), self._windows(minus)
         if after.overlaps(before):
             raise InvalidInput(f"a difference needs windows apart: {after} and {before} overlap")
-        first, flags = self._table(attributes, after, group)
-        second, more = self._table(attributes, before, group)
-        change = difference(_given(first, given), _given(second, given))
+        first, flags = self._table(attributes, after, group, given, where)
+        second, more = self._table(attributes, before, group, given, where)
+        change = difference(first, second)
         if _may_repeat(self._plan.guarantee.windows, after, before):
             more = (*more, DEPENDENT)
         return self._answer(change, (after, before), (*flags, *more))
@@ -173,7 +181,7 @@ class History:
         self,
         attributes: Sequence[str],
         windows: str | Windows = "total",
-        group: str | Mapping[str, str] = "",
+        group: Groups = "",
     ) -> tuple[GroupedTable, tuple[str, ...], Windows, Revision]:
         """Return a table with its covariance, flags of its reports, its windows and revision.
 
@@ -230,15 +238,20 @@ class History:
         return read_windows(text, self._plan, newest)
 
     def _table(
-        self, attributes: Sequence[str], windows: Windows, group: str | Mapping[str, str]
+        self,
+        attributes: Sequence[str],
+        windows: Windows,
+        group: Groups,
+        given: Sequence[str] = (),
+        where: Groups = "",
     ) -> tuple[GroupedTable, tuple[str, ...]]:
-        groupings: dict[int, Grouping] = (
-            parse(group, self._plan.domain)
-            if isinstance(group, str)
-            else of_mapping(group, self._plan.domain)
-        )
+        groupings, only = of_question(group, where, self._plan.domain)
+        names, given = list(dict.fromkeys((*attributes, *only))), (*given, *only)
+        if only and set(given) >= set(names):
+            raise InvalidInput("where: an attribute must be left to ask about")
         model, flags = self._model(windows)
-        return grouped(model, self._plan.domain, attributes, groupings), flags
+        found = grouped(model, self._plan.domain, names, groupings)
+        return first_groups(conditional(found, given), only) if given else found, flags
 
     def _model(self, windows: Windows) -> _Fitted:
         """Return the model of the windows, fitted once, and flags of their reports.
@@ -326,10 +339,6 @@ class History:
             reports=found.reports,
             revision=self._kept.revision(max(w.last for w in windows)),
         )
-
-
-def _given(joint: GroupedTable, given: Sequence[str]) -> GroupedTable:
-    return conditional(joint, given) if given else joint
 
 
 def _may_repeat(period: int, one: Windows, other: Windows) -> bool:

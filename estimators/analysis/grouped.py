@@ -204,6 +204,21 @@ def conditional(joint: GroupedTable, given: Sequence[str]) -> GroupedTable:
     )
 
 
+def first_groups(found: GroupedTable, names: Sequence[str]) -> GroupedTable:
+    """Return the part of a conditional table within the first group of some given attributes."""
+    for name in names:
+        axis = found.attributes.index(name)
+        found = replace(
+            found,
+            attributes=found.attributes[:axis] + found.attributes[axis + 1 :],
+            labels=found.labels[:axis] + found.labels[axis + 1 :],
+            table=np.take(found.table, 0, axis),
+            raw=np.take(found.raw, 0, axis),
+            stderr=np.take(found.stderr, 0, axis),
+        )
+    return found
+
+
 def ratios(x: Floats, covariance: Floats) -> tuple[Floats, Floats]:
     """Return each block's cells over its mass, and their standard errors.
 

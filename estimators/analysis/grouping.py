@@ -28,6 +28,9 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import Number
 
 Floats = NDArray[np.float64]
+Groups = str | Mapping[str, str]
+"""Groups of labels as people write them: a text, or one for each attribute."""
+
 REST = "(rest)"
 _SEPARATORS = ";=|,"
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
@@ -113,6 +116,22 @@ def _unquoted(text: str) -> str:
     if len(text) < 2 or not text.endswith('"'):
         raise InvalidInput(f"group: {text!r}: a text follows a quote")
     return text[1:-1].replace('""', '"')
+
+
+def of_question(
+    group: Groups, where: Groups, domain: Domain
+) -> tuple[dict[int, Grouping], tuple[str, ...]]:
+    """Return the groupings of a question, and the attributes of ``where``.
+
+    The question is only about people whose labels of these are in the first group.
+    """
+    found, only = (
+        parse(one, domain) if isinstance(one, str) else of_mapping(one, domain)
+        for one in (group, where)
+    )
+    for position in found.keys() & only.keys():
+        raise InvalidInput(f"group: attribute {domain.names[position]!r} is grouped twice")
+    return found | only, tuple(domain.names[position] for position in only)
 
 
 def of_mapping(groups: Mapping[str, str], domain: Domain) -> dict[int, Grouping]:

@@ -137,8 +137,11 @@ def test_where_leaves_the_people_with_these_labels(
     [
         (["--attributes", "b"], "no attribute 'b'"),
         (["--attributes", "a0", "--given", "a0"], "--given: name some, not all"),
-        (["--attributes", "a0", "--where", "a0=1"], "--where: an attribute must be left"),
+        (["--attributes", "a0", "--where", "a0=1"], "where: an attribute must be left"),
         (["--attributes", "a0", "--where", "a1"], "expected"),
+        (["--attributes", "a0", "--where", ""], "--where '': expected ATTRIBUTE=LABELS"),
+        (["--attributes", "a0", "--where", "a1=1", "--where", "a1=0"], "'a1' is grouped twice"),
+        (["--attributes", "a0,a1", "--where", "a1=1", "--group", "a1=0"], "'a1' is grouped twice"),
         (["--attributes", "a0", "--where", "a1=7"], "no label '7'"),
         (["--attributes", "a0", "--windows", "never"], "expected current, total, latest"),
         (["--attributes", "a0", "--windows", "0", "--minus", "0"], "overlap"),

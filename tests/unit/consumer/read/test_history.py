@@ -186,6 +186,24 @@ def test_a_difference_is_of_two_independent_tables(bench: Bench) -> None:
             history.difference(["a0"], "total", "0")
 
 
+def test_where_is_the_part_of_a_conditional_table(bench: Bench) -> None:
+    within = {"given": ["a0"], "group": "a0=1"}
+    with asking(bench) as history:
+        for part, whole in (
+            (
+                history.ask(["a2"], "1", where="a0=1"),
+                history.ask(["a2", "a0"], "1", **within),  # type: ignore[arg-type]
+            ),
+            (
+                history.difference(["a2"], "2", "0..1", where={"a0": "1"}),
+                history.difference(["a2", "a0"], "2", "0..1", **within),  # type: ignore[arg-type]
+            ),
+        ):
+            assert (part.attributes, part.flags) == (("a2",), whole.flags)
+            assert np.array_equal(part.table, whole.table[0])
+            assert np.array_equal(part.stderr, whole.stderr[0])
+
+
 def test_windows_in_which_a_device_may_report_twice_are_dependent() -> None:
     bench = filled(published_plan(groups=3, guarantee=Guarantee("w-event", 2)))
     with asking(bench) as history:
