@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from calmstream.broker.transport import Broker
@@ -29,7 +30,6 @@ from calmstream.estimators.analysis.poisoning import examine
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
-from calmstream.estimators.tracking.tracker import Current
 from calmstream.estimators.wire.snapshot import Revision
 
 MODELS = 8
@@ -209,8 +209,7 @@ class History:
         """
         self._ready()
         chosen = self._windows(windows)
-        tallies = self._tallies(chosen)
-        return Counted(self._plan, chosen, tuple(tallies), self._checked(chosen, tallies))
+        return self._counted(chosen)[0]
 
     def revision(self, windows: Windows) -> Revision:
         """Return the revision of the final of the last window."""
@@ -261,49 +260,45 @@ class History:
         """
         place = (windows, self._kept.revision(windows.last))
         if place not in self._models:
-            self._models[place] = self._fitted(windows)
+            counted, fit = self._counted(windows)
+            self._models[place] = fit(), counted.flags
             while len(self._models) > MODELS:
                 self._models.popitem(last=False)
         self._models.move_to_end(place)
         return self._models[place]
 
-    def _fitted(self, windows: Windows) -> _Fitted:
-        if windows.current:
-            current = self._current(windows)
-            return current.model(self._plan), self._checked(windows, list(current.tallies))
-        tallies = self._tallies(windows)
-        flags = self._checked(windows, tallies)
-        return methods.fit(self._plan, tallies, total=windows.total), flags
-
-    def _checked(self, windows: Windows, tallies: list[Tally]) -> tuple[str, ...]:
-        """Return the flags of counts.
+    def _counted(self, windows: Windows) -> tuple[Counted, Callable[[], Model]]:
+        """Return the counts of the windows, and what fits them.
 
         Raises:
-            NoReports: there are none.
+            InvalidInput: counts that are not kept, or without reports.
         """
-        if not any(tally.reports for tally in tallies):
-            raise NoReports(f"{windows} received no reports")
-        return self._flags(windows, tallies)
-
-    def _flags(self, windows: Windows, tallies: list[Tally]) -> tuple[str, ...]:
-        flags = []
         if windows.current:
-            # What a discount leaves of forged counts looks like no forged window.
-            return (SUSPICIOUS,) if self._kept.suspicious(windows.last) else ()
+            self._window(windows.last)
+            now = self._tracked.through(windows.last)
+            received, tallies, fit = now.tallies, now.reduced(), partial(now.model, self._plan)
+        else:
+            tallies = self._tallies(windows)
+            received = tuple(tallies)
+            fit = partial(methods.fit, self._plan, tallies, total=windows.total)
+        if not any(tally.reports for tally in received):
+            raise NoReports(f"{windows} received no reports")
+        flags = []
         forged = any(self._kept.suspicious(w) for w in range(windows.first, windows.last + 1))
-        if forged or examine(self._plan, tallies, len(windows)).suspicious:
+        # What a discount leaves of forged counts looks like no forged window.
+        if not (forged or windows.current):
+            forged = examine(self._plan, tallies, len(windows)).suspicious
+        if forged:
             flags.append(SUSPICIOUS)
         if 1 < self._plan.guarantee.windows < len(windows):
             flags.append(DEPENDENT)
-        return tuple(flags)
+        return Counted(self._plan, windows, tuple(tallies), tuple(flags)), fit
 
     def _tallies(self, windows: Windows) -> list[Tally]:
         """Return the counts of the windows, one tally per group.
 
         The difference of two totals gives them where both are kept; else all windows are added.
         """
-        if windows.current:
-            return self._current(windows).reduced()
         own, last = self._window(windows.last)
         if windows.first in (0, windows.last):
             return own if windows.first else last
@@ -313,10 +308,6 @@ class History:
         for window in range(windows.first, windows.last):
             own = [a + b for a, b in zip(own, self._window(window)[0], strict=True)]
         return own
-
-    def _current(self, windows: Windows) -> Current:
-        self._window(windows.last)
-        return self._tracked.through(windows.last)
 
     def _window(self, window: int) -> tuple[list[Tally], list[Tally]]:
         """Return the counts of one window, and those of all windows through it."""
