@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.read.causes import causes
 from calmstream.consumer.read.changes import PREVIOUS, changes
 from calmstream.consumer.read.formats import FORMATS, window_range
 from calmstream.consumer.read.history import History
@@ -20,6 +19,7 @@ from calmstream.consumer.serve.parameters import Parameters
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
 from calmstream.estimators.analysis.association import chow_liu
+from calmstream.estimators.analysis.causes import causes
 from calmstream.estimators.analysis.report import associate, pairs_of
 from calmstream.estimators.analysis.words import candidates
 

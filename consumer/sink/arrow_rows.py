@@ -8,8 +8,8 @@ from itertools import chain, product
 import numpy as np
 import pyarrow as pa
 
-from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.consumer.subscribe.columns import OF_CELL, statistic_rows
+from calmstream.consumer.sink.columns import statistic_rows
+from calmstream.consumer.subscribe.assembler import OF_CELL, Snapshot
 
 _TEXT, _TEXTS, _TIME = pa.string(), pa.list_(pa.string()), pa.timestamp("us", tz="UTC")
 

@@ -16,10 +16,10 @@ from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.common.files import exclusive, real_path, write_durably
 from calmstream.common.text import plan_name
 from calmstream.consumer.sink.arrow_rows import results_table
+from calmstream.consumer.sink.columns import OF_SET, statistic_rows
 from calmstream.consumer.sink.stored import SetId, newest, replaced, set_id
 from calmstream.consumer.sink.target import Stored
 from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.consumer.subscribe.columns import OF_SET, statistic_rows
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind, Revision
 

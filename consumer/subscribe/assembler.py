@@ -12,8 +12,9 @@ cause an older set after a newer one. A manifest that names another plan is a fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import product
 from typing import Any
 
@@ -21,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import ForeignRecord, InvalidInput
-from calmstream.consumer.subscribe.columns import OF_CELL
 from calmstream.consumer.subscribe.frame import Frame, FrameColumns, free_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import (
@@ -33,6 +33,19 @@ from calmstream.estimators.wire.snapshot import (
     manifest_key,
     parse_key,
 )
+
+OF_CELL: Mapping[str, Callable[[Manifest], Any]] = {
+    "plan": lambda m: m.plan,
+    "plan_name": lambda m: m.name,
+    "window_number": lambda m: m.window,
+    "kind": lambda m: m.kind.value,
+    "window_start": lambda m: datetime.fromtimestamp(m.start, UTC),
+    "window_end": lambda m: datetime.fromtimestamp(m.end, UTC),
+    # One number that grows with every revision of the set.
+    "revision": lambda m: sum(m.revision),
+}
+"""What a row of a cell says of its set, with the same names in a notebook, in files and in
+databases, where it also says the output namespace."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
