@@ -31,8 +31,9 @@ ENV PATH=/opt/calmstream/bin:$PATH \
     CALMSTREAM_HTTP_HOST=0.0.0.0
 USER 10001
 EXPOSE 9464 8080 8090
-HEALTHCHECK --interval=15s --timeout=3s --start-period=60s --retries=3 \
-    CMD ["calmstream", "health"]
+# As `calmstream health`, without starting Python.
+HEALTHCHECK --interval=15s --timeout=10s --start-period=60s --retries=3 CMD ["bash", "-c", \
+    "exec 3<>/dev/tcp/localhost/${CALMSTREAM_HTTP_PORT:-9464}; printf 'GET /livez HTTP/1.0\\r\\n\\r\\n' >&3; read -r _ status _ <&3; [ \"$status\" = 200 ]"]
 ENTRYPOINT ["calmstream"]
 CMD ["consume", "--plan", "/etc/calmstream/plan.json", "--role", "all"]
 
