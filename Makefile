@@ -11,7 +11,7 @@ WORKERS ?= 4
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-serve edge page page-pictures conformance lives test test-all lint format bench accuracy audit site soak attacks fuzz mutants later strangers streams words changes pgm broker-jars lock image image-test image-suites compose-test clean
+.PHONY: help release install-test fuzz-coverage demo demo-serve edge page page-pictures conformance lives test test-all lint format bench accuracy audit site soak attacks fuzz mutants later strangers streams words changes pgm broker-jars lock image image-test image-suites compose-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,14 @@ attacks: $(VENV)/.dev broker-jars ## what an attacker did once, and what comes o
 fuzz: $(VENV)/.dev ## a million messages and a million records that nobody should send
 	@$(BIN)/python -m benchmarks.service.fuzz
 
+$(VENV)/.fuzz: $(VENV)/.dev
+	@echo "adding Atheris (once)"
+	@$(BIN)/python -m pip install --quiet --group fuzz
+	@touch $@
+
+fuzz-coverage: $(VENV)/.fuzz ## fuzz decoders, plans, files and servers, guided by coverage, ten minutes (ARGS=--help)
+	@$(BIN)/python -m tests.fuzz $(ARGS)
+
 $(VENV)/.mutation: $(VENV)/.dev
 	@echo "adding coverage (once)"
 	@$(BIN)/python -m pip install --quiet --group mutation
@@ -138,6 +146,20 @@ ARGS_PGM = $(or $(ARGS),run)
 pgm: .venv-pgm/.ready ## against Private-PGM, in an environment of its own: hours, resumable (ARGS=table)
 	@.venv-pgm/bin/python -m benchmarks.pgm $(ARGS_PGM)
 
+.venv-release/.ready: requirements-build.lock pyproject.toml
+	@echo "making .venv-release (once)"
+	@$(PYTHON) -m venv .venv-release
+	@.venv-release/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@.venv-release/bin/python -m pip install --quiet --require-hashes --requirement requirements-build.lock
+	@.venv-release/bin/python -m pip install --quiet --group release
+	@touch $@
+
+release: .venv-release/.ready ## packages, image, lists of what they hold and checksums of the last commit, in dist (ARGS=--twice)
+	@.venv-release/bin/python deploy/release/build.py $(ARGS)
+
+install-test: .venv-release/.ready ## install what dist holds in empty environments of every Python found: minutes
+	@.venv-release/bin/python deploy/release/install.py $(ARGS)
+
 lock: $(VENV)/.dev ## pin what the image installs and what builds it (requirements*.lock, with hashes)
 	@$(BIN)/python -m pip install --quiet pip-tools
 	@$(BIN)/pip-compile --quiet --extra service --generate-hashes --strip-extras \
@@ -178,4 +200,4 @@ image-suites: ## the tests that need no broker, on Python 3.11 and 3.13 (root, D
 	@docker run --rm calmstream-tests:3.13
 
 clean: ## forget the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .venv-release .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
