@@ -76,19 +76,13 @@ class ViewShares:
 def allocate(
     cardinalities: Sequence[int], users: int, epsilon: str, k: int, prior: PriorScales | None = None
 ) -> ViewShares:
-    """Return the allocation of least worst regret for marginals of ``k`` attributes.
-
-    ``prior`` None stands for the default scales.
-    """
+    """Return the allocation of least regret for marginals of ``k`` attributes."""
     return _Problem(tuple(cardinalities), users, epsilon, prior or PriorScales()).solve(k)
 
 
 @lru_cache(maxsize=4096)
 def oracle(epsilon: str, cells: int) -> tuple[Mechanism, float]:
-    """Return the best mechanism for a table of ``cells``, and its precision of a coefficient.
-
-    The precision (inverse variance) is that of one report.
-    """
+    """Return the best mechanism for a table, and a coefficient's precision by one report."""
     mechanism = best_oracle(epsilon, cells)
     return mechanism, 1.0 / (cells * cell_variance(mechanism))
 

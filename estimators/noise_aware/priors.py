@@ -180,8 +180,7 @@ class BitMargins:
 class LabelMargins:
     """Normal with a covariance from a list that margins share, one list with an order, one without.
 
-    Attributes:
-        offset: (columns,): logarithms of levels' widths.
+    Log odds are beyond ``offset``, the logarithms of levels' widths.
     """
 
     def __init__(self, layout: Layout, orders: dict[int, Levels], chains: int) -> None:
@@ -195,11 +194,7 @@ class LabelMargins:
         ]
         # The level of log odds is free.
         self.covariances = Covariances(layout, [found + 1.0 for found in lists], chains)
-
-    @property
-    def precision(self) -> Reals:
-        """(chains, columns, columns), block diagonal."""
-        return self.covariances.inverse
+        self.precision = self.covariances.inverse
 
     def density(self, fields: Reals) -> tuple[Reals, Reals]:
         """Return log densities (chains,) and slopes, from log odds (chains, columns)."""

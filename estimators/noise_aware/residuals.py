@@ -33,7 +33,7 @@ class Residuals:
 
     def __init__(self, layout: Layout, targets: Targets, chains: int) -> None:
         self._layout, self._targets = layout, targets
-        units = np.ones(layout.size) if layout.bits else (layout.labels - 1.0) ** -0.5
+        units = (layout.labels - 1.0) ** -0.5
         half = np.where((layout.labels == 2) & (not layout.bits), 0.5, 1.0)
         self._unit, self._bits = units * half, 1.0 / half  # a bit among labels has two columns
         self.spread = self._spread(targets.margins)
@@ -74,7 +74,7 @@ class Residuals:
     def _redraw_triples(self, third: Reals, random: np.random.Generator) -> None:
         triples, layout = self._targets.triples, self._layout
         r = layout.labels
-        part = np.ones(layout.size) if layout.bits else np.where(r == 2, 0.5, (r - 1.0) / r)
+        part = np.where(layout.bits, 1.0, (r - 1.0) / r)
         weight = part[:, None] * part[triples.first] * part[triples.second]
         weight = weight[triples.known]  # free directions of a statistic
         gap = np.square(triples.values - third)[:, triples.known]
