@@ -165,6 +165,19 @@ def test_a_worker_without_a_poll_for_a_session_writes_nothing_and_exits() -> Non
     assert stage.state_records() == []
 
 
+def test_records_read_a_second_time_are_ignored() -> None:
+    stage = Stage(small_plan())
+    worker = stage.worker()
+    stage.batch(0, [1])
+    stage.turns(worker)
+    worker.running.membership._reader.seek(stage.input(), 0)
+    stage.batch(0, [2])
+    stage.turns(worker)
+    assert sample(worker, "records_read_total") == 2
+    assert sample(worker, "rejections_total") == 0
+    assert_state_is_the_log(stage)
+
+
 def test_a_plan_is_over_when_every_partition_is_counted_not_when_ones_own_are() -> None:
     stage = Stage(small_plan(partitions=2))
     first, second = stage.worker(), stage.worker()

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from calmstream.broker.in_process.log import stored_bytes
-from calmstream.broker.transport import Partition, TopicSpec
-from calmstream.common.errors import RecoverableError
+from calmstream.broker.transport import AssignmentChanges, Partition, TopicSpec
+from calmstream.common.errors import FatalError, RecoverableError
 from tests.support.batches import Row, batch
 from tests.support.faulty_broker import FaultyBroker, SendFault
 
@@ -23,6 +23,9 @@ class Clock:
 
     def milliseconds(self) -> int:
         return int(self.now)
+
+    def seconds(self) -> float:
+        return self.now
 
 
 def _broker(clock: Clock | None = None, partitions: int = 1, **settings: str) -> FaultyBroker:
@@ -87,6 +90,21 @@ def test_compaction_leaves_the_active_records_and_what_only_they_supersede() -> 
     assert _offsets(broker) == [3, 4]
 
 
+def test_a_reader_moves_past_what_compaction_took_from_before_it() -> None:
+    broker = _broker(cleanup_policy="compact")
+    sink, reader = broker.sink(), broker.reader()
+    for n in range(4):
+        sink.send("t", b"k", b"%d" % n)
+    reader.assign([WHERE])
+    reader.seek(WHERE, 1)
+    broker.compact("t", active=0)
+    assert [r.offset for r in reader.poll(0)] == [3]
+    sink.send("t", b"gone", None)
+    broker.compact("t", active=0, tombstones=True)
+    assert reader.poll(0) == []
+    assert reader.position(WHERE) == 5 == broker.topics().log_ends([WHERE])[WHERE]
+
+
 def test_tombstones_stay_for_their_retention() -> None:
     clock = Clock(0)
     broker = _broker(clock, cleanup_policy="compact", delete_retention_ms="1000")
@@ -96,6 +114,43 @@ def test_tombstones_stay_for_their_retention() -> None:
     for clock.now, left in ((999, [1]), (1000, [])):
         broker.compact("t", active=0)
         assert _offsets(broker) == left
+
+
+def test_a_silent_member_expires_when_another_polls() -> None:
+    clock = Clock(0)
+    broker = FaultyBroker(session_seconds=10, seconds=clock.seconds)
+    broker.topics().create([TopicSpec("t", 2)])
+    first, second = broker.group_reader("g"), broker.group_reader("g")
+    for reader in (first, second):
+        reader.subscribe(["t"])
+        reader.poll(0)
+    first.poll(0)
+    second.poll(0)
+    mine = first.assignment()
+    assert len(mine) == len(second.assignment()) == 1
+    first.take_changes()
+    clock.now = 10.5
+    second.poll(0)
+    assert len(second.assignment()) == 2
+    first.poll(0)
+    changes = first.take_changes()
+    assert changes.lost == mine
+    assert changes.added == frozenset()  # the other has not given anything up yet
+
+
+def test_a_deleted_topic_is_revoked_and_its_readers_get_an_error() -> None:
+    broker = _broker()
+    member, reader = broker.group_reader("g"), broker.reader()
+    member.subscribe(["t"])
+    member.poll(0)
+    member.take_changes()
+    reader.assign([WHERE])
+    reader.seek(WHERE, 0)
+    broker.topics().delete(["t"])
+    member.poll(0)
+    assert member.take_changes() == AssignmentChanges(revoked=frozenset({WHERE}))
+    with pytest.raises(FatalError, match=r"t"):
+        reader.poll(0)
 
 
 @pytest.mark.parametrize("size", [None, 0, 1, 63, 64, 5000, 9000])

@@ -66,6 +66,16 @@ def test_the_error_about_a_newer_version_names_the_remedy(
 
 
 @both
+@pytest.mark.parametrize(
+    "raw", [b"", b"hello", b"[]", b"7", b"null", b"{}", b'{"v":1}', b'{"v":"x"}']
+)
+def test_what_is_no_record_is_named_as_such(decode: Decode, good: bytes, raw: bytes) -> None:
+    decode(good)
+    with pytest.raises(ForeignRecord):
+        decode(raw)
+
+
+@both
 def test_a_record_of_another_plan_is_judged_before_its_version(decode: Decode, good: bytes) -> None:
     for raw in (b'{"v":"9.0"}', changed(good, plan="0" * 64, v="9.0")):
         with pytest.raises(ForeignRecord, match="another plan"):
