@@ -3,7 +3,7 @@
 A method is found by its entry point in the group `GROUP`, under the name that plans use;
 :mod:`.base` is the contract, which other packages implement too. A method designs the groups of a
 plan (sets of devices that share a mechanism) with their views (what a device reports on), and fits
-a model to the tallies (counts per view). `shared` contains the parts that several methods use.
+a model to the tallies (counts per view). `packing` contains the parts that several methods use.
 ``calmstream plan --method list`` lists all methods, docs/methods/ explains them, docs/concepts.md
 the terms.
 """
