@@ -52,6 +52,10 @@ class PlanLimits:
         return {"batch_reports": self.batch_reports, "batches": self.batches}
 
 
+STANDARD = PlanLimits(MAX_BATCH_REPORTS, MAX_BATCHES)
+"""What a new plan is given that states no limits; the plan then has those of `standard_limits`."""
+
+
 def standard_limits(largest: int, partitions: int) -> PlanLimits:
     """Return the limits of a plan that states none; honest senders do not reach them.
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import orjson
 
-from calmstream.common.errors import PlanError, Reason
+from calmstream.common.errors import PlanError
 from calmstream.common.text import unseen
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.plan.group import Group, Guarantee
-from calmstream.estimators.plan.limits import PlanLimits, standard_limits
+from calmstream.estimators.plan.limits import STANDARD, PlanLimits, standard_limits
 from calmstream.estimators.plan.numbers import MAX_INTEGER, exact_numbers
 from calmstream.estimators.plan.state_size import record_bytes
 from calmstream.estimators.randomness import parse_epsilon
@@ -117,7 +117,7 @@ class Plan:
     lineage_epsilon: str = ""
     analysis: bool = False
     version: int = PLAN_VERSION
-    limits: PlanLimits | None = None
+    limits: PlanLimits = STANDARD
     lineage_name: str = ""
     continues: tuple[str, ...] = ()
     early: bool = True
@@ -214,7 +214,7 @@ class Plan:
         """Write parameters exactly, and give a plan without limits the standard ones."""
         parameters = exact_numbers(self.parameters, "method.parameters")
         object.__setattr__(self, "parameters", parameters)
-        if self.limits is None:
+        if self.limits is STANDARD:
             largest = -(-self.users * max(group.share for group in self.groups) // self.total_share)
             object.__setattr__(self, "limits", standard_limits(largest, self.partitions))
 
@@ -254,11 +254,6 @@ class Plan:
                 raise PlanError(
                     f"summaries: {text!r} is none of mean, median, rank and quantiles such as q0.9"
                 )
-
-    @property
-    def reasons(self) -> tuple[Reason, ...]:
-        """Reasons for which a record of this plan can be rejected."""
-        return tuple(r for r in Reason if self.limits is not None or r is not Reason.OVER_LIMIT)
 
     @property
     def ordinary_groups(self) -> int:
@@ -321,7 +316,6 @@ class Plan:
                 users=self.users,
                 windows=self.windows,
                 open_windows=min(open_windows, self.windows),
-                reasons=self.reasons,
             )
             for group, mechanism in zip(self.groups, self.mechanisms, strict=True)
         )
@@ -359,8 +353,7 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         optional: dict[str, Any] = {"analysis": True} if self.analysis else {}
-        if self.limits is not None:
-            optional |= {"limits": self.limits.to_json()}
+        optional["limits"] = self.limits.to_json()
         if self.lineage_name:
             optional["lineage_name"] = self.lineage_name
         if self.continues:

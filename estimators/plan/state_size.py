@@ -6,7 +6,6 @@ refused if the record could become too large for Kafka.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,13 +26,11 @@ _HEADER = 1024
 _NAMES = 128
 
 
-def window_bytes(
-    views: int, width: int, reports: int, largest_count: int, reasons: Collection[Reason]
-) -> int:
+def window_bytes(views: int, width: int, reports: int, largest_count: int) -> int:
     """Return an upper bound of the bytes of one group's counts and rejections in JSON."""
     n = len(str(min(reports, _LARGEST))) + 1
     counter = len(str(min(reports * largest_count, _LARGEST))) + 1
-    rejects = sum(len(reason.value) + _INTEGER + 4 for reason in reasons)
+    rejects = sum(len(reason.value) + _INTEGER + 4 for reason in Reason)
     return _NAMES + rejects + views * (n + width * counter + 2)
 
 
@@ -45,15 +42,14 @@ def record_bytes(
     users: int,
     windows: int,
     open_windows: int,
-    reasons: Collection[Reason],
 ) -> int:
     """Return an upper bound of the bytes of a partition record of one group.
 
     It holds if no window receives more than :data:`HEADROOM` times the expected reports.
     """
     per_window = HEADROOM * users
-    total = window_bytes(views, width, per_window * windows, largest_count, reasons)
-    open_window = window_bytes(views, width, per_window, largest_count, reasons)
+    total = window_bytes(views, width, per_window * windows, largest_count)
+    open_window = window_bytes(views, width, per_window, largest_count)
     return _HEADER + total + open_windows * open_window
 
 

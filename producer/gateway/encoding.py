@@ -15,7 +15,6 @@ from calmstream.estimators.randomness import Randomness
 from calmstream.estimators.wire.batch import (
     BATCH_ID_BYTES,
     MAX_BATCH_BYTES,
-    MAX_BATCH_REPORTS,
     Batch,
     encode_batch,
     form_of,
@@ -69,5 +68,4 @@ def permutation(n: int, randomness: Randomness) -> NDArray[np.int64]:
 def most_reports(plan: Plan, group: int) -> int:
     """Return the most reports of a group that one record may hold, by size and the plan's limit."""
     room = MAX_BATCH_BYTES - RESERVED_BYTES
-    allowed = MAX_BATCH_REPORTS if plan.limits is None else plan.limits.batch_reports
-    return max(1, min(allowed, room // form_of(plan, group).report_bytes))
+    return max(1, min(plan.limits.batch_reports, room // form_of(plan, group).report_bytes))

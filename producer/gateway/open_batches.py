@@ -158,7 +158,7 @@ def check_least(plan: Plan, size: int, min_batch: int) -> None:
             f"min_batch: expected at most {max(size // 2, 1)}, half of the batch size, "
             f"got {min_batch}"
         )
-    if min_batch > 1 and plan.limits is not None and 2 * min_batch > plan.limits.batch_reports:
+    if min_batch > 1 and 2 * min_batch > plan.limits.batch_reports:
         raise InvalidInput(
             f"min_batch: expected at most {max(plan.limits.batch_reports // 2, 1)}, half of the "
             f"limits.batch_reports of plan {plan.name}, got {min_batch}"

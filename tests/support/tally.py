@@ -16,7 +16,7 @@ from calmstream.broker.transport import Partition, Record
 from calmstream.common.errors import Reason
 from calmstream.consumer.tally.folding.fold import PartitionFold, RecordOutcome
 from calmstream.estimators.plan import Group, Plan
-from calmstream.estimators.plan.limits import PlanLimits
+from calmstream.estimators.plan.limits import STANDARD, PlanLimits
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import TICK, Batch, encode_batch
 from calmstream.estimators.wire.state import PartitionState
@@ -36,7 +36,7 @@ def small_plan(
     groups: int = 1,
     packed: bool = False,
     start: int = START,
-    limits: PlanLimits | None = None,
+    limits: PlanLimits = STANDARD,
 ) -> Plan:
     """Return a plan over four binary attributes whose groups report pairs of them by GRR.
 

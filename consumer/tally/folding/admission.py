@@ -201,7 +201,6 @@ class AdmissionControl:
     def _within(self, period: int, reports: Integers) -> bool:
         """Return whether these batches stay within the plan's limits, whatever their order."""
         limits = self.plan.limits
-        assert limits is not None
         return bool(
             reports.max() <= limits.batch_reports
             and self.batches.accepted(period) + len(reports) <= limits.batches
@@ -239,7 +238,6 @@ class AdmissionControl:
     def _over(self, n: int, accepted: int) -> str:
         """Return which limit of the plan a batch breaks, or nothing."""
         limits = self.plan.limits
-        assert limits is not None
         if n > limits.batch_reports:
             return f"{n} reports; the plan allows {limits.batch_reports} in a batch"
         if accepted >= limits.batches:

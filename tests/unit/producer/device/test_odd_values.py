@@ -12,6 +12,7 @@ import pytest
 from calmstream import MemoryStore
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.plan.limits import STANDARD
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.report import decode_report
@@ -38,7 +39,7 @@ def plan_about(j: int) -> Plan:
     cells = DOMAIN.cardinalities[j]
     group = Group({"name": "grr", "cells": cells}, (View((j,)),), (1,))
     return replace(
-        make_plan(epsilon="16"), domain=DOMAIN, groups=(group,), marginals=((j,),), limits=None
+        make_plan(epsilon="16"), domain=DOMAIN, groups=(group,), marginals=((j,),), limits=STANDARD
     )
 
 
