@@ -127,8 +127,10 @@ def _tables(plan: Plan, tallies: Sequence[Tally]) -> list[_Table]:
         _Table(view.attributes, mechanism, int(n), mechanism.estimate(counts, int(n)))
         for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True)
         for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True)
+        if view.kind == "cell"
+        and n >= MIN_REPORTS
         # A mechanism of whole records may count smaller tables only: the view has no table then.
-        if view.kind == "cell" and n >= MIN_REPORTS and mechanism.counts_joint
+        and mechanism.holds(range(len(view.attributes)))
     ]
 
 

@@ -212,14 +212,6 @@ class Mechanism(ABC):
         return 1
 
     @property
-    def counts_joint(self) -> bool:
-        """Whether the counters determine all L frequencies.
-
-        False if they count smaller tables only: `estimate` and `covariance` do not apply then.
-        """
-        return True
-
-    @property
     def report_work(self) -> ReportWork:
         """Upper bounds of the cost of a device's first report, computed in O(parameters).
 
@@ -251,6 +243,9 @@ class Mechanism(ABC):
 
     def holds(self, axes: Sequence[int]) -> bool:  # noqa: ARG002
         """Return whether the counters hold the table over some of the attributes of a view.
+
+        A mechanism of whole records may count smaller tables only. `estimate` and `covariance` do
+        not apply where the table over all attributes is missing.
 
         Args:
             axes: ascending positions among the attributes of the view, at least one.

@@ -34,8 +34,9 @@ class FollowedViews:
     def __init__(self, plan: Plan, number: int, discounts: tuple[float, ...], period: int) -> None:
         mechanism, views = plan.mechanisms[number], plan.groups[number].views
         self._pooled, self._cycle = _pooled(plan, number), _cycle(plan)
-        self._sampling = _sampling(mechanism)
-        count, width, restart = len(views), mechanism.width, _restart(mechanism)
+        whole = mechanism.holds(range(len(views[0].attributes)))
+        self._sampling = _sampling(mechanism) if whole else 0.0
+        count, width, restart = len(views), mechanism.width, _restart(mechanism) if whole else 100.0
         self._free = np.full(count, float(width - int(mechanism.fixed_total and width > 1)))
         self._series = Series(np.full(count, restart), self._free, width, discounts, period)
         self.labels = labels_of(plan.domain, views, width)
@@ -154,8 +155,6 @@ def _restart(mechanism: Mechanism) -> float:
 
     A cell of a table drawn evenly from all tables of L cells has about the variance 1 / L^2.
     """
-    if not mechanism.counts_joint:
-        return 100.0
     return max(float(mechanism.variance(1).mean()) * mechanism.cells**2, 1.0)
 
 
@@ -180,8 +179,6 @@ def _cycle(plan: Plan) -> float:
 
 def _sampling(mechanism: Mechanism) -> float:
     """Return the share of the sampling of devices in the variance of a report, 0 if it is small."""
-    if not mechanism.counts_joint:
-        return 0.0
     sampling = (1 - 1 / mechanism.cells) / mechanism.cells
     share = sampling / (sampling + float(mechanism.variance(1).mean()))
     return share if share > _SMALL else 0.0

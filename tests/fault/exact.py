@@ -25,7 +25,6 @@ class Exact:
     name: ClassVar[str] = "exact"
     largest_count: ClassVar[int] = 1
     fixed_total: ClassVar[bool] = True
-    counts_joint: ClassVar[bool] = True
     epsilon: str
     cells: int
 

@@ -134,10 +134,6 @@ class RecordMechanism(Mechanism):
     def layout(self) -> JointTables:
         """The tables that are counted."""
 
-    @property
-    def counts_joint(self) -> bool:
-        return self.holds(range(len(self.axes)))
-
     def holds(self, axes: Sequence[int]) -> bool:
         return self.layout.holder(axes) is not None
 

@@ -142,17 +142,8 @@ class ProductGRR(RecordMechanism):
             digits.update(zip(block, codes, strict=True))
         return self.layout.count(digits, view, views)
 
-    def _joint(self, counts: Counts) -> Counts:
-        """Return the counts of the table of all attributes, one axis per attribute."""
-        if not self.counts_joint:
-            raise ValueError("the table of all attributes is not counted, only smaller ones")
-        return self.layout.read(counts, range(len(self.axes)))
-
     def estimate(self, counts: Counts, n: int) -> Floats:
-        joint = self._joint(counts)
-        if n == 0:
-            return np.zeros(self.cells)
-        return unmix(joint / n, channels(self, range(len(self.axes)))).reshape(-1)
+        return self.table(counts, n, self.axes, range(len(self.axes)))
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
         shape = self.axes

@@ -229,12 +229,7 @@ class BloomRR(RecordMechanism):
 
         They are unbiased if the filters of every axis are linearly independent.
         """
-        if n == 0:
-            return np.zeros(self.cells)
-        attributes = tuple(range(len(self.axes)))
-        if not self.counts_joint:
-            raise ValueError("the table of all attributes is not counted, only smaller ones")
-        return self.table(counts, n, self.axes, attributes)
+        return self.table(counts, n, self.axes, range(len(self.axes)))
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
         f = np.full(self.axes, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
