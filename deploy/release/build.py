@@ -48,9 +48,9 @@ class Release:
             tomllib.loads((self.tree / "pyproject.toml").read_text())["project"]["version"]
         )
 
-    def make(self) -> None:
+    def make(self, *, images: bool) -> None:
         """Make everything that this machine can make."""
-        for step in (self.python, self.npm, self.images, self.checksums):
+        for step in (self.python, self.npm, *([self.images] if images else []), self.checksums):
             began = time.monotonic()
             step()
             print(f"{step.__name__:10} {time.monotonic() - began:6.1f} s", flush=True)
@@ -173,13 +173,13 @@ def repack(source: Path, to: Path, epoch: int) -> None:
         packed.write(plain.getvalue())
 
 
-def build(commit: str) -> tuple[dict[str, bytes], list[str]]:
+def build(commit: str, *, images: bool) -> tuple[dict[str, bytes], list[str]]:
     """Return the files of a release by name, and what is missing."""
     with tempfile.TemporaryDirectory() as name:
         out = Path(name, "dist")
         out.mkdir()
         release = Release(Path(name), out, commit)
-        release.make()
+        release.make(images=images)
         return {path.name: path.read_bytes() for path in sorted(out.iterdir())}, release.missing
 
 
@@ -188,20 +188,21 @@ def main() -> int:
     parser.add_argument("--commit", default="HEAD")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     parser.add_argument("--twice", action="store_true", help="compare a second build")
+    parser.add_argument("--packages", action="store_true", help="no image")
     args = parser.parse_args()
     if args.commit == "HEAD" and output("git", "status", "--porcelain"):
         print(
             "the checkout has changes that are not committed: they are not in the release",
             file=sys.stderr,
         )
-    made, missing = build(args.commit)
+    made, missing = build(args.commit, images=not args.packages)
     shutil.rmtree(args.out, ignore_errors=True)
     args.out.mkdir(parents=True)
     for name, content in made.items():
         (args.out / name).write_bytes(content)
         print(f"{len(content):12,}  {name}")
     if args.twice:
-        again, _ = build(args.commit)
+        again, _ = build(args.commit, images=not args.packages)
         differ = sorted(name for name in made | again if made.get(name) != again.get(name))
         print(
             f"the second build differs in {', '.join(differ)}" if differ else "two builds are equal"
