@@ -124,20 +124,30 @@ def log_seeds() -> Iterator[bytes]:
 
 
 @cache
-def readers() -> list[Case]:
-    return list(cases().values())
+def readers() -> list[tuple[str, Case]]:
+    return list(cases().items())
 
 
 def topics(raw: bytes) -> None:
     """A record of any other topic: it is read, foreign, or of a newer version; always the same."""
-    case = readers()[raw[0] % len(readers())]
+    name, case = readers()[raw[0] % len(readers())]
+    if name == "dead letter" and not _are_headers(raw[1:]):
+        return
     found = verdict(case, raw[1:])
     assert found in {"read", "foreign", "newer"}, found
     assert verdict(case, raw[1:]) == found
 
 
+def _are_headers(raw: bytes) -> bool:
+    """Return whether JSON states headers, of which Kafka takes any texts."""
+    try:
+        return isinstance(orjson.loads(raw), dict)
+    except ValueError:
+        return False
+
+
 def topics_seeds() -> Iterator[bytes]:
-    for number, case in enumerate(readers()):
+    for number, (_, case) in enumerate(readers()):
         yield bytes([number]) + case.encode(case.body)
 
 
