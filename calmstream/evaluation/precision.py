@@ -2,8 +2,8 @@
 
 The errors are those against the true shares of the devices that report. A formula gives them for
 any table: the covariance of the best combination of all views, shrunk as far as interactions of
-usual strength allow. It is cautious. Where records are at hand, one simulated collection corrects
-it, by one factor for each number of attributes.
+usual strength allow. It is cautious. Where records are at hand, simulated collections correct it,
+by one factor for each number of attributes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import prod, sqrt
+from math import ceil, prod, sqrt
 
 import numpy as np
 
@@ -37,8 +37,9 @@ MAX_SIMULATED = 1_000_000
 MAX_ATTRIBUTES = 16
 """Most attributes with which a collection is simulated; a fit of more takes too long."""
 
-REPEATS = 3
-"""Simulated collections of a plan of few attributes; of many there is one."""
+FREEDOM, REPEATS = 40, 8
+"""Shares that are estimated in all simulated collections together, and the most collections: the
+deviation of a factor is then about a tenth. Each takes about half a second."""
 
 TABLES = 24
 """Most tables of one size over which errors are averaged; they are spread over all."""
@@ -181,7 +182,9 @@ class Precision:
     def _simulated(self, codes: Codes, sizes: Sequence[int]) -> dict[int, float]:
         """Return simulated over computed half-widths, by the number of attributes of a table."""
         users = min(self.plan.users, MAX_SIMULATED)
-        repeats = range(REPEATS if self.plan.domain.ordinary <= MAX_ATTRIBUTES // 2 else 1)
+        ordinary = self.plan.domain.attributes[: self.plan.domain.ordinary]
+        free = sum(len(one.labels) - 1 for one in ordinary)
+        repeats = range(min(REPEATS, ceil(FREEDOM / free)))
         asked = {size: self.tables(size) for size in sizes}
         errors = dict.fromkeys(sizes, 0.0)
         for repeat in repeats:
@@ -189,7 +192,7 @@ class Precision:
             seed = np.random.SeedSequence((repeat, 2))
             try:
                 tallies = collect(self.plan, drawn, seed, exact=True)
-                model = methods.fit(self.plan, tallies)
+                model = methods.fit(self.plan, tallies, quick=True)
             except InvalidInput:  # too many possible reports to draw their counts
                 return {}
             for size, tables in asked.items():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators import plugins
-from calmstream.estimators.methods.base import Follows, Method, Model
+from calmstream.estimators.methods.base import Follows, Method, Model, Quick
 
 if TYPE_CHECKING:
     from calmstream.estimators.plan import Plan
@@ -44,13 +44,16 @@ def get(name: str) -> Method:
     return cast("Method", plugins.load(GROUP, name)())
 
 
-def fit(plan: Plan, tallies: Sequence[Tally], *, total: bool = False) -> Model:
+def fit(plan: Plan, tallies: Sequence[Tally], *, total: bool = False, quick: bool = False) -> Model:
     """Fit the plan's method to tallies, one per group; hashed attributes are left out.
 
     Args:
         total: of all windows, so together with the counts of earlier plans that it follows.
+        quick: with less effort, if the method can; the error is a few per cent larger.
     """
     method, own = get(plan.method), tallies[: plan.ordinary_groups]
     if total and isinstance(method, Follows):
         return method.fit_total(plan.ordinary, own)
+    if quick and isinstance(method, Quick):
+        return method.fit_quickly(plan.ordinary, own)
     return method.fit(plan.ordinary, own)

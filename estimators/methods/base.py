@@ -189,6 +189,14 @@ class Follows(Method, Protocol):
 
 
 @runtime_checkable
+class Quick(Method, Protocol):
+    """A method that can fit with less effort, at a little more error, for simulations."""
+
+    def fit_quickly(self, plan: Plan, tallies: Sequence[Tally]) -> Model:
+        """Fit as `Method.fit`."""
+
+
+@runtime_checkable
 class ReadsReports(Protocol):
     """A method that needs every report, because no small statistic of a stream is sufficient.
 

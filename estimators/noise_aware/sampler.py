@@ -68,6 +68,10 @@ class Effort:
         return float(one * (LEAPS + 1) * (self.warm + self.keep))
 
 
+QUICK = Effort(chains=3, causes=5, warm=40, keep=20, draws=45)
+"""For simulations of which only the error counts."""
+
+
 class Draws(NamedTuple):
     """Draws of causes, and the mean variance of the pairs' residuals given causes and estimates."""
 
