@@ -49,7 +49,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--minus",
         metavar="WINDOWS",
-        help="subtract the table of these windows, which are none of the others",
+        help="the change since these windows, which are none of the others; previous: as many "
+        "just before; before: all before",
     )
     parser.add_argument(
         "--where",
@@ -166,12 +167,15 @@ def _summary(args: argparse.Namespace, plan: Plan, history: History) -> None:
 def _table(args: argparse.Namespace, plan: Plan, history: History) -> None:
     names, windows = args.attributes, args.windows
     part = {"group": args.group, "given": args.given, "where": ";".join(args.where)}
-    if args.minus is None:
-        answer = history.ask(names, windows, **part)
-    else:
-        answer = history.difference(names, windows, args.minus, **part)
+    change = None
+    if args.minus is not None:
+        change = history.difference(names, windows, args.minus, **part)
     with result_options.output(args) as (out, console):
+        if change is not None and args.format != TABLE:
+            out.write(FORMATS[args.format](plan, change))
+            return
+        answer = history.ask(names, windows, **part)
         if args.format != TABLE:
             out.write(FORMATS[args.format](plan, answer))
-            return
-        page.show(console, plan, answer, args.where)
+        else:
+            page.show(console, plan, answer, args.where, change)

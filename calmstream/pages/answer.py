@@ -18,19 +18,32 @@ from calmstream.pages.watch import left_out, numbers, shown_cells
 from calmstream.terminal import Console, grid
 
 
-def show(console: Console, plan: Plan, answer: Answer, where: Sequence[str] = ()) -> None:
-    windows = " minus ".join(dated(plan, one) for one in answer.windows)
-    about = f"{plan.name}-{plan.digest[:8]}: {windows}, {answer.reports:,} reports"
+def show(
+    console: Console,
+    plan: Plan,
+    answer: Answer,
+    where: Sequence[str] = (),
+    change: Answer | None = None,
+) -> None:
+    """Print a table, and beside it the change since other windows."""
+    about = f"{plan.name}-{plan.digest[:8]}: {dated(plan, answer.windows[0])}"
+    about += f", {answer.reports:,} reports"
     if where:
         about += f", where {' and '.join(where)}"
-    console.print(" · ".join(filter(None, (about, ", ".join(answer.flags)))))
-    change = "difference" in answer.flags
-    shown = grid(*answer.attributes, right=("points" if change else "%", "± 95 %"))
+    flags = answer.flags if change is None else (*answer.flags, *change.flags)
+    console.print(" · ".join((about, ", ".join(dict.fromkeys(flags))) if flags else (about,)))
+    if change is not None:
+        console.print(f"change: points since {dated(plan, change.windows[1])}")
+    more = ("change", "± 95 %") if change is not None else ()
+    shown = grid(*answer.attributes, right=("%", "± 95 %", *more))
     rows, values = list(product(*answer.labels)), answer.table.ravel().tolist()
     cells = shown_cells(values)
     for i in cells:
-        value = f"{100 * values[i]:{'+' if change else ''}.2f}"
-        shown.add_row(*rows[i], value, f"{100 * Z95 * answer.stderr.flat[i]:.2f}")
+        cell = [f"{100 * values[i]:.2f}", f"{100 * Z95 * answer.stderr.flat[i]:.2f}"]
+        if change is not None:
+            cell.append(f"{100 * change.table.flat[i]:+.2f}")
+            cell.append(f"{100 * Z95 * change.stderr.flat[i]:.2f}")
+        shown.add_row(*rows[i], *cell)
     console.print(shown)
     for line in left_out(values, len(cells)):
         console.print(line, style="dim")

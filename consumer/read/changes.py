@@ -8,8 +8,8 @@ from typing import Any
 
 from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.history import DEPENDENT, Counted, History
-from calmstream.consumer.read.ranges import Windows
-from calmstream.consumer.read.refusals import NoReports, NotFinal
+from calmstream.consumer.read.ranges import PREVIOUS, Windows, against_windows
+from calmstream.consumer.read.refusals import NoReports
 from calmstream.consumer.subscribe.frame import Frame, FrameColumns
 from calmstream.estimators.analysis.grouped import difference
 from calmstream.estimators.changes import Comparison, Source, compare, source
@@ -18,9 +18,6 @@ from calmstream.estimators.changes.windows import PAIRED, REPEATED, Relation, me
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.kinds import Ordered
 from calmstream.estimators.plan import Plan
-
-PREVIOUS = "previous"
-BEFORE = "before"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,16 +161,6 @@ def _compare(
     flags = dict.fromkeys((*found.flags, *after.flags, *before.flags))
     flags.pop(DEPENDENT, None)  # ``repeated`` says what was done about it.
     return Changes(after, before, comparison, tuple(flags))
-
-
-def against_windows(text: str | Windows, windows: Windows) -> str | Windows:
-    """Return the windows that ``previous`` and ``before`` stand for; other names as they are."""
-    if text not in (PREVIOUS, BEFORE):
-        return text
-    if windows.first == 0:
-        raise NotFinal(f"no window is before {windows}")
-    first = 0 if text == BEFORE else max(0, windows.first - len(windows))
-    return Windows(first, windows.first - 1)
 
 
 def _source(history: History, counted: Counted, *, repeats: bool) -> Source:

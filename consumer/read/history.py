@@ -14,7 +14,7 @@ from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, InvalidInput
 from calmstream.consumer.read.answer import Answer
 from calmstream.consumer.read.kept import KeptCounts, TrackedCounts
-from calmstream.consumer.read.ranges import Windows, read_windows
+from calmstream.consumer.read.ranges import Windows, against_windows, read_windows
 from calmstream.consumer.read.refusals import NoReports, NotFinal, NotKept
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, connected, plan_names
 from calmstream.estimators import methods
@@ -160,14 +160,16 @@ class History:
         Args:
             attributes: as for `ask`.
             windows: whose table.
-            minus: whose table is subtracted; no window may be in both.
+            minus: whose table is subtracted; no window may be in both. ``previous`` are as many
+                windows just before, ``before`` all windows before.
             group, given, where: as for `ask`.
 
         Raises:
             InvalidInput: as `ask`, or the windows overlap.
         """
         self._ready()
-        after, before = self._windows(windows), self._windows(minus)
+        after = self._windows(windows)
+        before = self._windows(against_windows(minus, after))
         if after.overlaps(before):
             raise InvalidInput(f"a difference needs windows apart: {after} and {before} overlap")
         first, flags = self._table(attributes, after, group, given, where)

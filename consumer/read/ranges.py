@@ -18,6 +18,8 @@ from calmstream.estimators.plan import Plan
 CURRENT = "current"
 TOTAL = "total"
 LATEST = "latest"
+PREVIOUS = "previous"
+BEFORE = "before"
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 _LAST = re.compile(r"last (?:(\d{1,6}) )?(minute|hour|day|week|window)s?", re.ASCII)
 _SHORT = re.compile(r"last:(\d{1,6})([mhdw]?)", re.ASCII)
@@ -54,6 +56,16 @@ class Windows:
 
     def overlaps(self, other: Windows) -> bool:
         return self.first <= other.last and other.first <= self.last
+
+
+def against_windows(text: str | Windows, windows: Windows) -> str | Windows:
+    """Return the windows that ``previous`` and ``before`` stand for; other names as they are."""
+    if text not in (PREVIOUS, BEFORE):
+        return text
+    if windows.first == 0:
+        raise NotFinal(f"no window is before {windows}")
+    first = 0 if text == BEFORE else max(0, windows.first - len(windows))
+    return Windows(first, windows.first - 1)
 
 
 def read_windows(text: str, plan: Plan, newest: int) -> Windows:

@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.read.changes import PREVIOUS, changes
+from calmstream.consumer.read.changes import changes
 from calmstream.consumer.read.formats import FORMATS, window_range
 from calmstream.consumer.read.history import History
-from calmstream.consumer.read.ranges import LATEST, Windows
+from calmstream.consumer.read.ranges import LATEST, PREVIOUS, Windows
 from calmstream.consumer.read.summary import document, split, summary
 from calmstream.consumer.read.words import given_place, word_shares
 from calmstream.consumer.serve.parameters import Parameters

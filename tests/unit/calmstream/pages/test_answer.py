@@ -132,6 +132,26 @@ def test_where_leaves_the_people_with_these_labels(
     assert b", where a0=1" in capsysbinary.readouterr().out
 
 
+def test_one_command_says_a_share_and_its_change(
+    asked: list[str], capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ["--attributes", "a2", "--where", "a0=1", "--windows", "latest"]
+    found = {}
+    for minus in ([], ["--minus", "previous"], ["--minus", "1"]):
+        assert main([*asked, *words, *minus, "--format", "json"]) == 0
+        found["".join(minus)] = json.loads(capsysbinary.readouterr().out)
+    assert found["--minusprevious"] == found["--minus1"]
+    assert main([*asked, *words, "--minus", "previous"]) == 0
+    shown = capsysbinary.readouterr().out.decode().splitlines()
+    assert "change: points since window 1" in "\n".join(shown)
+    row = next(line.split() for line in shown if line.startswith("1 "))
+    now, change = found[""], found["--minusprevious"]
+    values = [now["table"][1], 1.96 * now["stderr"][1]]
+    values += [change["table"][1], 1.96 * change["stderr"][1]]
+    assert [float(text) for text in row[1:]] == pytest.approx([100 * x for x in values], abs=0.006)
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
