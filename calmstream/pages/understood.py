@@ -18,14 +18,15 @@ def show(console: Console, name: str, table: RecordTable) -> None:
     )
     for line in table.said:
         console.print(f"- {line}")
-    shown = grid("column", "what it is", "labels", right=("missing",))
+    some = any(column.missing for column in table.columns)
+    shown = grid("column", "what it is", "labels", right=("missing",) * some)
     shown.columns[0].max_width = 24
     shown.columns[1].no_wrap = True
     for column in table.columns:
         missing = column.missing / len(column.column.places)
         style = "dim" if column.entry is None else None
-        share = percent(missing) if missing else ""
-        shown.add_row(column.column.name, _kind(column), column.why, share, style=style)
+        share = [percent(missing) if missing else ""] * some
+        shown.add_row(column.column.name, _kind(column), column.why, *share, style=style)
     console.print(shown)
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from calmstream.common.errors import InvalidInput
 from calmstream.tables.table import FileColumn, MissingRule, listed, shown
 
-SEPARATORS = (";", "|", "\n", ", ", ",")
+SEPARATORS = (";", "|", "\n", " / ", ", ", ",")
 """Separators of answers that are found."""
 
 _MOST_PARTS = 128
@@ -19,7 +19,8 @@ def separator_of(column: FileColumn, missing: MissingRule) -> str | None:
     """Return what separates the answers in the cells of a column; None if they have one each.
 
     Cells must have different numbers of answers, none twice, and be made of few answers in many
-    combinations. Where a comma separates them, which texts have inside, most must occur alone, too.
+    combinations. Where a comma or a slash separates them, which texts have inside, most must
+    occur alone, too.
     """
     cells = {
         value: int(count)
@@ -35,7 +36,7 @@ def separator_of(column: FileColumn, missing: MissingRule) -> str | None:
         alone = {found[0] for found in split.values() if len(found) == 1}
         if (
             len(parts) <= min(_MOST_PARTS, 0.8 * len(split))
-            and ("," not in separator or 2 * len(alone) >= len(parts))
+            and (separator in ";|\n" or 2 * len(alone) >= len(parts))
             and not any(len(set(found)) < len(found) for found in split.values())
         ):
             return separator

@@ -26,6 +26,9 @@ _MOST_BEFORE = 20
 """Most lines before the header."""
 
 _SPACED = re.compile(r'\s*("|[-+.\d]+\s+[-+.\d])')
+_MARK = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
+"""First line by which spreadsheets state the separator."""
+
 MAX_COLUMNS = 20_000
 
 Row = tuple[int, list[str]]
@@ -67,7 +70,11 @@ def read_delimited(text: str, delimiter: str | None) -> FileTable:
     """Return the cells of a text; its first row is the header."""
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     comments, start = _comments(text)
-    said = [f"left out: {comments} lines of comments before the table"] if comments else []
+    lines = f"{comments} line{'s' * (comments > 1)}"
+    said = [f"left out: {lines} of comments before the table"] if comments else []
+    if mark := _MARK.match(text):
+        delimiter, start = delimiter or mark[1], mark.end()
+        said.append(f"left out: the line {mark[0].strip()!r}")
     try:
         return _table(text, start, delimiter, None, said)
     except InvalidInput as error:
@@ -164,7 +171,8 @@ def _head(rows: Iterator[Row], dialect: Dialect, width: int, said: list[str]) ->
     for line, row in rows:
         if width - 1 <= len(row) <= width and (len(row) > 1 or width == 1):
             if titles:
-                said.append(f"left out: {len(titles)} lines before the header, {listed(titles, 1)}")
+                lines = f"{len(titles)} line{'s' * (len(titles) > 1)}"
+                said.append(f"left out: {lines} before the header, {listed(titles, 1)}")
             return line, row
         if len(row) > 1 or len(titles) == _MOST_BEFORE:
             raise _ragged(line, row, dialect, width)

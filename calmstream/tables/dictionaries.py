@@ -89,6 +89,10 @@ def _of_json(document: Any) -> tuple[str, Any, dict[str, str]] | None:
         words = {"labels", "options", "edges", "kind"}
         if not ("name" in document[0] and words & document[0].keys()):
             return None  # the records of a table
+    if isinstance(document, dict) and any(
+        isinstance(x, list) and x and isinstance(x[0], dict) for x in document.values()
+    ):
+        return None  # a table in one of its fields
     return "calmstream", document, {}
 
 

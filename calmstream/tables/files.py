@@ -78,7 +78,11 @@ def _arrow(raw: bytes) -> FileTable:
 def _column(name: str, cells: Iterable[Any]) -> FileColumn:
     builder = ColumnBuilder()
     builder.extend(map(text_of, cells))
-    return builder.column(name)
+    column = builder.column(name)
+    if not any(isinstance(value, tuple) for value in column.values):
+        return column
+    # A field that is a list in some records is a list of one value in the others.
+    return column.mapped([v if isinstance(v, tuple) else (v,) if v else () for v in column.values])
 
 
 def _workbook(raw: bytes) -> FileTable:
@@ -249,7 +253,12 @@ def text_of(value: Any) -> Value:  # noqa: PLR0911 - one for each type
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, (list, tuple)):
-        if any(isinstance(one, (list, tuple, dict)) for one in value):
-            return json.dumps(value, ensure_ascii=False, default=str)
-        return tuple(dict.fromkeys(str(text_of(one)) for one in value if one is not None))
-    return json.dumps(value, default=str) if isinstance(value, dict) else str(value)
+        return tuple(dict.fromkeys(map(_item, (one for one in value if one is not None))))
+    return _item(value)
+
+
+def _item(value: Any) -> str:
+    """Return an item of a list as a text; lists and objects in it as JSON."""
+    if isinstance(value, (list, tuple, dict)):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(text_of(value)) if isinstance(value, str | bool | float | date) else str(value)

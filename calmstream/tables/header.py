@@ -27,6 +27,8 @@ def with_names(table: FileTable, stated: int | None) -> FileTable:
     """Return a table whose first rows, as many as stated or found, are the names of its columns."""
     if stated == 0:
         return table
+    if stated is None:
+        table = _without_titles(table)
     head = _equal_to_first(table)
     if not head.all():
         rows = _headers(table, head, stated)
@@ -38,12 +40,27 @@ def with_names(table: FileTable, stated: int | None) -> FileTable:
     if len(rows) > 1:
         said.append(f"header: {len(rows)} rows; the second has {listed(filter(None, rows[1]), 3)}")
     if repeats:
-        said.append(f"left out: {repeats:,} lines that repeat the header")
+        lines = f"{repeats:,} line{'s that repeat' if repeats > 1 else ' that repeats'}"
+        said.append(f"left out: {lines} the header")
     names, groups = _names(rows, said)
     table = table.taken(~head)
     columns = [replace(c, name=name) for c, name in zip(table.columns, names, strict=True)]
     columns = _joined(columns, groups or list(_alike(columns)), said)
     return replace(table, columns=tuple(columns), said=tuple(said))
+
+
+def _without_titles(table: FileTable) -> FileTable:
+    """Leave out rows above the header that have a title in the first cell, or nothing."""
+    while table.records > 2 and len(table.columns) > 1:
+        title, *others = (column.first.strip() for column in table.columns)
+        below = table.taken(slice(1, None))
+        rest = [column.first.strip() for column in below.columns]
+        heads = all(rest) and _is_header(below) and not _heads_options([title, *others], below)
+        if any(others) or not (heads or not title or not any(rest)):
+            break
+        said = f"left out: {title!r} above the header"
+        table = replace(below, said=(*table.said, said) if title else table.said)
+    return table
 
 
 def _equal_to_first(table: FileTable) -> NDArray[np.bool_]:

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 
 _WORDS = """
 strongly disagree < disagree < somewhat disagree < slightly disagree
-  < neither agree nor disagree < neither agree or disagree < neutral < undecided < not sure
+  < neither agree nor disagree < neither agree or disagree < neither < neutral < undecided
+  < not sure
   < slightly agree < somewhat agree < agree < strongly agree;
 very dissatisfied < dissatisfied < somewhat dissatisfied < neither satisfied nor dissatisfied
-  < neutral < somewhat satisfied < satisfied < very satisfied < extremely satisfied;
+  < neither < neutral < somewhat satisfied < satisfied < very satisfied < extremely satisfied;
 never < almost never < rarely < seldom < occasionally < sometimes < often < frequently
   < usually < very often < almost always < always;
 never < yearly < monthly < weekly < daily;
-very unlikely < unlikely < somewhat unlikely < neutral < somewhat likely < likely < very likely;
+very unlikely < unlikely < somewhat unlikely < neither < neutral < somewhat likely < likely
+  < very likely;
 very poor < poor < fair < average < good < very good < excellent;
 very bad < bad < fair < ok < good < very good;
 not at all < a little < slightly < somewhat < moderately < quite a bit < very < extremely;
@@ -35,6 +37,9 @@ _SCALES = [[" ".join(x.split()) for x in line.split("<")] for line in _WORDS.spl
 """Scales of words, from low to high; a column may use some of the words of one."""
 
 _NUMBER = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s*([km])?\b", re.IGNORECASE | re.ASCII)
+_STEP = re.compile(r"\s*(\d{1,2})(?:\s*$|\s*[-–:.)=]\s*[^\W\d])")
+"""A step of a scale, such as ``1 - not at all`` or, between its ends, ``2``."""
+
 _BELOW = re.compile(
     r"^\s*(<|less than|under|below|up to|fewer than|younger than|at most|≤)", re.IGNORECASE
 )
@@ -55,6 +60,10 @@ def order_of(labels: Sequence[str]) -> tuple[str, ...] | None:
     for scale in _SCALES:
         if all(text in scale for text in folded.values()):
             return tuple(sorted(labels, key=lambda label: scale.index(folded[label])))
+    steps = [_STEP.match(label) for label in labels]
+    numbers = {label: int(step[1]) for label, step in zip(labels, steps, strict=True) if step}
+    if len(set(numbers.values())) == len(labels):
+        return tuple(sorted(labels, key=numbers.__getitem__))
     ranges = sum(bool(_RANGE.search(label)) for label in labels)
     ends = sum(bool(_BELOW.search(label) or _ABOVE.search(label)) for label in labels)
     if not ranges and ends < 2:

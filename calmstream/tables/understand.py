@@ -45,6 +45,10 @@ _CODE = re.compile(r"(^|[\s_.-])(?i:code|zip|postal|postcode|phone)($|[\s_.-])|[
 _NO_NUMBERS = frozenset(("?", "-", "--", ".", "*", "n.a.", "unknown", "Unknown"))
 """What stands for a missing number."""
 
+_NOTHING = re.compile(r"-1|-?(9{1,5}|8{2,5}|7{2,5})")
+"""Numbers that stand for a missing answer where they are far from all others."""
+
+_ZEROS = re.compile(r"(?<=\d)\.0+$")
 _TRUE = frozenset(("true", "yes", "1", "y", "t"))
 _FALSE = frozenset(("false", "no", "0", "n", "f"))
 
@@ -139,12 +143,13 @@ def _number(
     if absent:
         entry["other"] = LABEL
     note = ", ".join(filter(None, (f"{len(edges) - 1} bins, {edges[0]} to {edges[-1]}", style)))
-    return Understood(column, entry, note, (), absent)
+    return Understood(column, entry, note, _codes_for_nothing(column.name, texts), absent)
 
 
 def _labels(column: FileColumn, counts: dict[str, int], absent: int) -> Understood:
     n = sum(counts.values())
-    warnings = _spellings(column.name, counts)
+    warnings = _spellings(column.name, counts) + _codes_for_nothing(column.name, list(counts))
+    warnings += _joined(column.name, counts)
     kept, why, entry = list(counts), "", dict[str, Any](name=column.name)
     if len(counts) > MAX_LABELS:
         kept = sorted(counts, key=lambda label: (-counts[label], label))[:MAX_KEPT]
@@ -174,13 +179,42 @@ def _labels(column: FileColumn, counts: dict[str, int], absent: int) -> Understo
     if order and not absent and "other" not in entry:
         entry["kind"] = "ordered"
     entry["labels"] = kept
-    return Understood(column, entry, why or listed(kept, 3).replace("'", ""), warnings, absent)
+    few = listed(kept, 3)
+    plain = few if any(", " in label for label in kept[:3]) else few.replace("'", "")
+    return Understood(column, entry, why or plain, warnings, absent)
+
+
+def _codes_for_nothing(name: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """Point out what may stand for a missing answer: 99 far above all others, -9 below, a dash."""
+    odd = [text for text in texts if text.strip() in _NO_NUMBERS]
+    parsed = numbers.parsed([text for text in texts if text not in odd])
+    if parsed is not None and len(parsed[0]) > 2:
+        values = np.sort(parsed[0])
+        ends = [values[0]] * bool(values[0] < 0 <= values[1])
+        ends += [values[-1]] * bool(values[-1] > 2 * max(values[-2], 1))
+        odd += [text for end in ends if _NOTHING.fullmatch(text := f"{end:.0f}")]
+    if not odd:
+        return ()
+    stated = ",".join(odd)
+    return (f"{name!r} has {listed(odd)}: --missing 'label:{stated}' if that says nothing",)
+
+
+def _joined(name: str, counts: Mapping[str, int]) -> tuple[str, ...]:
+    """Point out labels that begin with another label and a separator: they may be several."""
+    for mark in (", ", " / ", " + ", " & ", "/", "+"):
+        ends = {x: [i for i in range(len(x)) if x.startswith(mark, i)] for x in counts}
+        found = [x for x, places in ends.items() if any(x[:i].strip() in counts for i in places)]
+        if len(found) > 1:
+            stated = f"--choices '{name}={mark}'"
+            return (f"labels such as {shown(found[0])}: {stated} if they are several answers",)
+    return ()
 
 
 def _spellings(name: str, counts: Mapping[str, int]) -> tuple[str, ...]:
     alike: dict[str, list[str]] = {}
     for label in counts:
-        alike.setdefault(" ".join(label.casefold().split()), []).append(label)
+        text = _ZEROS.sub("", " ".join(label.casefold().split()))
+        alike.setdefault(text, []).append(label)
     if len(alike) > 2 and alike.keys() <= _TRUE | _FALSE:
         alike = {
             "t": [x for x in counts if " ".join(x.casefold().split()) in _TRUE],

@@ -154,7 +154,7 @@ def test_names_with_commas_and_comments_are_read(cases: Path) -> None:
     ]
     table = read_table(cases / "comment_first.csv")
     assert list(labels(table)) == ["region", "theme"]
-    assert table.said == ("left out: 1 lines of comments before the table",)
+    assert table.said == ("left out: 1 line of comments before the table",)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calmstream.common.errors import InvalidInput
+from calmstream.tables.dictionaries import read_dictionary
 from calmstream.tables.reading import ReadingOptions
 from calmstream.tables.records import read_table, read_texts
 
@@ -156,12 +157,18 @@ def test_options_that_do_not_fit(tmp_path: Path, options: dict[str, object], mes
 
 
 SAID = {
-    "a title": ("Report 2026\n\na,b\n0,x\n1,y\n", "1 lines before the header, 'Report 2026'"),
+    "a title": ("Report 2026\n\na,b\n0,x\n1,y\n", "1 line before the header, 'Report 2026'"),
     "decimal commas": ("a;b\n1,5;x\n2,5;y\n", "separator: semicolon, as found"),
     "row names": ('"a" "b"\n'.replace(" ", "\t") + '"1"\t0\tx\n"2"\t1\ty\n', "has no name"),
     "spaces": ("a, b\n0, x\n1, y\n", "separator: with a space after it"),
-    "a repeated header": ("a,b\n0,x\n1,y\na,b\n0,y\n", "left out: 1 lines that repeat the header"),
+    "a repeated header": ("a,b\n0,x\n1,y\na,b\n0,y\n", "left out: 1 line that repeats the header"),
     "backslashes": ('a,b\n0,"x \\"q\\", r"\n1,y\n', "a backslash before a quote"),
+    "a padded title": ("Report,\n,\na,b\n0,x\n1,y\n", "left out: 'Report' above the header"),
+    "a title and a wide table": (
+        "Report,,\nc,a,b\n" + "p,0,x\nq,1,y\n" * 9,
+        "left out: 'Report' above the header",
+    ),
+    "a stated separator": ("sep=;\na;b\n0;x\n1;y\n", "left out: the line 'sep=;'"),
     "no name": ("a,\n0,x\n1,y\n", "columns without a name are called 'column 2'"),
 }
 
@@ -172,6 +179,23 @@ def test_what_was_found_out_is_said(tmp_path: Path, case: str) -> None:
     table = read_table(written(tmp_path, raw))
     assert any(said in line for line in table.said), table.said
     assert table.codes[:2, -2:].tolist() == [[0, 0], [1, 1]]
+
+
+def test_fields_that_are_lists_in_some_records_only(tmp_path: Path) -> None:
+    rows = [{"v": 1}, {"v": ["1", "2"]}, {"v": None}, {"v": [["2"], {"a": "z"}]}, {"v": True}]
+    raw = json.dumps({"data": [{**row, "b": "xy"[i % 2]} for i, row in enumerate(rows)]})
+    path = written(tmp_path, raw, "table.json")
+    assert read_dictionary(path) is None
+    table = read_table(path)
+    options = ["v=1", "v=2", 'v=["2"]', "v=true", 'v={"a": "z"}']
+    assert list(table.domain.names) == [*options, "b"]
+    assert table.codes[:, :5].tolist() == [
+        [1, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0],
+        [0, 0, 0, 0, 0],
+        [0, 0, 1, 0, 1],
+        [0, 0, 0, 1, 0],
+    ]
 
 
 def test_cells_are_named_by_their_line(tmp_path: Path) -> None:

@@ -63,10 +63,43 @@ def test_what_says_nothing_about_groups_is_left_out(name: str, cells: Cells, why
             {"kind": "ordered", "labels": ["Disagree", "Agree", "Strongly agree"]},
         ),
         (lambda d: d.choice(["Route 9", "Route 66"]), {"labels": ["Route 66", "Route 9"]}),
+        (
+            lambda d: d.choice(["5 - Very much", "2", "3", "1 - Not at all", "10: more"]),
+            {
+                "kind": "ordered",
+                "labels": ["1 - Not at all", "2", "3", "5 - Very much", "10: more"],
+            },
+        ),
+        (
+            lambda d: d.choice(["Very satisfied", "Dissatisfied", "Neither"]),
+            {"kind": "ordered", "labels": ["Dissatisfied", "Neither", "Very satisfied"]},
+        ),
     ],
 )
 def test_labels_and_their_order(cells: Cells, entry: dict[str, Any]) -> None:
     assert learnt(cells).entry == {"name": "x", **entry}
+
+
+@pytest.mark.parametrize(
+    ("cells", "warning"),
+    [
+        (lambda d: d.choice("12345") if d.random() < 0.9 else "99", "'x' has '99': --missing"),
+        (lambda d: d.randrange(18, 90) if d.random() < 0.9 else 999, "--missing 'label:999'"),
+        (lambda d: d.choice(["0", "1", "2", "-9"]), "--missing 'label:-9'"),
+        (lambda d: d.choice(["a", "b", "-", "."]), "'x' has "),
+        (lambda d: d.choice(["1", "1.0", "2"]), "look alike: '1', '1.0'"),
+        (lambda d: d.choice(["A", "A + B", "B + A", "B"]), "--choices 'x= + ' if they are several"),
+        (lambda d: d.choice(["A, B", "A, B, C", "A, B, D", "C"]), "--choices 'x=, '"),
+        (lambda d: d.randrange(18, 100), None),
+        (lambda d: d.choice("3456789"), None),
+        (lambda d: d.choice(["-1", "0", "1"]), "'x' has '-1'"),
+        (lambda d: d.choice(["-2", "-1", "0", "1", "2"]), None),
+        (lambda d: d.choice(["yes", "no"]), None),
+    ],
+)
+def test_what_may_mean_something_else_is_pointed_out(cells: Cells, warning: str | None) -> None:
+    found = learnt(cells).warnings
+    assert [warning in line for line in found] == [True] if warning else found == ()
 
 
 @pytest.mark.parametrize(
