@@ -101,15 +101,3 @@ def test_two_plans_have_fitted_differences_of_each(run: Run) -> None:
     cell = found["tables"][0]["differences"][0]
     assert cell["modelled"] == pytest.approx(cell["value"], abs=1e-4)
     assert cell["value"] > 0.0
-
-
-def test_an_answer_about_one_window_has_its_published_tests(run: Run) -> None:
-    words = ("query", "--attributes", "a1,a0", "--windows")
-    _, out, _ = run(shifted(), *words, "latest")
-    lines = out.splitlines()[-2:]
-    assert lines[0].startswith("against window 1: changed, p = ")
-    assert lines[1].startswith("against windows 0 to 1: changed, p = ")
-    assert max(map(len, lines)) <= 80
-    _, out, _ = run(shifted(), *words, "1")
-    assert out.splitlines()[-1] == "against window 0: no change found, p = 1, adjusted 1"
-    assert out.count("against") == 1
