@@ -102,6 +102,7 @@ class Release:
         bill: dict[str, Any] = json.loads(text)
         bill.pop("serialNumber", None)
         bill["metadata"].pop("timestamp", None)
+        bill["metadata"]["component"]["name"] = "calmstream-edge"  # npm says the folder's name
         name = f"calmstream-edge-{self.version}.cdx.json"
         (self.out / name).write_text(json.dumps(bill, indent=1) + "\n")
 
@@ -195,14 +196,15 @@ def main() -> int:
             "the checkout has changes that are not committed: they are not in the release",
             file=sys.stderr,
         )
-    made, missing = build(args.commit, images=not args.packages)
+    commit = output("git", "rev-parse", f"{args.commit}^{{commit}}").strip()
+    made, missing = build(commit, images=not args.packages)
     shutil.rmtree(args.out, ignore_errors=True)
     args.out.mkdir(parents=True)
     for name, content in made.items():
         (args.out / name).write_bytes(content)
         print(f"{len(content):12,}  {name}")
     if args.twice:
-        again, _ = build(args.commit, images=not args.packages)
+        again, _ = build(commit, images=not args.packages)
         differ = sorted(name for name in made | again if made.get(name) != again.get(name))
         print(
             f"the second build differs in {', '.join(differ)}" if differ else "two builds are equal"

@@ -6,9 +6,8 @@
     make fuzz-coverage ARGS="--only plan,http --keep"
 
 Each target (`targets.py`) has its part of the time, and begins with the inputs in ``corpus`` and
-the examples of the documentation. ``--keep`` reduces what was found to the inputs that reach new
-code, and writes it to ``corpus``, which tests read. The first input that breaks a promise ends the
-run; it lies in ``build/fuzz``.
+the examples of the documentation. ``--keep`` writes the inputs that reached new code to ``corpus``,
+which tests read. The first input that breaks a promise ends its target; it lies in ``build/fuzz``.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ def fuzz(name: str, seconds: int, *, keep: bool) -> bool:
             print("\n".join(line[:500] for line in said if line[:1] != "#" and "INFO" not in line))
             return False
         if keep:
-            _keep(name, grown, Path(folder, "merged"))
+            _keep(name, grown)
     return True
 
 
@@ -132,15 +131,16 @@ def _child(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
 
 
-def _keep(name: str, grown: Path, merged: Path) -> None:
-    merged.mkdir()
-    _child(name, "-merge=1", str(merged), str(grown)).check_returncode()
+def _keep(name: str, grown: Path) -> None:
+    """Write the inputs that reached new code; examples have numbers as names, and are not kept."""
+    found = sorted((p.stat().st_size, p) for p in grown.iterdir() if len(p.name) > len("00000"))
     room = MOST_BYTES
-    with zipfile.ZipFile(CORPUS / f"{name}.zip", "w", zipfile.ZIP_DEFLATED) as packed:
-        for path in sorted(merged.iterdir(), key=lambda path: (path.stat().st_size, path.name)):
-            room -= path.stat().st_size
+    with zipfile.ZipFile(CORPUS / f"{name}.zip", "w") as packed:
+        for size, path in found:
+            room -= size
             if room >= 0:
-                packed.writestr(zipfile.ZipInfo(path.name), path.read_bytes(), zipfile.ZIP_DEFLATED)
+                about = zipfile.ZipInfo(path.name)
+                packed.writestr(about, path.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
 def main() -> int:
