@@ -3,7 +3,7 @@
 ``python -m benchmarks.accuracy.promises measure`` evaluates 200 random plans on made-up tables and
 appends a line each to ``benchmarks/results/promises.jsonl``; it can be stopped and started again.
 ``python -m benchmarks.accuracy.promises compare`` computes what `plan` promises for each of them,
-and prints the ratio of promise and measurement, of the half-widths of 95 % intervals.
+and writes a page about promise over measurement, of the half-widths of 95 % intervals.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from calmstream.evaluation.precision import Precision
 from calmstream.tables.records import RecordTable
 
 RESULTS = Path(__file__).parents[1] / "results" / "promises.jsonl"
-CASES = 200
-ROWS = 20_000
-TARGETS = 30
+CASES, ROWS, TARGETS = 200, 20_000, 30
 FREEDOM = 40
-"""Coefficients, over all collections, whose errors are measured at the least: 11 % of a half-width
-is then the deviation of what is measured. Single attributes of few labels take many collections."""
+"""Coefficients that are measured at the least: 11 % of a half-width is then the deviation."""
+TITLE = "# What plan promises, over what evaluate measures"
+ABOUT = "Half-widths that `plan` promises from the table, over those that `evaluate` measures:"
+HEAD = "| method | plans | median | 90 % | within 20 % |\n|---|---:|---:|---:|---:|"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,15 +72,11 @@ def case(seed: int) -> Case:
     )
 
 
-def freedom(one: Case) -> int:
-    """Return the number of coefficients that one collection estimates."""
-    free = [labels - 1 for labels in one.domain.cardinalities]
-    return sum(prod(some) for size in range(1, one.k + 1) for some in combinations(free, size))
-
-
 def measured(seed: int) -> float:
     """Return the mean squared error of a table, summed over its cells."""
     one = case(seed)
+    free = [labels - 1 for labels in one.domain.cardinalities]
+    each = sum(prod(some) for size in range(1, one.k + 1) for some in combinations(free, size))
     (result,) = evaluate(
         RecordTable(one.domain, one.codes),
         dataset=f"case {seed}",
@@ -89,7 +85,7 @@ def measured(seed: int) -> float:
         k=one.k,
         users=one.users,
         targets=TARGETS,
-        repeats=ceil(FREEDOM / freedom(one)),
+        repeats=ceil(FREEDOM / each),
         seed=seed,
         tallies="law",
     )
@@ -110,30 +106,39 @@ def ratios(seeds: dict[int, float]) -> np.ndarray[tuple[int], np.dtype[np.float6
     return np.array([np.sqrt(promised(seed) / sse) for seed, sse in seeds.items()])
 
 
+def rows() -> dict[int, dict[str, float]]:
+    """Return what is known of each plan so far."""
+    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    return {row["seed"]: row for row in map(json.loads, lines)}
+
+
 def done() -> dict[int, float]:
     """Return the measurements so far."""
-    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    return {row["seed"]: row["sse_mean"] for row in map(json.loads, lines)}
+    return {seed: row["sse_mean"] for seed, row in rows().items()}
 
 
 def measure() -> None:
     """Measure what is not measured yet, quick fits first."""
-    left = set(range(CASES)) - set(done())
-    for seed in sorted(left, key=lambda seed: (case(seed).method, seed)):
+    for seed in sorted(set(range(CASES)) - set(rows()), key=lambda seed: (case(seed).method, seed)):
         row = {"seed": seed, "sse_mean": measured(seed)}
         with RESULTS.open("a") as out:
             out.write(json.dumps(row) + "\n")
 
 
-def compare() -> None:
-    """Print the ratios."""
-    found = ratios(done())
-    low, first, middle, last, high = np.percentile(found, [0, 5, 50, 95, 100])
-    near = np.mean(np.abs(np.log(found)) < np.log(1.2))
-    print(
-        f"{len(found)} plans: promise / measurement median {middle:.2f}, 90 % from {first:.2f} to "
-        f"{last:.2f}, all from {low:.2f} to {high:.2f}; within 20 %: {near:.0%}"
-    )
+def compare(most: int = CASES) -> None:
+    """Compute the ratios of so many measured plans more, and write the page about all."""
+    found = rows()
+    for seed in [seed for seed in found if "ratio" not in found[seed]][:most]:
+        found[seed]["ratio"] = float(ratios({seed: found[seed]["sse_mean"]})[0])
+        RESULTS.write_text("".join(json.dumps(row) + "\n" for row in found.values()))
+    lines = [f"{TITLE}\n\n{len(found)} of {CASES} random plans are measured. {ABOUT}\n\n{HEAD}"]
+    for name in ("calm", "noise-aware"):
+        some = [r["ratio"] for s, r in found.items() if case(s).method == name and "ratio" in r]
+        low, middle, high = np.percentile(some, [5, 50, 95])
+        near = np.mean(np.abs(np.log(some)) < np.log(1.2))
+        span = f"{middle:.2f} | {low:.2f} to {high:.2f}"
+        lines.append(f"| `{name}` | {len(some)} | {span} | {near:.0%} |")
+    RESULTS.with_suffix(".md").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
