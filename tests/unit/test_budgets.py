@@ -2,8 +2,8 @@
 """The size of the house: a table by package, and limits that only ever go down.
 
 `FINAL` is what each package may have in the end. `TODAY` is what it may have now: whoever makes a
-package smaller lowers its line here. Only a new feature raises one: the last were attributes that
-are followed over views, tests of independence for every method, and ablations.
+package smaller lowers its line here. Only a new feature raises one: the last was the release,
+with fuzzing by coverage and what it records of every format.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ FINAL = {
 }
 TODAY = {
     "common": 1_680,
-    "estimators": 22_600,
+    "estimators": 22_110,
     "broker": 5_600,
-    "producer": 7_100,
-    "consumer": 12_960,
-    "calmstream": 9_800,
-    "tests": 53_000,
+    "producer": 7_040,
+    "consumer": 12_680,
+    "calmstream": 9_560,
+    "tests": 53_200,
     "benchmarks": 10_400,
     "words outside benchmarks": 45_000,
     "words inside benchmarks": 23_500,
-    "options of plan": 36,
-    "options": 300,
-    "settings": 36,
+    "options of plan": 30,
+    "options": 291,
+    "settings": 35,
     "names that stand twice": 0,
 }
 
