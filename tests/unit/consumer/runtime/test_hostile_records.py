@@ -51,7 +51,7 @@ def test_no_role_stops_at_what_somebody_else_wrote(early: bool) -> None:
         plant(bench)
     publication = bench.publication()
     work(publication)
-    assert publication.follower.foreign.count == 8
+    assert publication.follower.foreign.count == len(hostile_records(bench.plan, bench.names))
     expected = [(0, Kind.FINAL), (0, Kind.TOTAL)]
     sets = subscribe(bench.plan, bench.broker, namespace="test", follow=False)
     assert [(one.window, one.kind) for one in sets] == expected
