@@ -80,6 +80,14 @@ def child(name: str, arguments: list[str]) -> None:
     atheris.Fuzz()
 
 
+def stop_servers() -> None:
+    """End the servers that the examples of HTTP come from: their threads outlive ``main``."""
+    from tests.fuzz.targets import STACKS
+
+    while STACKS:
+        STACKS.pop().close()
+
+
 def _others(name: str) -> list[str]:
     """Return the modules that are not instrumented."""
     wanted = tuple(f"calmstream.{module}" for module in INSTRUMENTED[name].split())
@@ -151,7 +159,9 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="write what was found to corpus")
     args = parser.parse_args()
     each = max(args.seconds // len(args.only), 1)
-    return 0 if all([fuzz(name, each, keep=args.keep) for name in args.only]) else 1  # noqa: C419
+    well = [fuzz(name, each, keep=args.keep) for name in args.only]
+    stop_servers()
+    return 0 if all(well) else 1
 
 
 if __name__ == "__main__":

@@ -253,7 +253,7 @@ def spool_seeds() -> Iterator[bytes]:
 
 @cache
 def servers() -> tuple[Any, Any]:
-    """Start a gateway and a server of results, which run until the process ends."""
+    """Start a gateway and a server of results, which run until their stack is closed."""
     stack = contextlib.ExitStack()
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     gateway = stack.enter_context(running(folder, body_bytes=20_000))
