@@ -67,6 +67,7 @@ def _sample(statistics: Statistics, seed: int, length: int = 1) -> tuple[np.ndar
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # 500 fits: minutes on a slow machine
 def test_ranks_of_the_truth_among_draws_are_uniform() -> None:
     """Simulation-based calibration; chains are short, so ranks fall into five wide classes."""
     random = np.random.default_rng(3)
