@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -14,12 +14,16 @@ from rich.progress import Progress
 
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
+from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.evaluate import evaluate
+from calmstream.evaluation.population import LINEAGE, local_plan
 from calmstream.evaluation.ranges import RangeQuestions
 from calmstream.evaluation.streams import evaluate_stream, times_of
 from calmstream.evaluation.synthetic import ORDERS, evaluate_synthetic
+from calmstream.evaluation.words import evaluate_words
 from calmstream.output import say_json
 from calmstream.planning.methods_page import note_of
 from calmstream.tables.dictionaries import load_domain
@@ -39,6 +43,7 @@ _RESULT = (*_SAME, "sse_mean", "points", "tv_mean", "coverage")
 _RANGES = (*_SAME, *RangeQuestions.names)
 _STREAM = (*_SAME, "final", "total", "current", "coverage")
 _SYNTHETIC = ("method", "source", "epsilon", "n", *(f"errors_{order}" for order in ORDERS))
+_WORDS = ("attribute", "epsilon", "n", "words", "seen", "false", "points", "coverage")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -153,6 +158,10 @@ def run(args: argparse.Namespace) -> int:
     console = Console(stderr=True)
     for line in (*table.said, *table.warnings):
         console.print(line, soft_wrap=True)
+    if table.domain.hashed:
+        if args.stream or args.synthetic:
+            raise InvalidInput("hashed attributes: with neither --stream nor --synthetic")
+        _columns(table, "hashed attributes")
     if args.stream:
         _stream(args, table, console)
     elif args.synthetic:
@@ -164,6 +173,8 @@ def run(args: argparse.Namespace) -> int:
         _print(args, _measured(args, console, measure), _SYNTHETIC, about)
     else:
         _methods(args, table, console)
+    if table.domain.hashed:
+        _words(args, table, console)
     return 0
 
 
@@ -210,6 +221,19 @@ def _stream(args: argparse.Namespace, table: RecordTable, console: Console) -> N
         "(current); coverage: share of the true cells inside the 95 % intervals of current"
     )
     _print(args, found, _STREAM, about)
+
+
+def _words(args: argparse.Namespace, table: RecordTable, console: Console) -> None:
+    """Measure the shares of words, which depend on no method, and print them."""
+    columns = {column.name: column for column in table.file}
+    method = methods.get(args.method[0])
+
+    def measure(epsilons: Sequence[str], k: int, users: int, seed: int, **_: Any) -> Iterator[Any]:
+        for epsilon in epsilons:
+            plan = local_plan(method, Request(table.domain, epsilon, users, k))
+            yield from evaluate_words(plan, table.codes, columns, seed)
+
+    _print(args, _measured(args, console, measure), _WORDS)
 
 
 def _measured(
@@ -282,12 +306,7 @@ def _table(args: argparse.Namespace) -> RecordTable:
         return table if args.attributes is None else _first(table, args.attributes)
     if args.columns or args.attributes:
         raise InvalidInput("--domain: the data dictionary names the columns; leave others out")
-    domain = load_domain(args.domain)
-    if domain.hashed:
-        raise InvalidInput(
-            "--domain: hashed attributes are not measured; calmstream plan says from which share "
-            "on their words are seen"
-        )
+    domain = load_domain(args.domain).keyed(LINEAGE)
     return read_table(args.data, how, domain, SeededRandomness(args.seed))
 
 

@@ -122,6 +122,11 @@ def evaluate(
     if not 0.0 <= pilot < 1.0:
         raise InvalidInput(f"the share of a pilot must be above 0 and below 1, got {pilot:g}")
     exact, domain = tallies == "law", table.domain
+    if domain.hashed and (pilot or exact or k > domain.ordinary):
+        raise InvalidInput(
+            f"hashed attributes: no --pilot, --tallies devices, and k at most {domain.ordinary}, "
+            "the number of others"
+        )
     plans = [
         _planned(name, Request(domain, epsilon, users, k), pilot, exact=exact)
         for name in methods
@@ -129,7 +134,7 @@ def evaluate(
     ]
     for _, plan in plans:
         check_memory(plan, users, exact=exact)
-    measured = draw_targets(len(domain), k, targets, _generator(seed, _TARGETS))
+    measured = draw_targets(domain.ordinary, k, targets, _generator(seed, _TARGETS))
     largest = max(domain.size(target) for target in measured)
     if largest > MAX_TARGET_CELLS:
         raise InvalidInput(
@@ -148,7 +153,7 @@ def evaluate(
         means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
         spread = float(np.std([row["sse_mean"] for row in rows], ddof=1)) if repeats > 1 else None
         yield Result(
-            dataset, method.name, float(plan.epsilon), k, len(domain), users, len(measured),
+            dataset, method.name, float(plan.epsilon), k, domain.ordinary, users, len(measured),
             repeats, tallies,
             sse_stderr=None if spread is None else spread / repeats**0.5,
             points=100.0 * Z95 * float(np.sqrt(means.pop("each"))),
@@ -247,6 +252,8 @@ def _planned(name: str, request: Request, pilot: float, *, exact: bool) -> tuple
     if exact and isinstance(method, ReadsReports):
         raise InvalidInput(f"method {name} reads reports one by one: --tallies devices")
     teachers = method.teachers if isinstance(method, Follows) else (name,)
+    if request.domain.hashed and (isinstance(method, ReadsReports) or name not in teachers):
+        raise InvalidInput(f"method {name} is not evaluated together with hashed attributes")
     share = pilot if name in teachers else pilot or PILOT_SHARE
     if not (share and isinstance(method, Follows)):
         return method, local_plan(method, request)

@@ -32,7 +32,7 @@ class RangeQuestions:
         count: int,
         generator: np.random.Generator,
     ) -> None:
-        self.margins = tuple((j,) for j in range(len(domain)))
+        self.margins = tuple((j,) for j in range(domain.ordinary))
         self._levels = [levels(attribute) for attribute in domain.attributes]
         self._boxes = [
             (i % len(targets), self._box(targets[i % len(targets)], generator))

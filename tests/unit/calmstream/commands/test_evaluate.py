@@ -48,16 +48,6 @@ def test_raw_tables_are_marked_as_raw_beside_corrected_ones(
     assert "TV can exceed 1" in shown
 
 
-def test_hashed_attributes_are_not_measured(
-    alike: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    hashed = {"name": "a", "kind": "hashed", "buckets": 32, "hashes": 8}
-    dictionary = tmp_path / "domain.json"
-    dictionary.write_text(json.dumps([{"name": "c", "labels": ["0", "1"]}, hashed]))
-    assert main(evaluated(alike, "calm", "--domain", str(dictionary))) == 2
-    assert "hashed attributes are not measured" in capsys.readouterr().err
-
-
 def test_numbers_of_a_data_dictionary_are_measured_in_ranges(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

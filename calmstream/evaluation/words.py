@@ -1,0 +1,73 @@
+"""Measures the shares of words of a local table, for ``calmstream evaluate``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from calmstream.estimators.analysis.words import bucket_shares, decode, kind_of
+from calmstream.estimators.domain import Codes
+from calmstream.estimators.hashed import text_bytes
+from calmstream.estimators.marginal import Z95
+from calmstream.estimators.plan import Plan
+from calmstream.evaluation.population import collect
+from calmstream.tables.table import FileColumn
+
+MOST_WORDS = 1000
+"""Candidates: so many of the commonest words, and as many that nobody has."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordResult:
+    """How well words of one attribute are found by n devices.
+
+    Of the candidates, ``words`` are those that devices have; ``seen`` of them are seen, and
+    ``false`` that nobody has. ``points`` and ``coverage`` are as in `evaluate.Result`.
+    """
+
+    attribute: str
+    epsilon: float
+    n: int
+    words: int
+    seen: int
+    false: int
+    points: float
+    coverage: float
+
+
+def evaluate_words(
+    plan: Plan, codes: Codes, columns: dict[str, FileColumn], seed: int
+) -> Iterator[WordResult]:
+    """Draw devices, collect their reports, and compare the shares of words with the true ones.
+
+    Args:
+        plan: a plan of `population.local_plan`.
+        codes: of the table's records.
+        columns: of the table, by name.
+        seed: of all random draws.
+    """
+    rows = np.random.default_rng((seed, 4)).integers(len(codes), size=plan.users)
+    tallies = collect(plan, codes[rows], np.random.SeedSequence((seed, 5)), exact=False)
+    for name in plan.domain.hashed:
+        column = columns[name]
+        counts = np.bincount(column.places[rows], minlength=len(column.values))
+        raw = [text_bytes(value) for value in column.values]
+        common = [i for i in np.argsort(-counts).tolist() if raw[i] is not None and counts[i]]
+        known = [raw[i] or b"" for i in common[:MOST_WORDS]]
+        absent = [text + b" \x01" for text in known]
+        truth = np.pad(counts[common[:MOST_WORDS]] / plan.users, (0, len(absent)))
+        (estimates,) = bucket_shares(plan, tallies, name)
+        found = decode(estimates, kind_of(plan, name).all_buckets([*known, *absent]))
+        errors = np.abs(found.shares - truth)
+        yield WordResult(
+            attribute=name,
+            epsilon=float(plan.epsilon),
+            n=plan.users,
+            words=len(known),
+            seen=int(found.seen[: len(known)].sum()),
+            false=int(found.seen[len(known) :].sum()),
+            points=100 * Z95 * float(np.sqrt(np.square(errors).mean())),
+            coverage=float((errors <= Z95 * found.stderr).mean()),
+        )
