@@ -80,14 +80,6 @@ def child(name: str, arguments: list[str]) -> None:
     atheris.Fuzz()
 
 
-def stop_servers() -> None:
-    """End the servers that the examples of HTTP come from: their threads outlive ``main``."""
-    from tests.fuzz.targets import STACKS
-
-    while STACKS:
-        STACKS.pop().close()
-
-
 def _others(name: str) -> list[str]:
     """Return the modules that are not instrumented."""
     wanted = tuple(f"calmstream.{module}" for module in INSTRUMENTED[name].split())
@@ -160,7 +152,9 @@ def main() -> int:
     args = parser.parse_args()
     each = max(args.seconds // len(args.only), 1)
     well = [fuzz(name, each, keep=args.keep) for name in args.only]
-    stop_servers()
+    from tests.fuzz.targets import stop_servers
+
+    stop_servers()  # their threads would outlive this function
     return 0 if all(well) else 1
 
 

@@ -253,13 +253,19 @@ def spool_seeds() -> Iterator[bytes]:
 
 @cache
 def servers() -> tuple[Any, Any]:
-    """Start a gateway and a server of results, which run until their stack is closed."""
+    """Start a gateway and a server of results, which run until `stop_servers`."""
     stack = contextlib.ExitStack()
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     gateway = stack.enter_context(running(folder, body_bytes=20_000))
     served = stack.enter_context(serving_bench(filled(windows=1)))
     STACKS.append(stack)
     return gateway, served
+
+
+def stop_servers() -> None:
+    """End the servers, if they were started."""
+    while STACKS:
+        STACKS.pop().close()
 
 
 STACKS: list[contextlib.ExitStack] = []

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.fuzz.corpus import inputs
-from tests.fuzz.targets import STACKS, TARGETS
+from tests.fuzz.targets import TARGETS, stop_servers
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _ended() -> Iterator[None]:
     yield
-    while STACKS:
-        STACKS.pop().close()
+    stop_servers()
 
 
 @pytest.mark.parametrize("name", TARGETS)
