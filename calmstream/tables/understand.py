@@ -202,8 +202,14 @@ def _codes_for_nothing(name: str, texts: Sequence[str]) -> tuple[str, ...]:
 def _joined(name: str, counts: Mapping[str, int]) -> tuple[str, ...]:
     """Point out labels that begin with another label and a separator: they may be several."""
     for mark in (", ", " / ", " + ", " & ", "/", "+"):
-        ends = {x: [i for i in range(len(x)) if x.startswith(mark, i)] for x in counts}
-        found = [x for x, places in ends.items() if any(x[:i].strip() in counts for i in places)]
+        found = [
+            label
+            for label in counts
+            if mark in label
+            and any(
+                label[: at.start()].strip() in counts for at in re.finditer(re.escape(mark), label)
+            )
+        ]
         if len(found) > 1:
             stated = f"--choices '{name}={mark}'"
             return (f"labels such as {shown(found[0])}: {stated} if they are several answers",)
