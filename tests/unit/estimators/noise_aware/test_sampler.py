@@ -13,7 +13,7 @@ from calmstream.estimators.noise_aware.sampler import Effort, Sampler
 from calmstream.estimators.noise_aware.statistics import Statistics, Targets
 from tests.support.noise_aware import domain_of
 
-BITS, CAUSES, REPEATS = 4, 2, 500
+BITS, CAUSES, REPEATS = 4, 2, 60
 KNOWN, LITTLE = 200.0, 6.0  # precisions
 
 
@@ -67,7 +67,7 @@ def _sample(statistics: Statistics, seed: int, length: int = 1) -> tuple[np.ndar
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # 500 fits: minutes on a slow machine
+@pytest.mark.timeout(600)
 def test_ranks_of_the_truth_among_draws_are_uniform() -> None:
     """Simulation-based calibration; chains are short, so ranks fall into five wide classes."""
     random = np.random.default_rng(3)
@@ -83,9 +83,8 @@ def test_ranks_of_the_truth_among_draws_are_uniform() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
-def test_posteriors_are_those_of_weighted_draws_of_the_prior(seed: int) -> None:
-    random = np.random.default_rng(seed)
+def test_posteriors_are_those_of_weighted_draws_of_the_prior() -> None:
+    random = np.random.default_rng(0)
     statistics, _, _ = _drawn_from_the_prior(random, LITTLE)
     above = np.triu_indices(BITS, 1)
     moments, scores = [], []
@@ -99,7 +98,7 @@ def test_posteriors_are_those_of_weighted_draws_of_the_prior(seed: int) -> None:
     weight = np.exp(np.array(scores) - max(scores))
     weight /= weight.sum()
     assert 1.0 / np.square(weight).sum() > 300.0  # so many draws would say as much
-    drawn = _sample(statistics, seed, 16)
+    drawn = _sample(statistics, 0, 16)
     for found, wanted in zip(drawn, np.array(moments).T, strict=True):
         mean = weight @ wanted
         deviation = np.sqrt(weight @ np.square(wanted - mean))
