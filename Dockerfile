@@ -1,4 +1,4 @@
-# Another base: docker build --build-arg PYTHON_IMAGE=...; it needs `python` with venv, and useradd.
+# Another base: docker build --build-arg PYTHON_IMAGE=...; it needs `python` with venv.
 ARG PYTHON_IMAGE=python:3.12-slim
 
 # Build: a wheel and the locked dependencies, in an environment that is copied as a whole. The tools
@@ -8,8 +8,9 @@ WORKDIR /src
 RUN python -m venv /opt/build && python -m venv --without-pip /opt/calmstream
 COPY requirements.lock requirements-build.lock ./
 RUN /opt/build/bin/pip install --no-cache-dir --require-hashes --requirement requirements-build.lock && \
-    /opt/build/bin/pip --python /opt/calmstream/bin/python install --no-cache-dir --require-hashes \
-        --requirement requirements.lock
+    /opt/build/bin/pip --python /opt/calmstream/bin/python install --no-cache-dir --no-compile \
+        --require-hashes --requirement requirements.lock
+ARG SOURCE_DATE_EPOCH=315532800
 COPY pyproject.toml README.md LICENSE ./
 COPY estimators estimators
 COPY common common
@@ -17,14 +18,17 @@ COPY broker broker
 COPY producer producer
 COPY consumer consumer
 COPY calmstream calmstream
-# A link, so that nobody has to know the version of Python to name the example data.
+# The wheel and compiled files name no time of the build, so that two builds are equal. A link, so
+# that nobody has to know the version of Python to name the example data.
 RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . && \
-    /opt/build/bin/pip --python /opt/calmstream/bin/python install --no-deps /wheels/*.whl && \
+    /opt/build/bin/pip --python /opt/calmstream/bin/python install --no-deps --no-compile /wheels/*.whl && \
+    /opt/calmstream/bin/python -m compileall -qq --invalidation-mode unchecked-hash /opt/calmstream/lib && \
     cd /opt/calmstream && ln -s lib/python3.*/site-packages/calmstream/data data
 
 # Run: no compiler, no pip, no root; to write there is /tmp, and a place for a volume.
 FROM ${PYTHON_IMAGE}
-RUN useradd --system --uid 10001 --no-create-home calmstream && \
+RUN echo 'calmstream:x:10001:10001::/nonexistent:/usr/sbin/nologin' >>/etc/passwd && \
+    echo 'calmstream:x:10001:' >>/etc/group && \
     install --directory --owner 10001 /var/lib/calmstream
 ENV PATH=/opt/calmstream/bin:$PATH \
     PYTHONUNBUFFERED=1 \
