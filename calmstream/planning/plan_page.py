@@ -59,7 +59,7 @@ def deliver(
     console = Console()
     show(console)
     for warning in warnings:
-        console.print(warning, style="yellow", soft_wrap=True)
+        console.print(warning, style="yellow", soft_wrap=not console.is_terminal)
     kept = f"written to {out}" if out else "not kept; --out FILE writes it"
     console.print(f"\n{kept}", soft_wrap=True)
     return 0
