@@ -56,8 +56,8 @@ lives: $(VENV)/.dev ## 100,000 lives of recorders in TypeScript against Python's
 test: $(VENV)/.dev broker-jars ## all but the slow tests, with a real Kafka broker where Java and Maven exist
 	@$(PYTEST) -m 'not slow'
 
-test-all: $(VENV)/.dev broker-jars ## every test, the slow ones too
-	@$(PYTEST)
+test-all: test ## every test, the slow ones after the others
+	@$(PYTEST) -m slow
 
 broker-jars: $(VENV)/.dev
 	@if [ -z "$$CALMSTREAM_TEST_BOOTSTRAP" ] && command -v java >/dev/null && command -v mvn >/dev/null; \

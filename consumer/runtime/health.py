@@ -90,7 +90,7 @@ class RoleHealth:
             self._joined_at, self._joined_once = now, True
         away = now - self._joined_at
         why = else_missing if self._joined_once else "joining"
-        if away > AWAY_SECONDS:
+        if away > self._away:
             why = f"outside its consumer group for {away:.0f} s: is the group's coordinator up?"
         self.not_ready(why)
 
