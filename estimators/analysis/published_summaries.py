@@ -9,7 +9,7 @@ from calmstream.estimators.analysis.summary_rows import RANK, correlate, summari
 from calmstream.estimators.domain import Attribute, Attributes, Domain
 from calmstream.estimators.kinds import Choice, Number, Ordered
 from calmstream.estimators.methods.base import Model
-from calmstream.estimators.wire.table_summary import Statistic, TableStatistics, TableSummary
+from calmstream.estimators.wire.table_summary import TableSummary
 
 MAX_CELLS = 1 << 10
 """Largest table with summaries: its covariance takes 8 MB, which a publisher can spare."""
@@ -32,8 +32,8 @@ def published_summaries(
         attributes: positions of the table, ascending.
 
     Returns:
-        The same summaries as ``calmstream query --summary`` of the same counts, numbers rounded to
-        six digits. Cost: as `grouped`, and O(cells²).
+        The same summaries as ``calmstream query --summary`` of the same counts. Cost: as `grouped`,
+        and O(cells²).
     """
     found = [domain.attributes[i] for i in attributes]
     if not statistics or len(found) > 2 or domain.size(attributes) > MAX_CELLS:
@@ -56,7 +56,7 @@ def published_summaries(
             unit=about.unit,
             given=tuple(attribute.name for attribute in given),
             flags=flags,
-            rows=tuple(map(_rounded, rows)),
+            rows=tuple(rows),
         ),
     )
 
@@ -68,7 +68,7 @@ def _correlation(
     if joint is None:
         return ()
     names = tuple(attribute.name for attribute in pair)
-    return (TableSummary(names, "", (), (), (_rounded(correlate(joint, *pair)),)),)
+    return (TableSummary(names, "", (), (), (correlate(joint, *pair),)),)
 
 
 def _joint(model: Model, domain: Domain, order: Sequence[Attribute]) -> GroupedTable | None:
@@ -82,14 +82,3 @@ def _rank(attribute: Attribute) -> int:
     if isinstance(attribute.kind, Number | Ordered):
         return 2
     return int(isinstance(attribute.kind, Choice))
-
-
-def _rounded(row: TableStatistics) -> TableStatistics:
-    def short(number: float | None) -> float | None:
-        return None if number is None else float(f"{number:.6g}")
-
-    found = (
-        Statistic(s.statistic, short(s.value), short(s.stderr), short(s.low), short(s.high))
-        for s in row.statistics
-    )
-    return TableStatistics(row.labels, tuple(found))

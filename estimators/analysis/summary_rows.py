@@ -67,8 +67,10 @@ def correlate(joint: GroupedTable, first: Attribute, second: Attribute) -> Table
 
 
 def _named(name: str, found: Value) -> Statistic:
+    """Return it with numbers of six digits; None where it is not known."""
     numbers = (found.value, found.stderr, found.low, found.high)
-    return Statistic(name, *(numbers if np.isfinite(numbers).all() else (None,) * 4))
+    known = np.isfinite(numbers).all()
+    return Statistic(name, *(float(f"{n:.6g}") if known else None for n in numbers))
 
 
 def check(attribute: Attribute, statistics: Sequence[str]) -> None:
