@@ -123,7 +123,7 @@ class Release:
         tag = f"calmstream:{self.version}"
         self._run("docker", "build", "--no-cache", *given, "--tag", tag, self.tree)
         self._run("docker", "save", "--output", self.folder / "saved.tar", tag)
-        normalise(self.folder / "saved.tar", self.out / f"{name}.tar", self.epoch)
+        normalise(self.folder / "saved.tar", self.out / f"{name}.tar.gz", self.epoch)
         inside = output("docker", "run", "--rm", "--entrypoint", "python", tag, "-c", INSTALLED)
         listed = self.folder / "installed.txt"
         listed.write_text(inside)

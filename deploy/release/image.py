@@ -6,6 +6,7 @@ only what runs the image stays. `docker load` reads the result.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -19,7 +20,12 @@ KEPT = ("Cmd", "Entrypoint", "Env", "ExposedPorts", "Healthcheck", "Labels", "Us
 
 def normalise(source: Path, to: Path, epoch: int) -> None:
     """Read what `docker save` wrote of one image with one tag, and write it with ``epoch``."""
-    with tarfile.open(source) as saved, tarfile.open(to, "w", format=tarfile.USTAR_FORMAT) as made:
+    with (
+        tarfile.open(source) as saved,
+        to.open("wb") as file,
+        gzip.GzipFile("", "wb", 6, file, epoch) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as made,
+    ):
         (image,) = json.loads(_content(saved, "manifest.json"))
         digests = []
         for name in image["Layers"]:

@@ -121,7 +121,7 @@ def with_node(package: Path) -> None:
 
 def with_image(image: Path) -> None:
     run("docker", "load", "--input", image, folder=ROOT)
-    tag = f"calmstream:{image.stem.rpartition('-')[2]}"
+    tag = f"calmstream:{image.name.removesuffix('.tar.gz').rpartition('-')[2]}"
     run("docker", "run", "--rm", tag, "demo", "--reports", "20000", folder=ROOT)
 
 
@@ -150,13 +150,13 @@ def main() -> int:
             began = time.monotonic()
             with_node(package)
             said("npm package", began)
-    for image in () if args.short else dist.glob("*image*.tar"):
+    for image in () if args.short else dist.glob("*image*.tar.gz"):
         began = time.monotonic()
         with_image(image)
         said("image", began)
     there = {version for version, _ in found}
     missing = [f"Python {version}" for version in PYTHONS[:3] if version not in there]
-    missing += [] if list(dist.glob("*image*.tar")) else ["the image: dist has none"]
+    missing += [] if list(dist.glob("*image*.tar.gz")) else ["the image: dist has none"]
     print(f"not tested: {', '.join([*missing, 'musl, macOS, Windows, ARM'])}")
     return 0
 
