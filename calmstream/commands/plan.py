@@ -93,9 +93,8 @@ def _main(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--k",
-        required=True,
         type=arguments.positive,
-        help="number of attributes of the tables for which the design is optimised",
+        help="number of attributes of the tables for which the design is optimised (default: 2)",
     )
 
 
@@ -181,6 +180,7 @@ def run(args: argparse.Namespace) -> int:
     lost = loss(args.epsilon, args.guarantee, times["window"], times["windows"])
     allowed_loss.check(lost, args.allow_loss)
     domain, data = _domain(args)
+    args.k = args.k or min(2, domain.ordinary or 1)
     goal = None if args.goal is None else read_goal(args.goal, domain)
     given = result_options.attributes(domain, args.given)
     domain.index(given)

@@ -13,7 +13,7 @@ from calmstream.cli import main
 
 
 def planned(data: Path, words: str, capsys: pytest.CaptureFixture[str]) -> Any:
-    given = shlex.split(f"--users 1000 --k 2 --json {words}")
+    given = shlex.split(f"--users 1000 --json {words}")
     try:
         code = main(["plan", str(data), *given])
     except SystemExit as end:
@@ -28,7 +28,7 @@ def test_options_carry_what_belongs_to_them(
     old, method = "a" * 32, """'noise-aware:{"prior_sizes": [0.5, 0.1, 0, 0]}'"""
     words = f"--epsilon 1:2.5 --lineage new,{old} --window 1d:final --method {method}"
     made = planned(dictionary, words, capsys)
-    assert (made["epsilon"], made["lineage_epsilon"]) == ("1", "2.5")
+    assert (made["epsilon"], made["lineage_epsilon"], made["k"]) == ("1", "2.5", 2)
     assert made["continues"] == [old] != [made["lineage"]]
     assert (made["window"], made["early"]) == (86_400, False)
     assert made["method"]["parameters"]["prior_sizes"] == ["0.5", "0.1", 0, 0]
