@@ -11,7 +11,7 @@ WORKERS ?= 4
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help release bench-release install-test fuzz-coverage demo demo-serve edge page page-pictures conformance lives test test-all lint format bench accuracy audit site soak attacks fuzz mutants later strangers streams words changes pgm broker-jars lock image image-test image-suites compose-test clean
+.PHONY: help release bench-release install-test fuzz-coverage demo demo-serve edge page page-pictures conformance lives test test-all test-long lint format bench accuracy audit site soak attacks fuzz mutants later strangers streams words changes pgm broker-jars lock image image-test image-suites compose-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ test: $(VENV)/.dev broker-jars ## all but the slow tests, with a real Kafka brok
 
 test-all: test ## every test, the slow ones after the others
 	@$(PYTEST) -m slow
+
+test-long: $(VENV)/.dev broker-jars ## every test, with all its repeats: hours on two cores
+	@CALMSTREAM_TEST_LONG=1 $(PYTEST)
 
 broker-jars: $(VENV)/.dev
 	@if [ -z "$$CALMSTREAM_TEST_BOOTSTRAP" ] && command -v java >/dev/null && command -v mvn >/dev/null; \

@@ -1,4 +1,4 @@
-"""Play two thousand generated sequences of faults: no report is lost, counted twice or mixed up."""
+"""Play generated sequences of faults: no report is lost, counted twice or mixed up."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.wire import joined
 from tests.fault.setting import TALLY, generate, plan
 from tests.fault.simulator import run
+from tests.support.repeats import repeats
 
 SEQUENCES = 2000
 PARTS = 40
-QUICK_PARTS = 2
-"""Parts that `make test` runs; `make test-all` runs all of them."""
+QUICK_PARTS, PLAYED = 2, repeats(8, PARTS)
+"""Parts that `make test` plays, and that `make test-all` or `make test-long` plays."""
 
 
 @pytest.mark.parametrize(
     "part",
     [
         *range(QUICK_PARTS),
-        *(pytest.param(part, marks=pytest.mark.slow) for part in range(QUICK_PARTS, PARTS)),
+        *(pytest.param(part, marks=pytest.mark.slow) for part in range(QUICK_PARTS, PLAYED)),
     ],
 )
 def test_nothing_is_lost_or_doubled(part: int, monkeypatch: pytest.MonkeyPatch) -> None:

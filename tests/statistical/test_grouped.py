@@ -12,6 +12,7 @@ from calmstream.estimators.numerics.contraction import contract
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from tests.support.plans import draft, mixed_domain
+from tests.support.repeats import repeats
 
 DOMAIN = mixed_domain(6, 4, 2)
 GROUPS = parse("a0=0,1|2,3|4,5;a1=0,3|1,2", DOMAIN)
@@ -66,7 +67,7 @@ def test_the_covariance_of_groups_is_that_of_repeated_collections(method: str) -
     "method", ["am", "calm", pytest.param("noise-aware", marks=pytest.mark.slow)]
 )
 def test_intervals_of_groups_and_of_proportions_hold_the_truth(method: str) -> None:
-    found = answers(method, ["a0", "a1"], 12 if method == "noise-aware" else 60)
+    found = answers(method, ["a0", "a1"], repeats(6, 12) if method == "noise-aware" else 60)
     truth = contract(TRUTH.sum(axis=2), [GROUPS[0].member, GROUPS[1].member])
     given = truth / truth.sum(axis=1, keepdims=True)
     away, away_given = [], []

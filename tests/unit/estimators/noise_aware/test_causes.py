@@ -10,6 +10,7 @@ from calmstream.estimators.noise_aware.causes import BEYOND
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
 from calmstream.estimators.noise_aware.sampler import Effort
 from tests.support.noise_aware import domain_of, plan_for, tallies_of
+from tests.support.repeats import repeats
 
 Codes = NDArray[np.uint16]
 DEVICES = 60_000
@@ -49,7 +50,7 @@ def test_causes_are_found_with_their_shares_and_labels() -> None:
     ("cards", "epsilon"), [((2,) * 8, "1"), ((7, 3, 5, 2, 9), "2"), ((4, 4, 4), "4")]
 )
 def test_independent_attributes_have_no_cause(cards: tuple[int, ...], epsilon: str) -> None:
-    for seed in range(20):
+    for seed in range(repeats(4, 20)):
         random = np.random.default_rng(seed)
         columns = [random.choice(r, DEVICES, p=random.dirichlet(np.ones(r))) for r in cards]
         codes = np.stack(columns, axis=1).astype(np.uint16)

@@ -12,8 +12,9 @@ from calmstream.estimators.noise_aware.residuals import GRID, RATIOS, half_norma
 from calmstream.estimators.noise_aware.sampler import Effort, Sampler
 from calmstream.estimators.noise_aware.statistics import Statistics, Targets
 from tests.support.noise_aware import domain_of
+from tests.support.repeats import repeats
 
-BITS, CAUSES, REPEATS = 4, 2, 60
+BITS, CAUSES, REPEATS = 4, 2, repeats(40, 500)
 KNOWN, LITTLE = 200.0, 6.0  # precisions
 
 
@@ -67,7 +68,7 @@ def _sample(statistics: Statistics, seed: int, length: int = 1) -> tuple[np.ndar
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3000)
 def test_ranks_of_the_truth_among_draws_are_uniform() -> None:
     """Simulation-based calibration; chains are short, so ranks fall into five wide classes."""
     random = np.random.default_rng(3)
