@@ -50,6 +50,8 @@ class SpoolOutcome(StrEnum):
 
 Result = SpoolOutcome | Reason
 
+_TAKEN = (SpoolOutcome.ACCEPTED, SpoolOutcome.DUPLICATE)
+
 
 @dataclass(frozen=True, slots=True)
 class Batching:
@@ -123,29 +125,27 @@ class PlanSpool:
     ) -> list[Result]:
         """Take reports; what is accepted is durable on return."""
         results: list[Result] = []
-        new: dict[int, dict[bytes, int]] = {}
+        new: dict[int, dict[bytes, SpoolEntry]] = {}  # what is accepted, by window and report
         used: Counter[tuple[int, int]] = Counter()
-        for i, (entry, quota) in enumerate(zip(entries, quotas, strict=True)):
-            result = self._check(entry, now, new.get(entry.period, {}))
-            place = entry.period, entry.key
+        for entry, quota in zip(entries, quotas, strict=True):
+            added, place = new.setdefault(entry.period, {}), (entry.period, entry.key)
+            result = self._check(entry, now, added)
             if result is SpoolOutcome.ACCEPTED:
-                log = self.logs.get(entry.period)
-                before = 0 if log is None else log.by_key[entry.key]
-                if quota is not None and before + used[place] >= quota:
+                if quota is not None and self._held(*place) + used[place] >= quota:
                     result = SpoolOutcome.QUOTA
                 else:
                     used[place] += 1
-                    new.setdefault(entry.period, {})[entry.report_id] = i
+                    added[entry.report_id] = entry
             results.append(result)
-        for period, added in new.items():
-            if added and not self._add(period, [entries[i] for i in added.values()], now):
-                for i, entry in enumerate(entries):
-                    if entry.period == period and results[i] in (
-                        SpoolOutcome.ACCEPTED,
-                        SpoolOutcome.DUPLICATE,
-                    ):
-                        results[i] = self._without(entry)
-        return results
+        refused = {
+            period
+            for period, added in new.items()
+            if added and not self._add(period, list(added.values()), now)
+        }
+        return [
+            self._without(entry) if entry.period in refused and result in _TAKEN else result
+            for entry, result in zip(entries, results, strict=True)
+        ]
 
     def leaving(self, now: Moment) -> Iterator[SealedBatch]:
         """Seal what leaves; every batch is durable when it is yielded."""
@@ -193,7 +193,12 @@ class PlanSpool:
         for number, entry in log.recover():
             self._wait(number, entry, now)
 
-    def _check(self, entry: SpoolEntry, now: Moment, new: dict[bytes, int]) -> Result:
+    def _held(self, period: int, key: int) -> int:
+        """Return how many reports of a window one application has spooled."""
+        log = self.logs.get(period)
+        return 0 if log is None else log.by_key[key]
+
+    def _check(self, entry: SpoolEntry, now: Moment, new: dict[bytes, SpoolEntry]) -> Result:
         log = self.logs.get(entry.period)
         if entry.report_id in new or (log is not None and entry.report_id in log.ids):
             return SpoolOutcome.DUPLICATE
