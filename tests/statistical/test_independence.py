@@ -70,5 +70,7 @@ def test_the_default_method_calls_few_independent_pairs_dependent_and_finds_a_cl
                 found += result.dependent
             else:
                 rejected += result.dependent
-    assert rejected <= 0.1 * 5 * FITS
+    # The level is 5 %; of so few pairs more can be rejected by chance.
+    pairs = 5 * FITS
+    assert rejected <= 0.05 * pairs + 3.5 * (0.05 * 0.95 * pairs) ** 0.5
     assert found >= 0.95 * FITS
