@@ -5,21 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.fault.many_plans import generate, run
-from tests.support.repeats import repeats
+from tests.support.repeats import parts
 
-SEQUENCES = 300
-PARTS = 30
-QUICK_PARTS, PLAYED = 1, repeats(6, PARTS)
-"""Parts that `make test` plays, and that `make test-all` or `make test-long` plays."""
+SEQUENCES, PARTS = 300, 30
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        *range(QUICK_PARTS),
-        *(pytest.param(part, marks=pytest.mark.slow) for part in range(QUICK_PARTS, PLAYED)),
-    ],
-)
+@pytest.mark.parametrize("part", parts(1, 6, PARTS))
 def test_no_plan_loses_or_doubles_anything(part: int) -> None:
     for seed in range(part, SEQUENCES, PARTS):
         operations = generate(seed)

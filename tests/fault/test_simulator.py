@@ -10,21 +10,12 @@ from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.wire import joined
 from tests.fault.setting import TALLY, generate, plan
 from tests.fault.simulator import run
-from tests.support.repeats import repeats
+from tests.support.repeats import parts
 
-SEQUENCES = 2000
-PARTS = 40
-QUICK_PARTS, PLAYED = 2, repeats(8, PARTS)
-"""Parts that `make test` plays, and that `make test-all` or `make test-long` plays."""
+SEQUENCES, PARTS = 2000, 40
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        *range(QUICK_PARTS),
-        *(pytest.param(part, marks=pytest.mark.slow) for part in range(QUICK_PARTS, PLAYED)),
-    ],
-)
+@pytest.mark.parametrize("part", parts(2, 8, PARTS))
 def test_nothing_is_lost_or_doubled(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # In every other part polls are larger, and all batches are joined, also a single one.
     large = part % 2 == 1

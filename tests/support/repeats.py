@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from typing import Any
+
+import pytest
 
 LONG = os.environ.get("CALMSTREAM_TEST_LONG") == "1"
 
@@ -10,3 +13,9 @@ LONG = os.environ.get("CALMSTREAM_TEST_LONG") == "1"
 def repeats(gate: int, long: int) -> int:
     """Return the number of repeats that this run is asked for."""
     return long if LONG else gate
+
+
+def parts(fast: int, gate: int, long: int) -> list[Any]:
+    """Return the parts of a long test; those after the first ``fast`` ones are slow."""
+    slow = range(fast, repeats(gate, long))
+    return [*range(fast), *(pytest.param(part, marks=pytest.mark.slow) for part in slow)]
