@@ -1,9 +1,4 @@
-"""Check that tallies drawn from their distribution are distributed like those of devices.
-
-A tally is the counts of a collection. It can be simulated device by device (``exact=False``), or
-its counts can be drawn from their distribution (``exact=True``). All seeds were fixed before the
-first run.
-"""
+"""Check that tallies drawn from their distribution are distributed like those of devices."""
 
 from __future__ import annotations
 

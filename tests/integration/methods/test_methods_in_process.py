@@ -154,6 +154,7 @@ def test_the_command_says_what_the_manifest_does(
     assert "the newest final window is" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_records_of_the_model_have_the_shares_of_the_population(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -172,6 +173,7 @@ def test_records_of_the_model_have_the_shares_of_the_population(
     )
 
 
+@pytest.mark.slow
 def test_causes_come_from_the_counts_of_the_same_windows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -86,6 +86,7 @@ def error(snapshot: Snapshot) -> float:
     return float(np.mean(errors))
 
 
+@pytest.mark.slow
 def test_from_a_pilot_to_totals_that_hold_it(desk: Desk) -> None:
     half = ["--users", str(N // EVERY), "--guarantee", f"w-event:{EVERY}"]
     # A random lineage would draw other devices for the pilot, and other errors, in every run.
@@ -140,6 +141,7 @@ def test_a_pilot_without_reports_is_refused(desk: Desk, capsys: pytest.CaptureFi
     assert error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_what_cannot_be_planned_after_a_pilot(
     desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,6 +167,7 @@ def test_what_cannot_be_planned_after_a_pilot(
     assert not (tmp_path / "main.json").exists()
 
 
+@pytest.mark.slow
 def test_three_devices_make_no_claim(desk: Desk) -> None:
     assert desk.plan("few", "--users", "3") == 0
     stage = Stage(desk.read("few"))
