@@ -276,7 +276,7 @@ def check_a_stopped_and_a_slow_worker(scene: Scene, monkeypatch: pytest.MonkeyPa
     for worker in scene.tallies:
         worker.signal(signal.SIGTERM)
     records = write_records(scene.publisher.log.parent / "backlog.csv", scene.plan, 45_000)
-    backlog = run("produce", *scene.where, "--records", records, "--batch-size", 1)
+    backlog = run("produce", *scene.where, "--records", records, "--batch-size", 1, seconds=600)
     assert backlog.returncode == 0, backlog.stderr
     assert [worker.wait(60) for worker in scene.tallies] == [0, 0]
     scene.expect("CalmstreamPartitionsUnowned", "CalmstreamTargetDown", "CalmstreamFinalsLate")

@@ -33,7 +33,7 @@ def until(
 
 def run(
     *arguments: object,
-    seconds: float = 120,
+    seconds: float = 240,
     settings: dict[str, str] | None = None,
     stdin: str = "",
 ) -> subprocess.CompletedProcess[str]:
