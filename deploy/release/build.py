@@ -27,7 +27,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from image import normalise
+from image import copy_members, normalise
 
 ROOT = Path(__file__).resolve().parents[2]
 EDGE = Path("edge", "typescript")
@@ -165,15 +165,17 @@ def digest(path: Path) -> str:
 
 def repack(source: Path, to: Path, epoch: int) -> None:
     """Write an archive again, in the order of names, with one time and one owner."""
+
+    def owned(member: tarfile.TarInfo) -> None:
+        member.mtime, member.uid, member.gid, member.uname, member.gname = epoch, 0, 0, "", ""
+        member.mode, member.pax_headers = 0o755 if member.isdir() else 0o644, {}
+
     plain = io.BytesIO()
     with (
         tarfile.open(source) as given,
         tarfile.open(fileobj=plain, mode="w", format=tarfile.PAX_FORMAT) as made,
     ):
-        for member in sorted(given.getmembers(), key=lambda each: each.name):
-            member.mtime, member.uid, member.gid, member.uname, member.gname = epoch, 0, 0, "", ""
-            member.mode, member.pax_headers = 0o755 if member.isdir() else 0o644, {}
-            made.addfile(member, given.extractfile(member) if member.isfile() else None)
+        copy_members(given, made, owned)
     with to.open("wb") as file, gzip.GzipFile("", "wb", 9, file, epoch) as packed:
         packed.write(plain.getvalue())
 

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import tarfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -48,23 +49,29 @@ def _content(archive: tarfile.TarFile, name: str) -> bytes:
 
 
 def _layer(content: bytes, epoch: int) -> bytes:
-    """Return a layer with the members it has, in order of their names."""
+    """Return a layer with the members it has."""
+
+    def dated(member: tarfile.TarInfo) -> None:
+        member.mtime = min(int(member.mtime), epoch)
+        kept = {name: text for name, text in member.pax_headers.items() if "xattr" in name}
+        member.pax_headers = kept
+
     out = io.BytesIO()
     with (
         tarfile.open(fileobj=io.BytesIO(content)) as given,
         tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as made,
     ):
-        for member in sorted(given.getmembers(), key=_hard_links_last):
-            member.mtime = min(int(member.mtime), epoch)
-            member.pax_headers = {
-                name: text for name, text in member.pax_headers.items() if "xattr" in name
-            }
-            made.addfile(member, given.extractfile(member) if member.isfile() else None)
+        copy_members(given, made, dated)
     return out.getvalue()
 
 
-def _hard_links_last(member: tarfile.TarInfo) -> tuple[bool, str]:
-    return member.islnk(), member.name
+def copy_members(
+    given: tarfile.TarFile, made: tarfile.TarFile, change: Callable[[tarfile.TarInfo], None]
+) -> None:
+    """Copy changed members in the order of names, hard links after what they may point at."""
+    for member in sorted(given.getmembers(), key=lambda each: (each.islnk(), each.name)):
+        change(member)
+        made.addfile(member, given.extractfile(member) if member.isfile() else None)
 
 
 def _config(given: dict[str, Any], digests: list[str], epoch: int) -> dict[str, Any]:

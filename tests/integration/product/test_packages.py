@@ -1,4 +1,4 @@
-"""The packages of a release work in empty environments."""
+"""The packages of a release work in empty environments, and two builds of them are equal."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def made(*command: str, **variables: str) -> str:
     return done.stdout
 
 
-def test_packages_are_complete_and_usable(tmp_path: Path) -> None:
+def test_packages_are_reproducible_complete_and_usable(tmp_path: Path) -> None:
     dist = tmp_path / "dist"
-    made("make", "release", f"ARGS=--packages --out {dist}")
+    said = made("make", "release", f"ARGS=--twice --packages --out {dist}")
+    assert "two builds are equal" in said
     (sdist,), (wheel,) = dist.glob("calmstream-*.tar.gz"), dist.glob("*.whl")
     with tarfile.open(sdist) as archive:
         names = {member.name.partition("/")[2] for member in archive if member.isfile()}
