@@ -28,7 +28,8 @@ from calmstream.tables.records import RecordTable
 RESULTS = Path(__file__).parents[1] / "results" / "promises.jsonl"
 CASES, ROWS, TARGETS = 200, 20_000, 30
 FREEDOM = {"calm": 2000, "noise-aware": 60}
-"""Coefficients that are measured at the least: a half-width then deviates by 2 or 9 %."""
+"""Coefficients that are measured at the least. A half-width would deviate by 2 or 9 % if they were
+independent and alike; where a few hold most of the error, by several times as much."""
 TITLE = "# What plan promises, over what evaluate measures"
 ABOUT = "Half-widths that `plan` promises from the table, over those that `evaluate` measures:"
 HEAD = "| method | plans | median | 90 % | within 20 % |\n|---|---:|---:|---:|---:|"

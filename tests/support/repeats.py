@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-LONG = os.environ.get("CALMSTREAM_TEST_LONG") == "1"
-
 
 def repeats(gate: int, long: int) -> int:
     """Return the number of repeats that this run is asked for."""
-    return long if LONG else gate
+    return long if os.environ.get("CALMSTREAM_TEST_LONG") == "1" else gate
 
 
 def parts(fast: int, gate: int, long: int) -> list[Any]:

@@ -84,8 +84,9 @@ def test_ranks_of_the_truth_among_draws_are_uniform() -> None:
 
 
 @pytest.mark.slow
-def test_posteriors_are_those_of_weighted_draws_of_the_prior() -> None:
-    random = np.random.default_rng(0)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_posteriors_are_those_of_weighted_draws_of_the_prior(seed: int) -> None:
+    random = np.random.default_rng(seed)
     statistics, _, _ = _drawn_from_the_prior(random, LITTLE)
     above = np.triu_indices(BITS, 1)
     moments, scores = [], []
@@ -99,7 +100,7 @@ def test_posteriors_are_those_of_weighted_draws_of_the_prior() -> None:
     weight = np.exp(np.array(scores) - max(scores))
     weight /= weight.sum()
     assert 1.0 / np.square(weight).sum() > 300.0  # so many draws would say as much
-    drawn = _sample(statistics, 0, 16)
+    drawn = _sample(statistics, seed, 16)
     for found, wanted in zip(drawn, np.array(moments).T, strict=True):
         mean = weight @ wanted
         deviation = np.sqrt(weight @ np.square(wanted - mean))
