@@ -1,7 +1,4 @@
-"""Reports the state of a plan, for the command ``calmstream inspect``.
-
-It reads the plan's topics once, joins no consumer group and writes nothing.
-"""
+"""Reports the state of a plan: reads its topics once, joins no group and writes nothing."""
 
 from __future__ import annotations
 
@@ -34,12 +31,8 @@ SENDERS_TIME = -1
 class PartitionReport:
     """The state of one input partition, from its last checkpoint.
 
-    Attributes:
-        next_offset: offset below which all records are counted; 0 without a checkpoint.
-        clock: the log's clock at ``next_offset``, the largest append time so far, in milliseconds
-            since the epoch; 0 before the first record.
-        closed_through: number of the last window that the partition has closed, -1 for none.
-        waits_since: append time in milliseconds of the first uncounted record; 0 for none.
+    Clocks are in milliseconds since the epoch; ``waits_since`` is the append time of the first
+    uncounted record, 0 for none.
     """
 
     group: int
@@ -77,11 +70,7 @@ class PartitionReport:
 
 @dataclass(frozen=True, slots=True)
 class WindowReport:
-    """The progress of the plan's windows.
-
-    Attributes:
-        kept: number of final windows whose counts of all groups are in the counts topic.
-    """
+    """The plan's windows; ``kept`` are the final ones whose counts of all groups are kept."""
 
     planned: int
     closed_everywhere: int
@@ -93,11 +82,7 @@ class WindowReport:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The result that ``calmstream inspect`` prints.
-
-    Attributes:
-        faults: what is wrong with the topics, each with the remedy.
-    """
+    """The result that ``calmstream inspect`` prints; ``faults`` of topics state the remedy."""
 
     partitions: tuple[PartitionReport, ...]
     windows: WindowReport
@@ -107,7 +92,6 @@ class Inspection:
 
     @property
     def lag(self) -> int:
-        """The number of records that no checkpoint counts yet, over all partitions."""
         return sum(p.lag for p in self.partitions)
 
 
@@ -183,10 +167,7 @@ def _partitions(
 def _waiting(
     names: TopicNames, partitions: tuple[PartitionReport, ...], reader: Reader
 ) -> dict[tuple[int, int], int]:
-    """Return the append time of the first uncounted record, by group and partition.
-
-    A partition whose record does not come within a second is left out.
-    """
+    """Return the append time of the first uncounted record that comes within a second."""
     behind = {
         Partition(names.reports(p.group), p.partition): max(p.next_offset, p.log_start)
         for p in partitions
@@ -210,7 +191,6 @@ def _waiting(
 def _partition(
     place: tuple[int, int], start: int, end: int, checkpoint: PartitionState | None
 ) -> PartitionReport:
-    """Return the state of the partition ``place``, which is (group, partition)."""
     if checkpoint is None:
         return PartitionReport(*place, start, end, 0, 0, 0, -1, (), 0, {})
     counts = [checkpoint.total, *checkpoint.open.values()]

@@ -47,14 +47,7 @@ def delete_topics(topics: Topics, names: TopicNames, *, counts: bool = False) ->
 
 
 class FinalsWaiter:
-    """A role that ends when every window up to a given one has a complete final and total.
-
-    A final is complete with its counts. The role runs in the same process as a tally worker and a
-    publisher, and waits for their work.
-
-    Attributes:
-        found: number of windows whose final and total are complete.
-    """
+    """A role that ends when every window up to a given one has its final, counts and total."""
 
     name = "retire"
 
@@ -83,7 +76,6 @@ class FinalsWaiter:
         return max(closes, self._clock.now_ms()) + round(_SLACK_SECONDS * 1000)
 
     def run(self, stop: threading.Event) -> None:
-        """Read the snapshots and counts topics until all finals and totals are complete."""
         deadline, wanted = self.deadline_ms(), (self._plan, self._broker, self._names, self._clock)
         with (
             closing(SnapshotTopic(*wanted, self._log.warning)) as topic,
@@ -111,7 +103,6 @@ class FinalsWaiter:
         return lacking
 
     def _turn(self, topic: SnapshotTopic, kept: KeptCounts, stop: threading.Event) -> None:
-        """Read once; FatalError if the role was asked to stop."""
         if stop.is_set():
             raise FatalError("interrupted: nothing was deleted; reports stay refused; run it again")
         try:

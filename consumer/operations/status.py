@@ -23,14 +23,11 @@ BEHIND_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class PlanStatus:
-    """The state of one plan.
+    """The state of one plan; ``due`` finals should exist by now.
 
-    Attributes:
-        health: ``well``, ``not started``, ``over``, ``retired``, ``late``, ``fault``, or
-            ``refused`` by devices, which the command finds out.
-        due: number of windows whose final should exist by now.
-        last_final: end of the newest final window in seconds since the epoch; None without one.
-        unread: whether the topics cannot be read; then the numbers are 0 and mean nothing.
+    ``health`` is ``well``, ``not started``, ``over``, ``retired``, ``late``, ``fault``, or
+    ``refused`` by devices, which the command finds out. If ``unread``, the numbers are 0 and mean
+    nothing.
     """
 
     plan: Plan
@@ -48,10 +45,7 @@ class PlanStatus:
 def statuses(
     plans: Iterable[tuple[Plan, TopicNames]], shared: SharedBroker, clock: Clock
 ) -> Iterator[PlanStatus]:
-    """Yield the state of each plan. A fault of one plan is part of its state.
-
-    Cost: reads the state, snapshots and counts topics of each plan once.
-    """
+    """Yield the state of each plan. A fault of one plan is part of its state."""
     for plan, names in plans:
         broker = shared.plan()
         try:
@@ -66,10 +60,7 @@ def statuses(
 
 
 def unserved(names: TopicNames, topics: Topics) -> str:
-    """Return who is missing that should serve the plan; empty while all work.
-
-    A process that has died is missing when its session has ended.
-    """
+    """Return who is missing that should serve the plan; empty while all work."""
     try:
         owned = topics.owned([*names.groups_of("tally"), *names.groups_of("publisher")])
     except FatalError as error:
@@ -134,6 +125,5 @@ def _lateness(plan: Plan, found: Inspection, now_ms: int) -> str:
 
 
 def _due(plan: Plan, now_ms: int) -> int:
-    """Return the number of windows whose final should exist."""
     last = now_ms // 1000 - plan.grace - LATE_SECONDS - plan.start
     return min(max(last // plan.window, 0), plan.windows)

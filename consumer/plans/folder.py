@@ -21,11 +21,7 @@ READ_SECONDS = 5.0
 
 
 class PlanFolder:
-    """Reads the folder, and says what is wrong with it; one for each process.
-
-    A role of the service: see `Role`. Each file that is refused has
-    one log line.
-    """
+    """Reads the folder, and says what is wrong with it; a `Role`, one for each process."""
 
     name = "plans"
 
@@ -48,11 +44,9 @@ class PlanFolder:
 
     @property
     def refused(self) -> Mapping[str, str]:
-        """Why files are not used, by file name; replaced as a whole too."""
         return self._folder.refused
 
     def run(self, stop: threading.Event) -> None:
-        """Read the folder again and again until ``stop`` is set."""
         while not stop.wait(READ_SECONDS):
             self.turn()
 

@@ -13,12 +13,7 @@ _QUICK_SECONDS = 1.0
 
 
 class Task:
-    """A call that runs on another thread, or has ended.
-
-    Attributes:
-        error: what the call raised; None if it has not ended or has succeeded.
-        more: what it returned: whether more is due at once.
-    """
+    """A call that runs on another thread, or has ended; ``more`` is what it has returned."""
 
     def __init__(self, call: Callable[[], bool], began: float) -> None:
         self.began = began
@@ -38,8 +33,7 @@ class Task:
 class Lanes:
     """Runs at most ``quick`` quick calls at once, and ``most`` calls with those that take long.
 
-    So a plan whose topics do not answer holds up nobody. Calls mostly wait for acknowledgements, so
-    there are more threads than processors. The caller asks :meth:`free` before :meth:`start`.
+    So a plan whose topics do not answer holds up nobody. Ask :meth:`free` before :meth:`start`.
     """
 
     def __init__(self, clock: Clock, *, quick: int = 16, most: int = 48) -> None:

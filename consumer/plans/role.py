@@ -51,11 +51,7 @@ _CLOSE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerKind:
-    """What a role does with each plan.
-
-    Attributes:
-        reads: whether the workers read with the common reader all the time, as publishers do.
-    """
+    """What a role does with each plan; one that ``reads`` polls the common reader all the time."""
 
     role: str
     make: Callable[[Plan, Broker, Metrics], PlanWorker]
@@ -75,7 +71,6 @@ class _Entry:
     given_back: bool = False
 
     def give_back(self) -> None:
-        """Give the shares of clients and the series of metrics back."""
         if not self.given_back:
             self.given_back = True
             self.broker.close()
@@ -83,10 +78,7 @@ class _Entry:
 
 
 class PlansRole:
-    """Serves every plan of a folder in one role; see `Role`.
-
-    :meth:`run` does everything. Tests in virtual time call :meth:`turn` and :meth:`finish`.
-    """
+    """Serves every plan of a folder in one role; see `Role`. Tests call :meth:`turn` themselves."""
 
     def __init__(
         self,
@@ -133,7 +125,6 @@ class PlansRole:
             self._woken.add(digest)
 
     def run(self, stop: threading.Event) -> None:
-        """Serve until ``stop`` is set; then let every worker finish."""
         try:
             while not stop.is_set():
                 self.turn()

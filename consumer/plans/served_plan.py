@@ -81,11 +81,9 @@ class ServedPlan:
         return self._task is None and self._call() is not None and now >= self._due_at
 
     def order(self) -> float:
-        """Return a number by which plans that are due take turns: the longest waiting first."""
         return self._due_at
 
     def start(self, lanes: Lanes, idle_seconds: float = IDLE_SECONDS) -> None:
-        """Begin the next call of the worker."""
         self._idle_seconds = idle_seconds
         call = self._call()
         assert call is not None, "only a plan that is due is started"

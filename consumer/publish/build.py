@@ -1,7 +1,4 @@
-"""Builds the set of snapshot records of a window, from the plan and the merged counts alone.
-
-A set is all tables of one window and kind, with a manifest that lists and describes them.
-"""
+"""Builds the set of snapshot records of a window, from the plan and the merged counts alone."""
 
 from __future__ import annotations
 
@@ -41,11 +38,9 @@ class SnapshotSet:
     marginals: tuple[MarginalRecord, ...]
 
     def tables(self) -> list[tuple[bytes, bytes]]:
-        """Return key and value of each table's record; they must be acknowledged first."""
         return [(record.key, encode(record)) for record in self.marginals]
 
     def closing(self) -> tuple[bytes, bytes]:
-        """Return key and value of the manifest, which must be written last."""
         return self.manifest.key, encode(self.manifest)
 
     @property
@@ -56,11 +51,9 @@ class SnapshotSet:
 
 
 def build_set(plan: Plan, merged: MergedWindow, *, counts: bool = False) -> SnapshotSet:
-    """Estimate every published marginal from the counts of a window.
+    """Estimate every published marginal; a window without reports gets a manifest without tables.
 
-    With the same software, the same counts give the same bytes. A window without reports gets a
-    manifest without tables. Cost: one fit of the method and one marginal for each table,
-    independent of the number of reports.
+    With the same software, the same counts give the same bytes.
     """
     tables: tuple[MarginalRecord, ...] = ()
     steps: tuple[str, ...] = ()
@@ -184,11 +177,7 @@ def _manifest(
 
 
 def processing(model: Model, tables: tuple[MarginalRecord, ...]) -> tuple[str, ...]:
-    """Return the processing steps after the raw estimate, in order.
-
-    A model can state them in an attribute ``processing``; otherwise they follow from the flags of
-    the tables.
-    """
+    """Return the processing steps after the raw estimate, from the model or the flags."""
     declared: tuple[str, ...] | None = getattr(model, "processing", None)
     if declared is not None:
         return declared

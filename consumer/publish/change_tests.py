@@ -1,7 +1,4 @@
-"""Tests the newest final for changes, beside the estimates: no set waits for it.
-
-The results are gauges, for alerts; `calmstream changes` tests any windows, from the same counts.
-"""
+"""Tests the newest final for changes, beside the estimates: no set waits for it."""
 
 from __future__ import annotations
 
@@ -23,10 +20,7 @@ Tests = Mapping[str, Comparison]
 
 
 def tests_of(plan: Plan, own: Mapping[int, bytes], previous: Mapping[int, bytes] | None) -> Tests:
-    """Return the tests of a final, from the kept counts of its groups and of the window before.
-
-    Cost: two comparisons of all published tables.
-    """
+    """Return the tests of a final, from the kept counts of its groups and of the window before."""
     counts = [decode_counts(plan, own[group]) for group in sorted(own)]
     now = [one.tally for one in counts]
     sides = {

@@ -1,7 +1,4 @@
-"""Deletes records of the state and snapshots topics that no reader and no worker needs any more.
-
-A record of a compacted topic is deleted by a *tombstone*: a record with the same key and no value.
-"""
+"""Deletes records of the state and snapshots topics that no reader and no worker needs any more."""
 
 from __future__ import annotations
 
@@ -67,11 +64,8 @@ class Cleaner:
     def _unneeded_closed(self) -> Iterator[tuple[int, int, int]]:
         """Yield (group, partition, window) of the closed records that can be deleted.
 
-        A closed record contains the counts of a window that one partition has closed. It can be
-        deleted if two conditions hold: the window's final and total were read complete, with all
-        counts that they name; and the log of the partition starts above the record that closed the
-        window. Then no worker can count that part of the log, and write the closed record, once
-        more.
+        The window's final and total were read complete, and the partition's log starts above the
+        record that closed it: no worker can count it, and write the closed record, again.
         """
         complete = self._follower.completeness.both
         settled = [one for one in self._follower.merger.closed_records() if complete(one[2])]
@@ -84,9 +78,7 @@ class Cleaner:
     def _outdated_early(self) -> Iterator[bytes]:
         """Yield the keys of early records of windows whose final is complete, manifests first.
 
-        No reader returns them any more, because a final replaces the early sets. They would need as
-        much space as the finals. A publisher that is no longer active may write one once more; that
-        does no harm, and the next cleaning deletes it.
+        A publisher that is no longer active may write one once more: the next cleaning deletes it.
         """
         early = self._follower.early_keys
         for window in sorted(early):

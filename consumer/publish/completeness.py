@@ -1,8 +1,7 @@
 """Which finals and totals are complete, with their counts.
 
-A final whose manifest says so has its counters in the counts topic. It is complete when they were
-read back too, of all groups and at the final's own revision. Only then may anything be deleted that
-the counts can be computed from again.
+A final that names counts is complete when they were read back too, of all groups and at its own
+revision. Only then may anything be deleted that they can be computed from again.
 """
 
 from __future__ import annotations
@@ -15,17 +14,14 @@ from calmstream.estimators.wire.snapshot import Kind, Manifest, Revision
 
 
 class Closed(NamedTuple):
-    """A window and the kind of a set that cannot change any more."""
+    """A final or a total: a set that cannot change any more."""
 
     window: int
     kind: Kind
 
 
 class Completeness:
-    """Follows what was read of both topics, in any order. Not safe for use from several threads.
-
-    Holds the revisions of counts and finals that wait for each other, and window numbers.
-    """
+    """Follows what was read of both topics, in any order."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -50,7 +46,6 @@ class Completeness:
         return self._settle(manifest.window)
 
     def complete(self, window: int, kind: Kind) -> bool:
-        """Return whether the final or total of a window is complete."""
         return window in self._complete[kind]
 
     def both(self, window: int) -> bool:
@@ -58,7 +53,6 @@ class Completeness:
         return all(window in windows for windows in self._complete.values())
 
     def count(self, kind: Kind) -> int:
-        """Return the number of windows whose final or total is complete."""
         return len(self._complete[kind])
 
     def _settle(self, window: int) -> Closed | None:

@@ -1,8 +1,7 @@
 """Writes the current set of each final window, from the counts topic alone; no final waits for it.
 
-A current set says what the tables are now: the counts of earlier windows join in, discounted
-(`estimators.tracking`). It follows from the counts of all windows through its own, in their order.
-So a publisher that starts later, or another one, adds the same windows and writes the same bytes.
+It follows from the counts of all windows through its own, in their order, so that any publisher
+writes the same bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ _MOST_WINDOWS = 16
 
 
 def build(plan: Plan, tracker: Tracker, counts: list[GroupCounts]) -> SnapshotSet:
-    """Return the current set of the window that was added last, whose counts are given."""
     current = tracker.current()
     merged = MergedWindow(
         counts[0].window,
@@ -38,7 +36,7 @@ def build(plan: Plan, tracker: Tracker, counts: list[GroupCounts]) -> SnapshotSe
 
 
 class CurrentSets:
-    """Follows the finals in the order of windows, and writes the current sets that are missing."""
+    """Writes the current sets that are missing, in the order of windows."""
 
     def __init__(
         self, context: PublisherContext, follower: TopicFollower, writer: SetWriter, start: Start
@@ -60,10 +58,7 @@ class CurrentSets:
         return self._job is not None or bool(self._follower.untracked.whole())
 
     def catch_up(self) -> None:
-        """Add the first windows that have their sets, so that a long history does not wait whole.
-
-        They follow one another, so nothing before them can still come.
-        """
+        """Add the first windows that have their sets, so that a long history is not held whole."""
         follower, untracked = self._follower, self._follower.untracked
         while (
             untracked.records(window := untracked.through + 1) is not None

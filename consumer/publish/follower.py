@@ -17,15 +17,7 @@ from calmstream.estimators.wire.snapshot import Kind, parse_key
 
 
 class TopicFollower:
-    """Reads the topics from their starts, and keeps what the publisher needs.
-
-    Attributes:
-        completeness: finals and totals that are complete with their counts.
-        untested: the counts of the newest final, which is tested for changes, and of the window
-            before.
-        untracked: the counts of windows that no current set rests on yet.
-        early_keys: the keys of early records in the snapshots topic, by window.
-    """
+    """Reads the topics from their starts, and keeps what the publisher needs."""
 
     def __init__(
         self,
@@ -72,10 +64,7 @@ class TopicFollower:
         return read and (counts < 0 or self._reader.position(self._counts) > counts)
 
     def catch_up(self, timeout: float) -> bool:
-        """Continue to read towards the ends of the topics, by at most one poll.
-
-        Return whether it has come nearer.
-        """
+        """Read towards the ends of the topics, at most one poll; return whether it is nearer."""
         found = False
         wanted = self._unread[0]
         if self._end_check is None:

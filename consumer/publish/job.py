@@ -1,8 +1,4 @@
-"""Estimates and tests of change run on other threads.
-
-They can take long. On the publisher's own thread they would delay the polls, and the publisher
-would lose its membership of the consumer group.
-"""
+"""Runs estimates and tests of change on other threads, because they would delay the polls."""
 
 from __future__ import annotations
 
@@ -19,18 +15,12 @@ Start = Callable[[Callable[[], None]], None]
 
 
 def on_a_thread(run: Callable[[], None]) -> None:
-    """Run something on a thread of its own, which does not keep the process alive."""
     threading.Thread(target=run, name="estimate", daemon=True).start()
 
 
 @dataclass(frozen=True, slots=True)
 class EstimateRunner:
-    """Where estimates and tests of change run.
-
-    Attributes:
-        wait_seconds: maximum time for which a publisher waits for an estimate in one step.
-        start_tests: as ``start``, for tests of change; no estimate may wait for them.
-    """
+    """Where estimates, and tests of change, run; a step waits ``wait_seconds`` for an estimate."""
 
     start: Start = on_a_thread
     wait_seconds: float = 1.0
@@ -49,7 +39,6 @@ class Job(Generic[T]):
         start(self._run)
 
     def wait(self, seconds: float = 0.0) -> bool:
-        """Block for at most this many seconds; return whether the call has ended."""
         return self._done.wait(seconds)
 
     def result(self) -> T:

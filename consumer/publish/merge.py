@@ -1,7 +1,6 @@
 """Merges the records of the state topic into the counts of whole windows, over all partitions.
 
-The module uses no clock and no broker. Records may come in any order, several times, and from
-workers that no longer own their partitions. The result depends only on which records were read.
+Records may come in any order, several times, and from workers that lost their partitions.
 """
 
 from __future__ import annotations
@@ -27,14 +26,10 @@ from calmstream.estimators.wire.state import (
 
 @dataclass(frozen=True, slots=True)
 class MergedWindow:
-    """The counts of one window over all partitions.
+    """The counts of one window over all partitions, for each group.
 
-    Attributes:
-        kind: early (some partition has not closed the window), final (all have), or total (the sum
-            of all windows up to this one, all of them closed).
-        revision: for each input partition, ordered by group and then by partition, the offset below
-            which its reports are counted. It is ``closed_at`` if the partition has closed the
-            window, else the ``next_offset`` of its checkpoint, else 0.
+    ``revision`` has an offset for each input partition, by group and then partition: ``closed_at``
+    if it has closed the window, else the ``next_offset`` of its checkpoint, else 0.
     """
 
     window: int
@@ -55,11 +50,9 @@ class MergedWindow:
 class StateMerger:
     """Merges the records of a state topic. Not safe for use from several threads.
 
-    A *closed record* contains the counts of a window that one partition has closed. A window is
-    *settled* when its final and total are published. The merger keeps the newest checkpoint of each
-    input partition, and the closed records of windows that are not settled. Of settled windows it
-    keeps only the offsets at which they were closed. Internally, input partitions have consecutive
-    numbers, called slots: first all partitions of group 0, then of group 1, and so on.
+    A *closed record* holds the counts of a window that one partition has closed. A window is
+    *settled* when its final and total are published; then only the offsets at which it was closed
+    are kept. A *slot* is the consecutive number of an input partition, by group and then partition.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -116,7 +109,6 @@ class StateMerger:
         self._closed.pop(window, None)
 
     def settled(self, window: int) -> bool:
-        """Return whether a window is settled: whether :meth:`settle` was called for it."""
         return window in self._settled
 
     def open_windows(self) -> list[int]:
@@ -131,11 +123,7 @@ class StateMerger:
         return sorted(w for w, closed in self._closed.items() if len(closed) == self._slots)
 
     def early(self, window: int) -> MergedWindow | None:
-        """Return the counts of a window so far.
-
-        Partitions that have closed the window contribute their closed records, the others the open
-        counts of their checkpoints. Cost: O(partitions · counters), as for the two methods below.
-        """
+        """Return the counts of a window so far; None if settled or closed, or a record lacks."""
         closed = self._closed.get(window, {})
         if window in self._settled or len(closed) == self._slots or self._lacks(window):
             return None
@@ -194,8 +182,7 @@ class StateMerger:
     def waiting(self) -> list[int]:
         """Return the windows of which a closed record is missing although a partition closed them.
 
-        This is normal for a moment, because checkpoints and closed records are separate records. If
-        it lasts, closed records were lost.
+        This is normal for a moment, because checkpoints and closed records are separate records.
         """
         return [window for window in self.open_windows() if self._lacks(window)]
 

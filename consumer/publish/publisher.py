@@ -30,16 +30,11 @@ __all__ = ["Publisher", "PublisherConfig"]
 
 
 class Publisher:
-    """Publishes the counts of the state topic as snapshots, while it is the active publisher.
+    """Publishes the counts of the state topic while it is the active one; a `PlanWorker`.
 
-    The publishers of a plan form a consumer group on the state topic. The one that the group
-    assigns partition 0 is active; it reads all partitions. For a moment two publishers can be
-    active. That does no harm: each record of a set states the set's revision (the offsets up to
-    which reports are counted), and readers combine only records with equal revisions and never
-    return a lower revision after a higher one.
-
-    It is a `PlanWorker`. Its calls run beside those of a tally worker, whose polls it never delays.
-    Only the properties are safe for use from several threads.
+    The member of the group on the state topic that has partition 0 is active; it reads all
+    partitions. Two active ones do no harm: readers combine only records of equal revisions, and
+    never go back to a lower revision.
     """
 
     name = "publisher"
@@ -72,7 +67,6 @@ class Publisher:
 
     @property
     def active(self) -> bool:
-        """Whether this was the active publisher of the plan at its last poll."""
         return self._session is not None
 
     @property

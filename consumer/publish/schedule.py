@@ -1,8 +1,4 @@
-"""Decides which set is published next: finals and totals in the order of windows, then early sets.
-
-A set is all tables of one window and kind. Its revision states the offsets up to which reports are
-counted.
-"""
+"""Decides which set is next: finals and totals in the order of windows, then early sets."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ class _Sent(NamedTuple):
 
 
 class Schedule:
-    """Compares what was read with what was written, to find the next set. Changes no content."""
+    """Compares what was read with what was written, to find the next set."""
 
     def __init__(self, context: PublisherContext, follower: TopicFollower) -> None:
         self._context = context
@@ -111,8 +107,7 @@ class Schedule:
     def _unchanged(self, merged: MergedWindow) -> bool:
         """Return whether the early set that was written last and read back has the same counts.
 
-        Its tables would be the same. The revision alone can be higher: ticks and records of other
-        windows move it.
+        The revision alone can be higher: ticks and records of other windows move it.
         """
         sent = self._sent_early.get(merged.window)
         published = self._follower.assembler.revision(merged.window)

@@ -1,9 +1,7 @@
 """A session: the work of a publisher from the moment when it becomes active until it is not.
 
-It reads the topics to their ends, and then publishes and deletes, step by step.
-All that a session knows it has read from these topics; also what it has written itself counts
-only after it was read back. So a session can be stopped or replaced at any point, and two can run
-at the same time.
+All that it knows it has read from the topics; also what it has written counts only after it was
+read back. So a session can end at any point, and two can run at the same time.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from calmstream.estimators.wire.snapshot import Kind
 
 
 class PublishingSession:
-    """The work of an active publisher. Not safe for use from several threads."""
+    """The work of an active publisher."""
 
     def __init__(
         self, context: PublisherContext, broker: Broker, estimates: EstimateRunner | None = None
@@ -83,10 +81,8 @@ class PublishingSession:
     def step(self, timeout: float) -> bool:
         """Read once, write at most one set and one current set; return whether more may be due.
 
-        The call blocks at most ``timeout`` seconds for records, one second for an estimate, and the
-        time for the acknowledgements of one set. A longer estimate continues during the following
-        steps. Tests of change and current sets begin when no final or total is due, and run beside
-        later steps: no final waits for them. After an error, the next call continues where this one
+        It blocks at most ``timeout`` seconds for records, one second for an estimate, and the time
+        for acknowledgements of one set. After an error, the next call continues where this one
         failed.
         """
         if not self.follower.caught_up:
@@ -105,7 +101,6 @@ class PublishingSession:
         return found or job is not None or deleted > 0 or any(beside)
 
     def close(self, timeout: float) -> None:
-        """Close the clients; wait at most ``timeout`` seconds for the sink."""
         self._reader.close()
         self._sink.close(timeout)
         self._topics.close()

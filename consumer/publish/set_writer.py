@@ -26,11 +26,7 @@ class SetWriter:
         self._note = note
 
     def write(self, snapshot: SnapshotSet) -> int:
-        """Write a set and return the offset of its manifest.
-
-        The manifest lists the tables. It is sent only after all tables were acknowledged. A note
-        stands first among its processing steps.
-        """
+        """Write a set, its manifest after all tables are acknowledged; return its offset."""
         if self._note:
             steps = (self._note, *snapshot.manifest.processing)
             noted = replace(snapshot.manifest, processing=steps)

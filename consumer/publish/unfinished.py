@@ -9,15 +9,9 @@ from calmstream.estimators.plan import Plan
 
 
 class UnfinishedWindows:
-    """Holds compressed counts of the newest finished window and of all later ones.
+    """Holds counts of the newest finished window and of all later ones, at most ``most``.
 
-    Windows are finished in their order. Not safe for use from several threads.
-
-    Args:
-        most: number of windows whose counts are held, the newest ones.
-
-    Attributes:
-        through: the newest finished window; -1 for none.
+    Windows are finished in their order; ``through`` is the newest finished one.
     """
 
     def __init__(self, plan: Plan, *, on: bool, most: int = sys.maxsize) -> None:

@@ -31,8 +31,7 @@ _RETRY_PAUSE = 0.5
 class PlanContext(Generic[C]):
     """The plan, the settings and the instruments of one worker.
 
-    The clock serves time limits and ticks. Which reports count depends on the broker's append times
-    only, never on this clock.
+    The clock serves time limits and ticks; which reports count depends on append times only.
     """
 
     plan: Plan

@@ -1,7 +1,6 @@
 """Handles foreign records: records that calmstream did not write, in topics of calmstream.
 
-They have no effect on results. A reader skips them, counts them and logs the first one, and one
-every ten minutes.
+A reader skips them, counts them and logs the first one, and one every ten minutes.
 """
 
 from __future__ import annotations
@@ -29,10 +28,7 @@ class ForeignRecordCounter:
 
     @contextmanager
     def reading(self, record: Record) -> Iterator[None]:
-        """Skip the record if the block that reads it fails because of its content.
-
-        Errors of calmstream other than `ForeignRecord` do not concern the record, and pass.
-        """
+        """Skip the record if reading it fails because of its content; other errors pass."""
         try:
             yield
         except ForeignRecord as error:
@@ -55,7 +51,6 @@ class ForeignRecordCounter:
 
 
 def key_of(record: Record) -> bytes:
-    """Return the key of a record of a compacted topic, where calmstream's records have a key."""
     if record.damage is not None:
         raise ForeignRecord(f"the record cannot be decoded: {record.damage.why}")
     if record.key is None:

@@ -1,11 +1,7 @@
 """Health of the roles in this process, and how it is reported over HTTP.
 
-A role is a part of the service with its own loop, such as a tally worker. ``/livez`` succeeds if
-every loop has run recently and every owned partition advances or is at its end. ``/readyz``
-succeeds if every role has what it needs and is not stopping. ``/metrics`` serves the metrics for
-Prometheus. A response of the first two has status 200 or 503 and one line for each role; it never
-contains any part of a report. A role of many plans is ready while some plans are in quarantine,
-which failed and are tried again later; these have lines of their own.
+``/livez`` and ``/readyz`` answer 200 or 503 with one line for each role, and one for each of its
+plans that is not well; never with any part of a report. ``/metrics`` is for Prometheus.
 """
 
 from __future__ import annotations
@@ -31,7 +27,7 @@ it has been outside its consumer group."""
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of a health check of one role."""
+    """The result of a health check."""
 
     well: bool
     detail: str
@@ -81,10 +77,7 @@ class RoleHealth:
             self._not_ready = why
 
     def member(self, joined: bool, else_missing: str = "") -> None:
-        """Note whether the role is in its consumer group, and what else it may lack.
-
-        It may be outside its group for a short time, as coordinators move.
-        """
+        """Note whether the role is in its consumer group, and what else it may lack."""
         now = self._clock.monotonic()
         if joined:
             self._joined_at, self._joined_once = now, True
@@ -117,17 +110,14 @@ class RoleHealth:
             self._plans = verdicts
 
     def troubled(self, plans: Mapping[str, str]) -> None:
-        """Note what is wrong with some plans, as :meth:`note_plans`."""
         self.note_plans({plan: Verdict(False, why) for plan, why in plans.items()})
 
     @property
     def plans(self) -> Mapping[str, Verdict]:
-        """The state of each plan; empty for a role of one plan."""
         with self._lock:
             return self._plans
 
     def live(self) -> Verdict:
-        """Return whether the loop runs and everything makes progress."""
         with self._lock:
             silent = self._clock.monotonic() - self._turned
             stuck = self._stuck
@@ -144,7 +134,6 @@ class RoleHealth:
 
 
 def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> Handler:
-    """Return what answers ``/metrics``, ``/livez`` and ``/readyz``."""
     all_roles = tuple(roles)
     checks: Mapping[str, Callable[[RoleHealth], Verdict]] = {
         "/livez": RoleHealth.live,

@@ -30,10 +30,8 @@ def _nothing() -> None:
 class EndCheck:
     """Finds out whether partitions were read to their ends.
 
-    A partition counts as read when the reader's position equals an end that was requested after the
-    position was reached. An end that was requested earlier is not enough, because of compaction.
-    Suppose that a key's record is written again after the request: the new record lies above the
-    end, and compaction can delete the old one before it is read. Then the key would be missed.
+    An end must be requested after its position was reached. Otherwise a key's record could be
+    written again above the end, and compaction could delete the old one before it is read.
     """
 
     def __init__(self, reader: Reader, topics: Topics, partitions: Collection[Partition]) -> None:
@@ -86,10 +84,7 @@ def read_whole(
 class TopicReader:
     """Reads partitions from their oldest records on, with clients that it opens and closes.
 
-    For one thread at a time. Call :meth:`poll` or :meth:`to_end`, not both.
-
-    Attributes:
-        topics: the administrator, safe for use from several threads.
+    For one thread at a time, but ``topics``. Call :meth:`poll` or :meth:`to_end`, not both.
     """
 
     def __init__(
@@ -135,10 +130,7 @@ class TopicReader:
         return all(self._reader.position(partition) >= end for partition, end in ends.items())
 
     def to_end(self) -> Iterator[Record]:
-        """Yield the records up to the end, later on from there.
-
-        After an error, the records of a poll come again.
-        """
+        """Yield the records up to the end, later from there; after an error some come again."""
         if self._placed:
             self._place()
         else:
@@ -188,10 +180,7 @@ def followed(
     retry_seconds: float,
     wants_end: Callable[[], bool] = lambda: False,
 ) -> Iterator[Record | None]:
-    """Yield all records until stopped, and None each time the end was reached and is wanted.
-
-    Failing calls are repeated. Unless more is awaited, reading ends at the end.
-    """
+    """Yield all records until stopped, and None each time the end was reached and is wanted."""
     retries = RetryBudget(clock, retry_seconds)
     while not stop.is_set():
         records: list[Record] = []
@@ -221,12 +210,7 @@ def read_span_chunks(
     patience_seconds: float = PATIENCE_SECONDS,
     keep_alive: Callable[[], None] = _nothing,
 ) -> Iterator[Chunk]:
-    """Yield every record that begins in the span of its partition, in chunks.
-
-    A span is a range of offsets: the first offset and the end, which is not part of it. A batch of
-    records that cannot be decoded is one record, whose offset is that of its last record; it begins
-    at the offset of its first record.
-    """
+    """Yield every record that begins between two offsets of its partition, in chunks."""
     unread = {p for p, (first, end) in spans.items() if first < end}
     if unread:
         reader.assign(unread)
@@ -245,7 +229,7 @@ def read_span_chunks(
 
 
 def _records_before(chunk: Chunk, end: int) -> int:
-    """Return how many records, or batches that cannot be decoded, begin before an offset."""
+    """Return how many records begin before an offset; damaged ones stand at their last."""
     if chunk.damage is not None:
         return int(chunk.damage.first_offset < end)
     return int(np.searchsorted(chunk.offset, end))
@@ -263,7 +247,6 @@ class _Polls:
         self._keep_alive = keep_alive
 
     def next(self, partitions: Collection[Partition]) -> list[Chunk]:
-        """Poll once."""
         before = {p: self._reader.position(p) for p in partitions}
         self._keep_alive()
         chunks = self._reader.poll_chunks(_POLL_SECONDS, _POLL_RECORDS)

@@ -14,8 +14,7 @@ T = TypeVar("T")
 class RetryBudget:
     """The maximum time for which one operation may fail without a success in between.
 
-    The time begins with the first failure after a success, not with the last success. So an
-    operation that is not attempted for an hour and then fails once has failed for 0 seconds.
+    It begins with the first failure, so what is not attempted for an hour has not failed so long.
     """
 
     def __init__(self, clock: Clock, seconds: float) -> None:
@@ -25,12 +24,10 @@ class RetryBudget:
 
     @property
     def failing_seconds(self) -> float:
-        """Seconds since the first failure after the last success; 0 without a failure."""
         since = self._failing_since
         return 0.0 if since is None else self._clock.monotonic() - since
 
     def succeeded(self) -> None:
-        """Note a success: the whole budget is available again."""
         self._failing_since = None
 
     def failed(self, since: float | None = None) -> bool:

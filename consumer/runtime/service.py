@@ -40,10 +40,7 @@ class Role(Protocol):
 
 
 def configure_logging(level: str = "info") -> None:
-    """Set up the log: one JSON object in each line on stderr, with times in UTC.
-
-    No part of the code logs the content of records.
-    """
+    """Set up the log: a JSON object in each line on stderr, never the content of records."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -63,8 +60,7 @@ def configure_logging(level: str = "info") -> None:
 def run_service(roles: Sequence[Role], registry: CollectorRegistry, config: HttpConfig) -> None:
     """Run the roles with signal handling and, unless the port is -1, with the web server.
 
-    The first SIGTERM or SIGINT stops all roles gracefully; a second one ends the process at once.
-    Call this function from the main thread.
+    The first SIGTERM or SIGINT stops all roles, a second one the process. For the main thread.
     """
     keep_freed_memory()
     _measure(roles, registry)
@@ -180,10 +176,8 @@ _LARGEST_BYTES = 32 << 20
 def keep_freed_memory() -> bool:
     """Keep at most 64 MiB of freed memory in each arena of the allocator, for the next use.
 
-    By default glibc returns a freed fetch buffer to the system and requests it again for the next
-    fetch, page by page. That costs CPU time, and even more if several workers share a machine,
-    because they wait for each other in the kernel. The maximum memory of the process stays the
-    same, but the process does not give it back.
+    By default glibc returns a freed fetch buffer to the system and requests it again, page by page.
+    That costs CPU time, and more if workers share a machine and wait for each other in the kernel.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

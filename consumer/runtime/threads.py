@@ -8,10 +8,7 @@ from queue import SimpleQueue
 
 
 class Threads:
-    """Calls raise nothing. A process does not wait for the threads when it ends.
-
-    A call may be in the middle of a long computation, or wait for a broker.
-    """
+    """Threads that call in order; calls raise nothing, and the process does not wait for them."""
 
     def __init__(self, number: int, name: str) -> None:
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()

@@ -49,7 +49,6 @@ class Alone:
         self._until_over = until_over
 
     def run(self, stop: threading.Event) -> None:
-        """Work until ``stop`` is set; then let the worker finish."""
         worker = self._worker
         try:
             worker.start(stop)

@@ -1,8 +1,4 @@
-"""Carries out changes of the assignment: saves and forgets old partitions, restores and starts new.
-
-The consumer group decides which worker owns a partition. A *fold* is the state of counting one
-partition.
-"""
+"""Carries out changes of the assignment: saves and forgets old partitions, restores new ones."""
 
 from __future__ import annotations
 
@@ -25,12 +21,7 @@ _REVOKED_SECONDS = 1.0
 
 @dataclass(slots=True)
 class AssignedPartitions:
-    """The input partitions that a worker owns.
-
-    Attributes:
-        awaiting_restore: partitions that are owned, but cannot be restored yet because their broker
-            does not answer.
-    """
+    """The partitions that a worker owns; some await a restore until their broker answers."""
 
     folds: dict[Partition, PartitionFold] = field(default_factory=dict)
     awaiting_restore: frozenset[Partition] = frozenset()
@@ -97,9 +88,8 @@ class AssignmentHandler:
     def _save_revoked(self, revoked: Collection[Partition]) -> None:
         """Write a last checkpoint, so that the next owner does not read the records again.
 
-        A write that arrives after a write of the next owner is harmless: its ``next_offset`` is
-        smaller, so readers ignore it. Therefore the wait is short, and a missing acknowledgement is
-        not an error.
+        A late one is harmless, because its ``next_offset`` is smaller than the next owner's. So the
+        wait is short, and a missing acknowledgement is no error.
         """
         folds = self._assigned.folds
         saved = {p: folds[p] for p in revoked if p in folds}
@@ -144,5 +134,4 @@ class AssignmentHandler:
 
 
 def _named(partitions: Collection[Partition]) -> list[str]:
-    """Return the names of partitions for a log line, sorted."""
     return sorted(map(str, partitions))

@@ -1,7 +1,4 @@
-"""Observes whether a worker's partitions advance, and reports it as gauges and health.
-
-A worker whose partition stands still for too long exits, so that another worker can take over.
-"""
+"""Observes whether a worker's partitions advance; a worker whose partition stands still exits."""
 
 from __future__ import annotations
 
@@ -52,7 +49,6 @@ class Liveness:
         health.member(self._membership.joined())
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Forget partitions that the worker does not own any more."""
         self.gauges.drop(partitions)
         for partition in partitions:
             self._reached.pop(partition, None)

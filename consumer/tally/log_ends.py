@@ -1,12 +1,7 @@
 """Requests the ends of the logs of owned partitions from the broker, on a thread of its own.
 
-Fetches report the end of a log too, but not always. If the leader of a partition fails after the
-partition was read to its end, fetches look as if no records had been sent; a request without an
-answer shows the failure. And if a member loses an idle partition and gets it back, fetches do not
-report its end again.
-
-If a replica without the newest records becomes the leader, fetches may look the same again; an end
-below what was counted shows that records were lost.
+Fetches report ends too, but look idle when a leader fails or was replaced by one without the newest
+records, and say nothing of an idle partition that a member lost and got back.
 """
 
 from __future__ import annotations
@@ -27,7 +22,6 @@ _TIMES = 2
 
 
 def lost_records(partition: Partition, end: int, counted: int) -> FatalError:
-    """Return the error about a log that is shorter than what was counted of it."""
     return FatalError(
         f"{partition}: the log ends at {end}, but it was counted up to {counted}: the broker lost "
         "records; restore its log, or count what is left into a new output namespace"
@@ -35,7 +29,7 @@ def lost_records(partition: Partition, end: int, counted: int) -> FatalError:
 
 
 class EndWatch:
-    """Requests the ends of partitions regularly, on a thread of its own."""
+    """Knows the largest observed end of each owned log, and which brokers do not answer."""
 
     def __init__(self, topics: Topics, clock: Clock, every_seconds: float) -> None:
         self._topics = topics
@@ -65,7 +59,6 @@ class EndWatch:
             self._request.start()
 
     def end(self, partition: Partition) -> int | None:
-        """Return the end of a log that was observed last; None if it was never observed."""
         return self._ends.get(partition)
 
     def note(self, ends: Mapping[Partition, int]) -> None:
@@ -82,10 +75,7 @@ class EndWatch:
         return partition in self._ends and partition not in self._unreachable
 
     def mark_unreachable(self, partitions: Collection[Partition]) -> None:
-        """Mark partitions whose broker did not answer a request of another object.
-
-        Their ends are forgotten until the broker answers.
-        """
+        """Mark partitions whose broker does not answer; forget their ends until it does."""
         with self._lock:
             self._unreachable |= frozenset(partitions)
             self._ends = {p: end for p, end in self._ends.items() if p not in self._unreachable}
@@ -123,7 +113,6 @@ class EndWatch:
                 self._short[partition] = times + 1, end, counted[partition]
 
     def _fetch_ends(self, partitions: frozenset[Partition]) -> dict[Partition, int] | None:
-        """Return the ends, or None if the broker does not answer."""
         try:
             return self._topics.log_ends(partitions) if partitions else {}
         except CalmstreamError:

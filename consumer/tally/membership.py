@@ -19,14 +19,8 @@ _RETRY_PAUSE = 0.1
 class Membership:
     """Wraps a group reader, so that it returns only records of *active* partitions.
 
-    A partition is active from :meth:`activate` until the group takes it away. Records of other
-    partitions are dropped, and so are records that were polled before their partition was taken
-    away.
-
-    Call :meth:`join` once. Then repeat: :meth:`poll`, :meth:`take_changes`, restore the
-    new partitions, :meth:`activate` them.
-
-    Partitions of a topic beyond the number that the plan states are ignored.
+    A partition is active from :meth:`activate` until the group takes it away, which also drops what
+    was polled before. Partitions beyond the number that the plan states are ignored.
     """
 
     def __init__(self, reader: GroupReader, context: TallyContext) -> None:
@@ -42,27 +36,18 @@ class Membership:
         self._retries = RetryBudget(self._clock, self._config.retry_seconds)
 
     def join(self, topics: Collection[str]) -> None:
-        """Join the group; the next polls bring the assignment."""
         self._reader.subscribe(topics)
         self._last_poll = self._clock.monotonic()
 
     def poll(self) -> list[Chunk]:
-        """Return records of active partitions, in the order of offsets for each partition.
-
-        A chunk is the records of one partition as columns.
-
-        A poll also shows the group that this member is alive.
-        """
+        """Return records of active partitions; a poll also shows the group that it is alive."""
         timeout = 0.0 if self._backlog else self._config.poll_seconds
         self._receive(timeout)
         chunks, self._backlog = self._backlog, []
         return chunks
 
     def keep_alive(self) -> None:
-        """Keep membership and health alive in a long operation, by a poll with everything paused.
-
-        To be called often. Records that the poll returns anyway are kept for the next :meth:`poll`.
-        """
+        """Keep membership and health alive in a long operation: poll with everything paused."""
         self._context.health.turned()
         if self._clock.monotonic() - self._last_poll < _BEAT_SECONDS:
             return
@@ -86,10 +71,7 @@ class Membership:
             )
 
     def take_changes(self) -> AssignmentChanges:
-        """Return the changes of the assignment since the last call.
-
-        The counts of added partitions must be restored before :meth:`activate`.
-        """
+        """Return the changes of the assignment since the last call."""
         changes, self._changes = self._changes, AssignmentChanges()
         return changes
 
@@ -106,28 +88,20 @@ class Membership:
         return ready
 
     def block(self, blocked: bool) -> None:
-        """Pause reading of all active partitions, or resume it; polls continue.
-
-        The worker pauses reading while its outbox holds too many writes.
-        """
+        """Pause reading of all active partitions, or resume it; polls continue."""
         if blocked != self._blocked:
             self._blocked = blocked
             change = self._reader.pause if blocked else self._reader.resume
             change(self._active)
 
     def joined(self) -> bool:
-        """Return whether the worker is in its group and the group's coordinator is known."""
         return self._reader.joined()
 
     def is_active(self, partition: Partition) -> bool:
-        """Return whether a partition is active.
-
-        Every :meth:`poll` and :meth:`keep_alive` can change the answer.
-        """
+        """Return whether a partition is active; every poll can change the answer."""
         return partition in self._active
 
     def position(self, partition: Partition) -> int:
-        """Return the offset of the next record of an active partition."""
         return self._reader.position(partition)
 
     def end_offset(self, partition: Partition) -> int | None:

@@ -1,9 +1,7 @@
 """Restores the counts of partitions from the state topic, after a check that log and state agree.
 
-The state topic contains the checkpoints of each input partition. A checkpoint states counts; the
-offset ``next_offset``, below which the records are counted; and the offset ``resume_from``, from
-which records are read again. They are read again only to find the ids of the batches that were
-accepted into open windows, because checkpoints do not contain ids.
+Checkpoints hold no batch ids. So the log is read again from ``resume_from`` to ``next_offset``, for
+the ids of the batches that were accepted into open windows.
 """
 
 from __future__ import annotations
@@ -24,18 +22,14 @@ from calmstream.estimators.wire.state import PartitionState
 
 
 class Restored(NamedTuple):
-    """A restored input partition.
-
-    Attributes:
-        log_end: the end of the partition's log at the time of the restore.
-    """
+    """A restored partition, and the end of its log then."""
 
     fold: PartitionFold
     log_end: int
 
 
 class Restorer:
-    """Creates folds (the state of counting a partition) from checkpoints."""
+    """Creates folds from checkpoints."""
 
     def __init__(
         self,
@@ -52,11 +46,7 @@ class Restorer:
         self._keep_alive = keep_alive
 
     def restore(self, partitions: Collection[Partition]) -> dict[Partition, Restored]:
-        """Restore input partitions; counting continues at the ``next_offset`` of each checkpoint.
-
-        Each state partition that is needed is read once. Cost: the size of these state partitions,
-        and the records from ``resume_from`` to ``next_offset``.
-        """
+        """Restore input partitions; counting continues at ``next_offset`` of each checkpoint."""
         infos = self._topics.describe(sorted({partition.topic for partition in partitions}))
         states = newest_states(self._plan, self._names, partitions, self._read_whole)
         # The ends are fetched after the states. So an end below a next_offset proves that the
@@ -78,10 +68,7 @@ class Restorer:
         }
 
     def counted_everywhere(self) -> bool:
-        """Return whether the state has every partition, read to its end, with all windows closed.
-
-        Then no worker is needed: a record that still comes is late. Cost: reads the state topic.
-        """
+        """Return whether the state has every partition, read to its end, all windows closed."""
         inputs = self._names.inputs
         ends = self._topics.log_ends(inputs)
         states = newest_states(self._plan, self._names, inputs, self._read_whole)
@@ -113,10 +100,7 @@ class Restorer:
         )
 
     def _check_times(self, states: Mapping[Partition, PartitionState]) -> None:
-        """Check that no record below ``next_offset`` is younger than the clock there.
-
-        A log that lost records and has grown again since has such a record.
-        """
+        """Check that no record below ``next_offset`` is younger than the clock there."""
         after = self._topics.first_after({p: state.clock for p, state in states.items()})
         spans = {
             p: (offset, states[p].next_offset)

@@ -23,9 +23,7 @@ def newest_states(
 ) -> dict[Partition, PartitionState]:
     """Return the checkpoint with the largest ``next_offset`` of each input partition that has one.
 
-    A checkpoint that an earlier owner wrote late has a smaller ``next_offset``. To save time, only
-    the records that are used are decoded. If one of them is foreign, the topic is read again and
-    every record is decoded.
+    Only these are decoded, to save time, unless one of them is foreign.
     """
 
     def decoded(partition: Partition, value: bytes) -> PartitionState:

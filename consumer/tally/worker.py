@@ -1,8 +1,4 @@
-"""The tally worker and its loop: poll, restore, count, write checkpoints and ticks.
-
-A checkpoint is a record with the counts of a partition and the offset up to which it was counted. A
-tick is a record without reports that advances the time of an idle partition.
-"""
+"""The tally worker and its loop: poll, restore, count, write checkpoints and ticks."""
 
 from __future__ import annotations
 
@@ -33,11 +29,7 @@ _CLOSE_SECONDS = 5.0
 
 
 class TallyWorker:
-    """A member of the consumer group of tally workers of one plan.
-
-    It is a `PlanWorker`: :meth:`start`, :meth:`turn` any number of times, then :meth:`finish`, or
-    :meth:`abandon`, which is as a crash.
-    """
+    """A member of the consumer group of tally workers of one plan; a `PlanWorker`."""
 
     name = "tally"
 
@@ -67,16 +59,13 @@ class TallyWorker:
 
     @property
     def folds(self) -> Mapping[Partition, PartitionFold]:
-        """The state of counting of each restored partition; empty if the worker is not running."""
         return {} if self._running is None else self._running.assigned.folds
 
     @property
     def awaiting_restore(self) -> frozenset[Partition]:
-        """Partitions that are owned, but not restored yet because their broker does not answer."""
         return frozenset() if self._running is None else self._running.assigned.awaiting_restore
 
     def start(self, stop: threading.Event | None = None) -> None:
-        """Verify the topics, open the clients, join the group."""
         self._context.stop = stop or threading.Event()
         self._running = RunningWorker(self._context, self._broker)
         self._schedule_checkpoint()

@@ -1,12 +1,7 @@
-"""Admission: decides which records of a partition are accepted batches, and why others are not.
+"""Decides which records of a partition are accepted batches, and why others are not.
 
-A decision depends only on the plan, the record, the log's clock (the largest append time so far)
-and the ids of the batches that were accepted before. The counting of new records and the reading of
-old ids after a restart use the same class, so that their decisions are always the same.
-
-What depends on a record alone is decided for many records together: whether it decodes, and whether
-its window is open at the log's clock, which is a running maximum. What depends on the records
-before it is decided in their order: duplicates and the plan's limits.
+A decision depends only on the plan, the record, the log's clock and the ids accepted before. New
+records and the reading of old ids after a restart use the same class, so that they decide alike.
 """
 
 from __future__ import annotations
@@ -62,12 +57,7 @@ def possible_times(chunk: Chunk, now_ms: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decisions:
-    """The decisions on n records.
-
-    Attributes:
-        accepted: whether each record is an accepted batch, shape (n,).
-        clock: the log's clock after each record, shape (n,), milliseconds since the epoch.
-    """
+    """The decisions on n records: shapes (n,), ``clock`` is the log's after each record."""
 
     decoded: Decoded
     accepted: NDArray[np.bool_]
@@ -76,12 +66,7 @@ class Decisions:
 
 
 class AdmissionControl:
-    """Decides on the records of one input partition, in the order of its log.
-
-    Attributes:
-        clock: the log's clock: the largest append time so far, milliseconds since the epoch.
-        closed_through: number of the last closed window, -1 for none.
-    """
+    """Decides on the records of one input partition, in the order of its log."""
 
     def __init__(self, plan: Plan, group: int, clock: int = 0) -> None:
         self.clock = clock
@@ -217,8 +202,7 @@ class AdmissionControl:
     ) -> NDArray[np.bool_]:
         """Decide in order on batches of one window; return which of them are accepted.
 
-        The limits are checked last, so that a copy of an accepted batch is rejected as a duplicate,
-        also when a limit is reached.
+        The limits come last, so that a copy of an accepted batch is a duplicate also at a limit.
         """
         before, seen = self.batches.accepted(period), set[bytes]()
         accepted = np.zeros(len(chosen), np.bool_)
@@ -236,7 +220,6 @@ class AdmissionControl:
         return accepted
 
     def _over(self, n: int, accepted: int) -> str:
-        """Return which limit of the plan a batch breaks, or nothing."""
         limits = self.plan.limits
         if n > limits.batch_reports:
             return f"{n} reports; the plan allows {limits.batch_reports} in a batch"

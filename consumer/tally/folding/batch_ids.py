@@ -1,12 +1,9 @@
-"""A compact set of batch ids.
+"""A compact set of batch ids: 16 bytes for each, and 5 to 7.5 for its index.
 
-A worker keeps the id of every accepted batch while its window is open, which can be many millions.
-A Python set takes about 98 bytes for one; this set takes 16, and 5 to 7.5 for its index.
-
-Senders choose the ids. The hash is therefore keyed: simple tabulation with random tables. With it
-linear probing has constant expected cost for every set of ids that is chosen without knowledge of
-the tables (Patrascu and Thorup, The Power of Simple Tabulation Hashing, J. ACM 2012). Ids are
-compared in full, so that the hash never decides whether an id is in the set.
+Senders choose the ids, so the hash is keyed: simple tabulation with random tables. With it linear
+probing has constant expected cost for every set of ids that is chosen without knowledge of the
+tables (Patrascu and Thorup, The Power of Simple Tabulation Hashing, J. ACM 2012). Ids are compared
+in full.
 """
 
 from __future__ import annotations
@@ -144,10 +141,9 @@ class BatchIds:
 
 
 class AcceptedBatches:
-    """The ids of the accepted batches of open windows, and the first accepted batch of each.
+    """The ids of the accepted batches of open windows, and the first such batch of each.
 
-    Windows are identified by their number, also called period. Memory: at most 24 bytes for each
-    accepted batch of an open window.
+    Memory: at most 24 bytes for each accepted batch of an open window.
     """
 
     def __init__(self) -> None:
@@ -175,19 +171,14 @@ class AcceptedBatches:
         return ids
 
     def forget(self, period: int) -> None:
-        """Forget the ids of a closed window; from now on a batch of this window is late anyway."""
         self._ids.pop(period, None)
         self._first.pop(period, None)
 
     def accepted(self, period: int) -> int:
-        """Return the number of batches that were accepted into this window."""
         return len(self._ids.get(period, ()))
 
     def resume_point(self) -> tuple[int, int] | None:
-        """Return the offset of the first accepted batch of all open windows, and the prior clock.
-
-        A restart must read the log from there again to find all ids. None without such a batch.
-        """
+        """Return the offset of the first accepted batch of open windows, and the clock before."""
         return min(self._first.values(), default=None)
 
     def snapshot(self) -> dict[int, frozenset[bytes]]:

@@ -94,14 +94,7 @@ def zero_count(plan: Plan, group: int) -> WindowCount:
 
 
 class PartitionFold:
-    """The state of counting one input partition. Deterministic: no real clock, no randomness.
-
-    Each record first advances the log's clock (the largest append time so far). Then the windows
-    close, in order, whose end plus grace the clock has passed. Then the record is admitted or
-    rejected.
-
-    Cost of a batch: decoding and the mechanism's ``tally``; when a window closes also O(counters).
-    """
+    """The state of counting one input partition. Deterministic: no real clock, no randomness."""
 
     def __init__(
         self, plan: Plan, group: int, admission: AdmissionControl, state: PartitionState
@@ -135,7 +128,6 @@ class PartitionFold:
 
     @property
     def next_offset(self) -> int:
-        """The first offset that has not been folded."""
         return self._next_offset
 
     @property
@@ -225,10 +217,7 @@ class PartitionFold:
         return self._total_copy
 
     def state(self) -> PartitionState:
-        """Return the checkpoint at ``next_offset``; later records do not change it.
-
-        Cost: O(counters).
-        """
+        """Return the checkpoint at ``next_offset``; later records do not change it."""
         resume = self._admission.batches.resume_point() or (self._next_offset, self.clock)
         return PartitionState(
             topic_id=self._topic_id,

@@ -1,8 +1,4 @@
-"""Writes checkpoints: a record for each closed window, then the record of the partition.
-
-The partition record is the state of a `PartitionFold`, which counts the records of one partition:
-the counts of open windows, the running total, and the offset up to which it has counted.
-"""
+"""Writes checkpoints: the state of each partition's fold, after the closed windows before it."""
 
 from __future__ import annotations
 
@@ -38,7 +34,6 @@ class Checkpointer:
         self._saved[partition] = next_offset
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Forget partitions that the worker does not own any more; write nothing more for them."""
         for partition in partitions:
             self._saved.pop(partition, None)
 
@@ -57,8 +52,7 @@ class Checkpointer:
     ) -> dict[Partition, int]:
         """Write the record of every partition that has advanced; block until it is durable.
 
-        The call first waits until all closed windows and dead letters are acknowledged. Then it
-        sends the partition records and waits for them. No record may be counted meanwhile.
+        Closed windows and dead letters are acknowledged first. No record may be counted meanwhile.
         """
         moved = [p for p, fold in folds.items() if fold.next_offset > self._saved[p]]
         if not moved:

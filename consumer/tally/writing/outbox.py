@@ -25,17 +25,10 @@ FLIGHT_BYTES = 32 << 20
 
 @dataclass(slots=True)
 class Write:
-    """One record to write for an input partition.
+    """One record to write for the input partition ``source``, with which it is dropped.
 
-    Attributes:
-        source: the input partition whose records caused the write; the write is dropped together
-            with this partition.
-        encode: returns the value. It is called at every attempt, so that a waiting write needs
-            little memory.
-        delivery: the present attempt; set by the outbox, like the following.
-        first_attempt_at: monotonic time of the first attempt in seconds; None before the first
-            attempt.
-        again_at: monotonic time before which the write is not repeated.
+    ``encode`` is called at every attempt, so that a waiting write needs little memory. The outbox
+    sets the rest; its times are monotonic.
     """
 
     source: Partition
@@ -53,12 +46,8 @@ class Write:
 class WriteOutbox:
     """Keeps writes until they are acknowledged, and repeats failed ones for a limited time.
 
-    A write is *pending* until it is acknowledged. A pending write is *in flight* while it is in the
-    sink.
-
-    A write that is repeated can stand in the log behind a write that was accepted after it. No
-    reader depends on this order: writes to the state topic that are pending at the same time have
-    different keys, and the order of dead letters has no meaning.
+    A repeated write can stand in the log behind a later one. No reader depends on this order:
+    pending writes to the state topic have different keys, and that of dead letters has no meaning.
     """
 
     def __init__(self, context: TallyContext, sink: Sink, guard: Callable[[], None]) -> None:
@@ -81,11 +70,7 @@ class WriteOutbox:
         self._pending.append(write)
 
     def drop(self, sources: Collection[Partition]) -> None:
-        """Forget the writes of partitions that the worker does not own any more.
-
-        The next owner writes the same records, because it reads the same input again from the last
-        checkpoint.
-        """
+        """Forget the writes of lost partitions; the next owner reads their input again."""
         for write in self._pending:
             if write.source in sources:
                 self._end_attempt(write)
@@ -142,7 +127,6 @@ class WriteOutbox:
         write.again_at = self._clock.monotonic() + _RETRY_PAUSE
 
     def _end_attempt(self, write: Write) -> None:
-        """Note that an attempt has ended, whether it succeeded or not."""
         if write.delivery is not None:
             write.delivery = None
             self._in_flight -= 1

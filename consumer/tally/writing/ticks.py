@@ -1,8 +1,4 @@
-"""Writes ticks: records without reports that advance the clock of an idle log.
-
-A window closes only when the log's clock, the largest append time so far, has passed its end. In a
-log without reports nothing would advance the clock.
-"""
+"""Writes ticks: records without reports that advance the clock of an idle log."""
 
 from __future__ import annotations
 
@@ -18,14 +14,9 @@ from calmstream.estimators.wire.batch import TICK
 
 
 class Ticker:
-    """Appends ticks to partitions that were read to their end.
+    """Appends ticks to partitions that were read to their end and whose next window should close.
 
-    A tick is due when the worker's own clock has passed the end plus grace of the next window that
-    the partition must close. Only the broker's append time of the tick counts, so a tick that is
-    too early or not needed changes no counts.
-
-    A partition may be without an acknowledged tick as long as it may stand still, because the cause
-    is often the same.
+    Only the broker's append time of a tick counts, so one too early or too many changes no counts.
     """
 
     def __init__(self, context: TallyContext, sink: Sink, guard: Callable[[], None]) -> None:
@@ -40,11 +31,7 @@ class Ticker:
         self._retries: dict[Partition, RetryBudget] = {}
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Forget partitions that the worker does not own any more.
-
-        The times of their last ticks are kept, because the partitions can be assigned to this
-        worker again.
-        """
+        """Forget lost partitions, but not the times of their last ticks: they may come back."""
         for partition in partitions:
             self._sent.pop(partition, None)
             self._retries.pop(partition, None)
