@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LabelShift:
-    """A label that a cause raises or lowers.
+    """A label, by attribute and code, that a cause raises or lowers.
 
-    Attributes:
-        attribute: its position. code: that of the label.
-        without, within: share of the label among records without and with the cause.
-        stderr: standard error of their difference.
+    ``without``, ``within``: its share among records without and with the cause; ``stderr``: the
+    standard error of their difference.
     """
 
     attribute: int
@@ -26,10 +24,8 @@ class LabelShift:
 class Cause:
     """A hidden property of records on which their attributes depend.
 
-    Attributes:
-        share: of the records that have it, at most one half. stderr: its standard error.
-        agreement: share of the draws of the posterior that have it.
-        shifts: the labels that it raises or lowers, the largest differences first.
+    ``share`` of the records that have it, at most one half; ``agreement``: share of the posterior's
+    draws that have it; ``shifts``: the largest differences first.
     """
 
     share: float

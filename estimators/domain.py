@@ -46,12 +46,10 @@ class Attribute:
     """One attribute with finitely many codes.
 
     Attributes:
-        name: name of the attribute, unique within the domain and not empty.
-        labels: its values in the order of their codes; 2 to 4096 distinct strings.
-        other: the code of unknown or missing labels. If it is None, a device replaces an unknown
-            label by a uniformly random code.
-        kind: how values of records become codes, beside labels (`estimators.kinds`); None for
-            a category. The labels of a number are those of its kind, then that of ``other``.
+        labels: in the order of their codes; 2 to 4096 distinct strings.
+        other: the code of unknown or missing labels; if None, a device draws a uniform code.
+        kind: how values of records become codes (`estimators.kinds`); None for a category. The
+            labels of a number are those of its kind, then that of ``other``.
         recorded: what a device's recorder takes the value from; None where the application gives
             it, or sets a state of the attribute's name.
     """
@@ -86,7 +84,6 @@ class Attribute:
 
     @property
     def unit(self) -> str:
-        """Unit of a number; empty for all other kinds."""
         return self.kind.unit if isinstance(self.kind, Number) else ""
 
     @property
@@ -133,7 +130,6 @@ class Domain:
 
     @classmethod
     def binary(cls, d: int) -> Domain:
-        """Return a domain of d attributes named a0.. with labels "0" and "1"."""
         return cls(tuple(Attribute(f"a{j}", ("0", "1")) for j in range(d)))
 
     def keyed(self, lineage: str) -> Domain:
@@ -171,7 +167,6 @@ class Domain:
 
     @cached_property
     def _position(self) -> dict[str, int]:
-        """Position of every attribute by name."""
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
@@ -209,14 +204,11 @@ class Domain:
         return math.prod(self.cardinalities if attributes is None else self.shape(attributes))
 
     def cells(self, codes: NDArray[Any], attributes: Sequence[int]) -> NDArray[np.int64]:
-        """Return the cell index of every record in the table over ``attributes``.
+        """Return the cell index of every record in the table over ``attributes``: (n,), int64.
 
         Args:
             codes: shape (n, d), integers, each below its attribute's cardinality.
             attributes: positions, in table-axis order; the table must have fewer than 2^62 cells.
-
-        Returns:
-            Shape (n,), int64. Cost O(n · len(attributes)).
         """
         if self.size(attributes) >= 1 << 62:
             raise DomainError("the table over these attributes has 2^62 cells or more")
@@ -233,7 +225,7 @@ class Domain:
     def encode(
         self, columns: Mapping[str, Sequence[object]], randomness: Randomness | None = None
     ) -> Codes:
-        """Encode a local table of records; unlike on devices, an unknown value is an error.
+        """Encode a local table of records; unlike on devices, an unknown value is a DomainError.
 
         Args:
             columns: values by field of a record, one per record, as in `code`. Numbers can be
@@ -242,10 +234,6 @@ class Domain:
 
         Returns:
             Shape (n, d), uint16.
-
-        Raises:
-            DomainError: a column is missing, lengths differ, or a value is unknown and the
-                attribute has no code ``other``; the message names attribute, row and value.
         """
         fields = list(dict.fromkeys(a.field for a in self.attributes))
         lengths = {len(columns[name]) for name in fields if name in columns}
@@ -268,7 +256,6 @@ class Domain:
         return codes
 
     def _encode_column(self, j: int, attribute: Attribute, column: Sequence[object]) -> list[int]:
-        """Return the codes of a column of labels."""
         table: Mapping[Any, int] = self._codes_of(j)
         other = attribute.other
         texts = [label if type(label) is str else label_text(label) for label in column]
@@ -282,16 +269,12 @@ class Domain:
             raise DomainError(f"row {row + 1}: {attribute.name!r} has no label {label!r}") from None
 
     def code(self, j: int, value: object, randomness: Randomness | None = None) -> int | None:
-        """Return the code of one value of attribute j.
+        """Return the code of one value of attribute j, else its code ``other``, else None.
 
         Args:
-            j: position of the attribute.
             value: of a category, a string, or an integer, whose decimal digits are the label; of a
                 number, an integer or a float; of an option, the list of chosen options.
             randomness: rounds numbers on a grid; without it they become the nearest point.
-
-        Returns:
-            The code of the value, else the attribute's code ``other``, else None.
         """
         attribute = self.attributes[j]
         if isinstance(attribute.kind, Number):
@@ -403,7 +386,6 @@ def _check_recorded(recorded: Recorded, attribute: Attribute, where: str) -> Non
 
 
 def _category(name: str, entry: dict[str, Any], where: str) -> tuple[Attribute, ...]:
-    """Read a category, ordered or not."""
     other = entry.get("other")
     labels = entry.get("labels")
     if not isinstance(labels, list) or not all(isinstance(x, str) for x in labels):
@@ -444,7 +426,6 @@ def _options(name: str, entry: dict[str, Any], where: str) -> tuple[Attribute, .
 
 
 def _hashes(name: str, entry: dict[str, Any], where: str) -> tuple[Attribute, ...]:
-    """Read a hashed attribute: one attribute with the buckets as labels for each hash."""
     return tuple(
         Attribute(f"{name}#{kind.place}", tuple(map(str, range(kind.buckets))), None, kind)
         for kind in read_hashed(name, entry, where)

@@ -1,10 +1,7 @@
 """Exact random choices by the digits of a uniform number: packed coins, and one of many cells.
 
-A uniform number U in [0, 1) is read digit by digit, the most significant digit first; a digit is a
-word of 16 or 32 bits, little-endian. The outcomes divide [0, 1) into intervals with rational ends.
-As soon as the digits read so far leave one outcome only, it is the result. So every outcome has its
-exact probability, and nearly every choice reads one digit. Edges in other languages read the same
-digits in the same order: `docs/wire-formats.md` states it.
+A uniform number U in [0, 1) is read digit by digit, words of 16 or 32 bits, until the digits leave
+one outcome only: so each has its exact probability. Edges read the same (docs/perturbing.md).
 """
 
 from __future__ import annotations
@@ -67,11 +64,7 @@ def coins(size: int, probability: Fraction, randomness: Randomness) -> Bits:
 def _second_digits(
     words: NDArray[np.uint16], probability: Fraction, randomness: Randomness
 ) -> NDArray[np.int64]:
-    """Return the bytes of coins whose first digits leave several outcomes.
-
-    Args:
-        words: the first digits, shape (n,).
-    """
+    """Return the bytes of coins whose first digits, shape (n,), leave several outcomes."""
     raw = randomness.bytes(2 * len(words))
     ends, split = _unit_ends(probability, 32)
     numbers = words.astype(np.uint64) << np.uint64(16) | np.frombuffer(raw, "<u2")
@@ -175,12 +168,10 @@ def _byte_ends(probability: Fraction) -> list[int]:
 
 @lru_cache(maxsize=256)
 def _unit_ends(probability: Fraction, bits: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return where the intervals of the values of a byte end, in units of 2^-bits.
+    """Return where the intervals of the values of a byte end, in units of 2^-bits: shape (256,).
 
-    Returns:
-        The end of each value's interval, rounded up, shape (256,): a number of so many bits is of
-        the value before whose end it is, unless an end lies inside its own unit; and the numbers of
-        which that is true.
+    Ends are rounded up: a number of so many bits is of the value before whose end it is, unless an
+    end lies inside its own unit. Also returns the numbers of which that is true.
     """
     ends, total = _byte_ends(probability), _byte_ends(probability)[-1]
     split = [(end << bits) // total for end in ends if (end << bits) % total]

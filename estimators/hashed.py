@@ -1,13 +1,7 @@
 """Attributes over an open vocabulary: devices report buckets of public hashes of a text.
 
 A hashed attribute is one ordinary attribute for each of its hashes, ``crash#0``, ``crash#1`` and so
-on, whose labels are the buckets. What the texts are is asked later, with candidates
-(`analysis.words`). The hash of hash j is 32 bits of a SHA-256, so that any language repeats it:
-
-    block j div 8:  SHA-256("calmstream/1/hashed/" lineage name "#" (j div 8) 00 text in NFC)
-    bucket          word j mod 8 of the block, big-endian, times buckets, div 2^32
-
-The lineage is its 16 bytes, the number decimal digits, all text UTF-8.
+on, whose labels are the buckets (docs/perturbing.md). What the texts are is asked later.
 """
 
 from __future__ import annotations
@@ -39,8 +33,6 @@ class Hashed:
     Attributes:
         text: name of the field of a record, which holds the text.
         place: the hash that the attribute is about, from 0.
-        hashes: number of hashes; each is an attribute.
-        buckets: number of buckets of each.
         lineage: that of the plan, which fills it in.
     """
 
@@ -63,15 +55,8 @@ class Hashed:
     ) -> NDArray[np.int64]:
         """Return the buckets of a column of texts: shape (n,).
 
-        What is no text becomes a random bucket, as on a device.
-
-        Args:
-            texts: of the column.
-            randomness: of buckets of what is no text.
-            places: of the texts of the records, where texts are repeated.
-
-        Raises:
-            DomainError: something is no text, and there is no randomness.
+        What is no text becomes a random bucket, as on a device; without randomness a DomainError.
+        ``places``: of the texts of the records, where texts are repeated.
         """
         raw = [text_bytes(text) for text in texts]
         codes = self._own([text or b"" for text in raw])[places]

@@ -44,13 +44,9 @@ class Ordered:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An attribute says whether one option of a list was chosen.
+    """An attribute says whether one option of a list, the field ``question``, was chosen.
 
-    Attributes:
-        question: name of the field of a record, which holds the list of chosen options.
-        option: the option that the attribute is about.
-        options: all options of the question, in order.
-        other: the option that stands for unknown ones; None: unknown options are ignored.
+    ``other``: the option that stands for unknown ones; None: unknown options are ignored.
     """
 
     question: str
@@ -81,10 +77,8 @@ class Number:
 
     Attributes:
         edges: rising decimal numbers; 2 to 4,096 of them.
-        unit: for people; may be empty.
         below: whether values below the first edge have a code of their own, the first.
         above: whether values from the last edge on have a code of their own.
-        rounding: ``bin`` or ``grid``; a grid has neither ``below`` nor ``above``.
     """
 
     edges: tuple[str, ...]
@@ -125,10 +119,7 @@ class Number:
 
     @property
     def positions(self) -> Floats:
-        """The number that each code stands for: the middle of its bin, or the point of the grid.
-
-        Codes below and above all edges stand for the first and last edge.
-        """
+        """The number of each code: its point, the middle of its bin, or the edge it lies beyond."""
         edges = np.array(self.values)
         if self.rounding == "grid":
             return edges
@@ -137,10 +128,7 @@ class Number:
 
     @property
     def bounds(self) -> Floats:
-        """Lower and upper end of each code's values, shape (codes, 2); infinite outside the edges.
-
-        A point of a grid has both ends equal.
-        """
+        """Ends of each code's values, (codes, 2): equal on a grid, infinite beyond all edges."""
         edges = np.array(self.values)
         if self.rounding == "grid":
             return np.stack([edges, edges], axis=1)
@@ -155,11 +143,7 @@ class Number:
         return int(self.codes(np.array([number]), randomness)[0])
 
     def codes(self, values: Floats, randomness: Randomness | None) -> NDArray[np.int64]:
-        """Return the codes of finite numbers, as :meth:`code` does one by one.
-
-        Args:
-            values: shape (n,), float64, finite.
-        """
+        """Return the codes of finite numbers, shape (n,), float64."""
         edges = np.array(self.values)
         if self.rounding == "bin":
             place = np.searchsorted(edges, values, side="right") - 1 + int(self.below)
@@ -192,7 +176,6 @@ def decimal_text(value: object) -> str:
 
 
 def _finite(value: object) -> float | None:
-    """Return a number as a double; None if it is not a finite number."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(
         value, (int, float, np.integer, np.floating)
     ):
@@ -251,7 +234,6 @@ def number_values(column: Sequence[object]) -> NDArray[np.float64]:
 def number_codes(
     kind: Number, other: int | None, column: Sequence[object], randomness: Randomness | None
 ) -> NDArray[np.int64]:
-    """Return the codes of a column of numbers, shape (n,)."""
     values = number_values(column)
     unknown = np.isnan(values)
     if other is None and unknown.any():

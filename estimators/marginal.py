@@ -66,11 +66,9 @@ class Marginal:
 def is_noise(table: Floats, stderr: Floats) -> bool:
     """Return whether the noise is too large for a table to be informative.
 
-    The noise floor is the expected sum of squared errors. It is too large in two cases: if it is
-    above the squared distance of the table from the uniform table, or if it is above an eighth of
-    ``1 - 1 / cells``, the largest such distance of any distribution. In the second case, two
-    standard errors are 0.7 of the largest distance, so a few reports that agree by chance could
-    give any table.
+    The noise floor is the expected sum of squared errors. It is too large if it is above the
+    squared distance of the table from the uniform one, or above an eighth of ``1 - 1 / cells``, the
+    largest such distance: then a few reports that agree by chance could give any table.
     """
     floor = float(np.square(stderr).sum())
     even = 1.0 / table.size
@@ -94,8 +92,7 @@ def flagged(
 def uniform(attributes: Attributes, cells: int) -> Marginal:
     """Return the uniform table, the answer if no report has information about the attributes.
 
-    The standard error of a cell is its standard deviation if all mass is in one cell and any cell
-    is equally likely.
+    The standard error of a cell is its standard deviation if all mass is in one cell, any of them.
     """
     share = 1.0 / cells
     stderr = np.full(cells, np.sqrt(share * (1.0 - share)))
@@ -113,10 +110,7 @@ def total_variation(table: Floats, truth: Floats) -> float:
 
 
 def inside(table: Floats, stderr: Floats, truth: Floats) -> Floats:
-    """Return whether each true cell lies in its 95 % interval, table ± 1.96 stderr: 1 or 0.
-
-    An interval that ends at the true value contains it, up to rounding.
-    """
+    """Return whether each true cell lies in its 95 % interval, table ± 1.96 stderr: 1 or 0."""
     return np.asarray(np.abs(table - truth) <= Z95 * stderr + 1e-12, np.float64)
 
 

@@ -25,10 +25,7 @@ MAX_PUBLISHED_CELLS = 1 << 17
 
 
 class PlanTerms(TypedDict, total=False):
-    """The fields of a plan that neither the method nor the request determines.
-
-    The fields are those of `Plan`; required ones are marked.
-    """
+    """The fields of a `Plan` that neither the method nor the request determines."""
 
     name: Required[str]
     purpose: Required[str]
@@ -58,13 +55,8 @@ def draft(
 ) -> tuple[Plan, Design]:
     """Design what a method collects, and return the plan.
 
-    Args:
-        method: registry name.
-        request: the requirements.
-        windows: number of windows, at least 1.
-        marginals: tables that are published at every window; by default all of one and of two
-            attributes that the method can answer.
-        **terms: the other fields of the plan.
+    ``marginals``: tables that are published at every window; by default all of one and of two
+    attributes that the method can answer.
     """
     check(request)
     chosen = _collecting(method)
@@ -101,7 +93,6 @@ def _collecting(name: str) -> Method:
 
 
 def _check_sizes(domain: Domain, published: Sequence[Attributes]) -> None:
-    """Check that every published table fits in a snapshot record."""
     for attributes in published:
         if (cells := domain.size(attributes)) > MAX_PUBLISHED_CELLS:
             named = ", ".join(domain.names[i] for i in attributes)
@@ -112,10 +103,7 @@ def _check_sizes(domain: Domain, published: Sequence[Attributes]) -> None:
 
 
 def require_answers(plan: Plan) -> None:
-    """Check that the plan's method can answer every marginal that the plan publishes.
-
-    It is for plans that other programs made; `draft` checks its own.
-    """
+    """Check the marginals of a plan that another program made; `draft` checks its own."""
     methods.fit(plan, empty_tallies(plan), total=True)
     model = methods.fit(plan, empty_tallies(plan))
     for attributes in plan.marginals:
@@ -140,7 +128,6 @@ def _answers(model: Model, attributes: Attributes, *, explain: bool) -> bool:
 
 
 def check(request: Request) -> None:
-    """Check the limits of requests that hold for all methods."""
     parse_epsilon(request.epsilon)
     d = request.domain.ordinary + len(request.domain.hashed)
     if not 1 <= request.k <= d:

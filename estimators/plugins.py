@@ -1,9 +1,4 @@
-"""Finds what installed packages add, ours among them, by Python's entry points.
-
-A package states in its ``pyproject.toml`` under which name a plan asks for it::
-
-    [project.entry-points."calmstream.methods"]
-    my-method = "my_package:MyMethod"
+"""Finds what installed packages add, ours among them, by Python's entry points (CONTRIBUTING.md).
 
 A package is imported when its name is first used, so that one that is broken harms no other.
 """
@@ -29,7 +24,6 @@ def found(group: str) -> dict[str, tuple[EntryPoint, ...]]:
 
 
 def load(group: str, name: str) -> Any:
-    """Return what the entry point of that name refers to."""
     points = found(group).get(name, ())
     if len(points) > 1:
         packages = " and ".join(sorted(map(_package, points)))

@@ -1,11 +1,7 @@
 """Random integers from uniform random bytes, and the exact weight of e^epsilon.
 
-Every draw has exactly the stated distribution, without floating point. The promise of privacy
-depends on that. In production the bytes come from the operating system's cryptographic generator;
-seeded sources are for tests and simulation only.
-
-A mechanism chooses among outputs in proportion to integer weights: the true input has the weight
-``floor(e^epsilon · 2^32)`` (`exp_weight`), every other input has the weight 2^32.
+Every draw has exactly the stated distribution, without floating point: the promise of privacy
+depends on it. The true input has the weight `exp_weight`, every other input the weight 2^32.
 """
 
 from __future__ import annotations
@@ -48,8 +44,7 @@ digits 0 to 9 only."""
 class Randomness(Protocol):
     """A source of independent uniform bytes."""
 
-    def bytes(self, count: int) -> bytes:
-        """Return exactly ``count`` uniform bytes."""
+    def bytes(self, count: int) -> bytes: ...
 
 
 class SystemRandomness:
@@ -63,7 +58,6 @@ class SeededRandomness:
     """A reproducible source for tests and simulation; never for a real record."""
 
     def __init__(self, seed: int | np.random.SeedSequence) -> None:
-        """Start the generator PCG64 from a seed; equal seeds give equal bytes."""
         self._generator = np.random.PCG64(seed)
 
     def bytes(self, count: int) -> bytes:
@@ -73,7 +67,6 @@ class SeededRandomness:
 
 
 def parse_epsilon(text: str) -> Decimal:
-    """Return epsilon as an exact decimal."""
     if not _is_decimal(text):
         raise PlanError(f'epsilon must be a decimal number in a string such as "0.5", got {text!r}')
     value = Decimal(text)
@@ -107,15 +100,11 @@ def exp_weight(epsilon: str, divisor: int = 1) -> int:
 
 
 def uniform_below(bound: int, size: int, randomness: Randomness) -> NDArray[np.int64]:
-    """Return ``size`` independent integers, each exactly uniform on [0, bound).
+    """Return ``size`` independent integers, each exactly uniform on [0, bound): (size,), int64.
 
-    This is rejection sampling: a random word is used if it is below the largest multiple of
-    ``bound``, and discarded otherwise. For powers of two the word is as short as possible, and none
-    is discarded. For other bounds up to 2^16 it has 32 bits, so at most 1 word in 2^16 is
-    discarded; for larger bounds it has 64 bits.
-
-    Returns:
-        Shape (size,), int64. Cost: 1 to 8 random bytes per draw.
+    Rejection sampling: a random word is used if it is below the largest multiple of ``bound``. For
+    powers of two the word is as short as possible, and none is discarded. For other bounds up to
+    2^16 it has 32 bits, so at most 1 word in 2^16 is discarded; for larger bounds it has 64 bits.
     """
     if not 1 <= bound <= 1 << 63:
         raise ValueError(f"bound must be from 1 to 2^63, got {bound}")
@@ -123,17 +112,15 @@ def uniform_below(bound: int, size: int, randomness: Randomness) -> NDArray[np.i
 
 
 def _word(bound: int) -> str:
-    """Return the data type of the random words for a bound, little-endian."""
     if bound & (bound - 1) == 0:
         return next(f"<u{b}" for b in (1, 2, 4, 8) if bound <= 1 << 8 * b)
     return "<u4" if bound <= 1 << 16 else "<u8"
 
 
 def uniform_bytes(bound: int, size: int) -> int:
-    """Return the maximum number of bytes that :func:`uniform_below` draws.
+    """Return the most bytes that `uniform_below` draws, but for a probability below 2^-60.
 
-    It draws more with a probability below 2^-60, because a word is discarded with a probability of
-    at most 1/3.
+    A word is discarded with a probability of at most 1/3.
     """
     width = np.dtype(_word(bound)).itemsize
     return width * size if bound & (bound - 1) == 0 else width * (2 * size + 64)
@@ -156,11 +143,7 @@ def _words_below(
 
 
 def _remainders(words: NDArray[Any], bound: int) -> NDArray[np.int64]:
-    """Return ``words % bound``.
-
-    It divides and multiplies, because numpy divides by a constant several times as fast as it
-    computes a remainder.
-    """
+    """Return ``words % bound``: numpy divides by a constant much faster than that."""
     if bound & (bound - 1) == 0:
         rest: NDArray[Any] = words & words.dtype.type(bound - 1)
         return rest.astype(np.int64)

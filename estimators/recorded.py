@@ -32,13 +32,9 @@ _OVER = re.compile(r"([1-9][0-9]?)d", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The field ``from`` of an attribute.
+    """The field ``from`` of an attribute: a state, or what is taken of an event.
 
-    Attributes:
-        name: of the state that the application sets, or of the event that it notes.
-        take: what is taken from the events, of `TAKES`; empty for a state.
-        days: number of days (UTC) that are looked at: the last complete ones before the window of
-            the report; 0 for a state.
+    ``days``: so many last complete ones (UTC) before the window of the report; 0 for a state.
     """
 
     name: str
@@ -57,7 +53,6 @@ class Recorded:
 
 
 def read_recorded(entry: object, where: str) -> Recorded:
-    """Read the field ``from`` of an attribute."""
     if not isinstance(entry, dict) or set(entry) not in ({"state"}, {"event", "take", "over"}):
         raise DomainError(f'{where}: expected {{"state"}} or {{"event", "take", "over"}}')
     name: Any = entry.get("state", entry.get("event"))

@@ -1,8 +1,6 @@
 """Tallies: integer counters, the only information about reports that the service keeps.
 
-A tally belongs to one group of devices, which share a mechanism and some views (what they report
-on). Tallies can be added in any order with the same result, so partitions, workers and windows can
-be merged; ``Tally.zero`` is the tally of no reports.
+Tallies can be added in any order with the same result.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ _MOST = 1 << 53
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """Sufficient statistics of one group.
+    """Sufficient statistics of one group, whose devices share a mechanism and some views.
 
     Attributes:
         n: shape (views,), int64: number of reports per view.
@@ -31,7 +29,7 @@ class Tally:
 
     @classmethod
     def zero(cls, views: int, width: int) -> Self:
-        """Return the tally of no reports, for a number of views and of counters per view."""
+        """Return the tally of no reports."""
         return cls(np.zeros(views, np.int64), np.zeros((views, width), np.int64))
 
     def __add__(self, other: Tally) -> Tally:
@@ -57,7 +55,6 @@ class Tally:
 
     @classmethod
     def from_json(cls, document: Any, views: int, width: int) -> Self:
-        """Read what :meth:`to_json` wrote."""
         if not isinstance(document, dict):
             raise ValueError("not a tally: no object")  # noqa: TRY004 - one kind of error
         n = _integers([document.get("n")], 1, views)[0]

@@ -1,8 +1,4 @@
-"""Views: what a device reports on.
-
-A view is a function from a record to an integer, the input of a mechanism. Usually it is the cell
-of a small table over some attributes.
-"""
+"""Views: what a device reports on, a function from a record to the input of a mechanism."""
 
 from __future__ import annotations
 
@@ -31,7 +27,6 @@ class View:
 
     Attributes:
         attributes: positions of the attributes, strictly ascending.
-        kind: the kind of function, as above.
         factors: one mask or factor per attribute, positive integers; empty for ``cell``.
         modulus: the modulus of a character; 0 for other kinds.
     """
@@ -55,7 +50,6 @@ class View:
             raise PlanError("a character view needs a modulus of at least 2, other views have none")
 
     def check(self, domain: Domain) -> None:
-        """Check that the view exists over this domain."""
         if self.attributes[0] < 0 or self.attributes[-1] >= len(domain):
             raise PlanError(f"view {self.attributes} names an attribute the domain does not have")
         for i, factor in zip(self.attributes, self.factors, strict=False):
@@ -71,7 +65,7 @@ class View:
         return 2 if self.kind == "parity" else self.modulus
 
     def inputs(self, codes: NDArray[Any], domain: Domain) -> NDArray[np.int64]:
-        """Return every record's input: shape (n,), int64. Cost O(n · attributes)."""
+        """Return every record's input: shape (n,), int64."""
         if self.kind == "cell":
             return domain.cells(codes, self.attributes)
         out = np.zeros(len(codes), np.int64)

@@ -24,18 +24,14 @@ _CANDIDATES: tuple[type[SupportOracle], ...] = (
 def adaptive(epsilon: str, cells: int) -> GRR | OUE:
     """Return GRR or OUE, whichever has the smaller variance of rare values (CALM, section 4.2).
 
-    It is GRR if L - 2 < 3 e^epsilon, where L is the number of cells. The rule uses the integer
-    weight in place of e^epsilon, so that every machine makes the same choice.
+    It is GRR if L - 2 < 3 e^epsilon, where L is the number of cells; by the integer weight in place
+    of e^epsilon, so that every machine makes the same choice.
     """
     small = (cells - 2) * OTHER < 3 * exp_weight(epsilon)
     return GRR(epsilon, cells) if small else OUE(epsilon, cells)
 
 
 def best_oracle(epsilon: str, cells: int) -> SupportOracle:
-    """Return the mechanism with the smallest sum of variances over a table, by exact comparison.
-
-    The cheapest one is returned if several are equally good. The methods ``characters`` and
-    ``noise-aware`` use it for small tables.
-    """
+    """Return the mechanism with the smallest sum of variances over a table, by exact comparison."""
     kinds = [kind for kind in _CANDIDATES if cells <= kind.max_cells]
     return min((kind.standard(epsilon, cells) for kind in kinds), key=table_error)

@@ -1,4 +1,4 @@
-"""The base of every local mechanism, and the types that mechanisms share.
+"""The contract of every local mechanism, and the types that mechanisms share.
 
 A local mechanism (frequency oracle) turns a device's true input into a random report, from many of
 which the frequencies of inputs can be estimated. The input is usually a cell of a *view*, a small
@@ -8,9 +8,9 @@ devices call ``perturb``; the service calls ``tally``, ``estimate`` and ``covari
 
 A package of its own adds a mechanism by an entry point of the group ``calmstream.mechanisms``.
 
-A batch of n perturbed reports is a mapping from column name to an array with first axis n. The
-mechanism declares its columns. The wire format encodes, decodes and range-checks them by that
-declaration alone, so a mechanism has no wire code.
+A batch of n perturbed reports is a mapping from column name to an array with first axis n. The wire
+format encodes, decodes and range-checks columns by their declaration, so a mechanism has no wire
+code.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Column:
         kind: "int" is one integer in [0, bound) per report, array shape (n,), any integer dtype.
             "bits" is ``bound`` bits per report packed little-endian (bit b of a report is bit b % 8
             of its byte b // 8), array shape (n, ceil(bound / 8)), uint8; unused high bits are 0.
-        bound: limit of an integer, or number of bits, as ``kind`` explains; at least 1.
+        bound: at least 1.
     """
 
     name: str
@@ -73,10 +73,10 @@ class ReportWork:
     before it does the work.
 
     Attributes:
-        bytes: bytes of the columns in a batch of one report.
-        random_bytes: random bytes that are drawn; more are needed with a probability below 2^-60.
+        bytes: of the columns in a batch of one report.
+        random_bytes: more are needed with a probability below 2^-60.
         hashes: evaluations of the hash of `.hashing`.
-        comparisons: comparisons of 64-bit words.
+        comparisons: of 64-bit words.
     """
 
     bytes: int
@@ -93,7 +93,6 @@ class ReportWork:
         hashes: int = 0,
         comparisons: int = 0,
     ) -> Self:
-        """Return the work of a mechanism with these columns."""
         size = sum(column.report_bytes for column in columns)
         return cls(size, random_bytes, hashes, comparisons)
 
@@ -123,8 +122,7 @@ class Mechanism(ABC):
 
     @property
     @abstractmethod
-    def columns(self) -> tuple[Column, ...]:
-        """The columns of a report."""
+    def columns(self) -> tuple[Column, ...]: ...
 
     @property
     @abstractmethod
@@ -133,28 +131,24 @@ class Mechanism(ABC):
 
     @abstractmethod
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """Perturb one input per device.
+        """Perturb one input per device; without a loop over reports.
 
         Args:
             values: shape (n,), integers in [0, cells).
             randomness: source of uniform bytes; the operating system's in production.
 
         Returns:
-            The columns, each with first axis n. Implementations do not loop over reports.
+            The columns, each with first axis n.
         """
 
     @abstractmethod
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Count a batch.
+        """Count a batch: shape (views, width), int64; additive over batches, without n.
 
         Args:
             reports: columns as declared, already range-checked.
             view: shape (n,), each report's view in [0, views), or None when there is one view.
             views: number of views that share the batch.
-
-        Returns:
-            Shape (views, width), int64; additive over batches. Does not contain n: the caller
-            counts reports per view itself.
         """
 
     @abstractmethod
@@ -182,7 +176,7 @@ class Mechanism(ABC):
     def channel(self) -> Channel:
         """Return the exact transition matrix of this code: shape (cells, outputs), rows sum to 1.
 
-        Outputs are in increasing order of their code. The code reads the columns of the report as
+        Outputs are in increasing order of their code, which reads the columns of the report as
         digits of one number, the first column as the most significant one; bits form an integer,
         lowest bit first. Codes that no report can have are left out.
 
@@ -194,11 +188,7 @@ class Mechanism(ABC):
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
-        """Return the mechanism with its recommended parameters; here it has none.
-
-        Raises:
-            PlanError: epsilon or cells out of range.
-        """
+        """Return the mechanism with its recommended parameters; here it has none."""
         return cls(epsilon, cells)
 
     def parameters(self) -> dict[str, Any]:
@@ -213,27 +203,17 @@ class Mechanism(ABC):
 
     @property
     def report_work(self) -> ReportWork:
-        """Upper bounds of the cost of a device's first report, computed in O(parameters).
-
-        Here: 16 random bytes for each integer and each bit of the report.
-        """
+        """The cost of a report; here 16 random bytes for each integer and each bit of it."""
         drawn = sum(1 if column.kind == "int" else column.bound for column in self.columns)
         return ReportWork.of(self.columns, RESPONSE_BYTES * drawn)
 
     def check(self) -> None:  # noqa: B027 - a mechanism may leave nothing open
-        """Make the checks that cost more than O(parameters); called once, when a plan is read.
-
-        Raises:
-            PlanError: the mechanism cannot report.
-        """
+        """Make the checks that cost more than O(parameters); called once, when a plan is read."""
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
         """Return the variance of each entry of `estimate`, given the data: shape (L,).
 
-        Args:
-            n: number of reports, at least 1.
-            frequencies: true (or estimated, clipped to [0, 1]) frequencies, shape (L,); None for
-                the average over cells, 1 / L each.
+        ``frequencies``: as for `covariance`, or clipped to [0, 1]; None for 1 / L each.
         """
         f = np.full(self.cells, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
         whole = self.covariance(n, f)
@@ -242,13 +222,10 @@ class Mechanism(ABC):
         return variance
 
     def holds(self, axes: Sequence[int]) -> bool:  # noqa: ARG002
-        """Return whether the counters hold the table over some of the attributes of a view.
+        """Return whether the counters hold the table over ``axes`` of a view, as for `table`.
 
         A mechanism of whole records may count smaller tables only. `estimate` and `covariance` do
         not apply where the table over all attributes is missing.
-
-        Args:
-            axes: ascending positions among the attributes of the view, at least one.
         """
         return True
 
@@ -262,7 +239,7 @@ class Mechanism(ABC):
             counts: shape (width,).
             n: number of reports.
             shape: number of labels of each attribute of the view; an input is the row-major cell.
-            axes: ascending positions in ``shape``.
+            axes: ascending positions in ``shape``, at least one.
 
         Raises:
             KeyError: the counters do not hold this table.
@@ -272,7 +249,7 @@ class Mechanism(ABC):
     def table_covariance(
         self, n: int, expected: Floats, shape: Sequence[int], axes: Sequence[int]
     ) -> Floats:
-        """Return the exact covariance of `table` for n devices that are drawn independently.
+        """Return the exact covariance of `table` for n devices drawn independently: (cells, cells).
 
         Public parameters such as hash functions count as given. (For local hashing, whose seeds are
         drawn with each report, the hash counts as ideal.) Here: for a covariance that is exact and
@@ -282,11 +259,7 @@ class Mechanism(ABC):
             n: number of reports, at least 1.
             expected: expected value of `table`, shape (cells,); also an estimate of it, with
                 which the result is the covariance at the frequencies of the reports.
-            shape: as for `table`.
-            axes: as for `table`.
-
-        Returns:
-            Shape (cells, cells).
+            shape, axes: as for `table`.
         """
         whole = self.covariance(n, spread_evenly(expected, shape, axes))
         return whole.summed(shape, axes)
@@ -312,34 +285,18 @@ class Mechanism(ABC):
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw a tally from its exact distribution, given how many devices hold each input.
 
-        The distribution is that of perturbing and tallying every device, which is done here; most
-        mechanisms take time that does not depend on n. For simulation only.
-
-        Args:
-            histogram: shape (L,), true counts.
-            generator: seeded by the caller.
-
-        Returns:
-            Shape (width,), int64.
+        Here it perturbs and tallies every device; most mechanisms take time that does not depend on
+        n. For simulation only. ``histogram``: true counts, (L,). Returns counters: (width,), int64.
         """
         return self._by_report(np.repeat(np.arange(self.cells), histogram), generator)
 
     def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
-        """Draw a tally as `draw_tally` does, given the devices' inputs.
-
-        Args:
-            values: shape (n,), integers in [0, cells).
-            generator: seeded by the caller.
-
-        Returns:
-            Shape (width,), int64.
-        """
+        """Draw a tally as `draw_tally` does, given the devices' inputs: shape (n,), integers."""
         if self.cells > MAX_HISTOGRAM:
             return self._by_report(values, generator)
         return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
 
     def _by_report(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
-        """Perturb and count every report, in blocks."""
         randomness = SeededRandomness(int(generator.integers(1 << 62)))
         drawn = np.zeros(self.width, np.int64)
         for start in range(0, len(values), DRAWN_REPORTS):
@@ -359,10 +316,6 @@ def _json_ready(value: object) -> object:
 
 
 def require_enumerable(outputs: int) -> None:
-    """Check that a channel is small enough to be listed.
-
-    Raises:
-        ValueError: more than 2^12 outputs.
-    """
+    """Check that a channel has at most 2^12 outputs, so that it can be listed."""
     if outputs > MAX_CHANNEL_OUTPUTS:
         raise ValueError(f"a channel with {outputs} outputs is not listed, only its worst ratio")

@@ -1,7 +1,6 @@
 """Rows of packed random bits, and counts of the ones at every position over many rows.
 
-Unary mechanisms send one such row per report. A row is ``ceil(bits / 8)`` bytes; bit b of a row is
-bit b % 8 of its byte b // 8.
+A row is ``ceil(bits / 8)`` bytes; bit b of a row is bit b % 8 of its byte b // 8.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ def row_bytes(bits: int) -> int:
 
 
 def random_rows(n: int, bits: int, probability: Fraction, randomness: Randomness) -> Rows:
-    """Draw ``n`` rows of independent bits, each 1 with exactly the probability."""
     width = row_bytes(bits)
     rows = coins(n * width, probability, randomness).reshape(n, width)
     if bits % 8:
@@ -44,15 +42,11 @@ def random_rows(n: int, bits: int, probability: Fraction, randomness: Randomness
 
 
 def count_bits(rows: Rows, bits: int, view: NDArray[Any] | None, views: int) -> Counts:
-    """Count ones per view and position.
+    """Count ones per view and position: shape (views, bits), int64.
 
     Args:
         rows: shape (n, row_bytes(bits)), uint8.
-        view: shape (n,), each row's view (what its device reports on) in [0, views), or None if
-            there is one view.
-
-    Returns:
-        Shape (views, bits), int64. Cost: O(n · row bytes), and a sort of ``view`` if it is given.
+        view: shape (n,), each row's view in [0, views), or None if there is one view.
     """
     if view is None or views == 1:
         return _ones(rows)[None, :bits]
@@ -90,10 +84,9 @@ def _ones(rows: Rows) -> Counts:
 def _ones_of_block(rows: Rows) -> Counts:
     """Count ones per position of a block by carry-save addition.
 
-    A word is treated as 64 numbers of one bit, which are added in parallel. Three rows become a row
-    of sums and a row of carries, by five operations on words. A carry counts twice as much as a
-    sum, so carries are collected and added in the next round with twice the weight. The few rows
-    that remain in a round are unpacked and counted directly.
+    A word is 64 numbers of one bit. Three rows become a row of sums and a row of carries, which
+    counts twice as much and is added in the next round. The few rows that remain in a round are
+    unpacked and counted directly.
     """
     total = np.zeros(8 * rows.shape[1], np.int64)
     weight = 1

@@ -1,8 +1,4 @@
-"""Randomised response on one sign, which is a Hadamard coefficient of the device's record.
-
-The report's view (what the device reports on) names the coefficient, so the mechanism itself has
-only two inputs, the signs +1 and -1.
-"""
+"""Randomised response on one sign, a Hadamard coefficient of the record, which the view names."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
 """Covariance of an estimated table, in one form for all mechanisms.
 
-A table over L cells that is estimated from n reports has the covariance
-``diag(diagonal) - factors factors^T``. It contains the noise of the mechanism and the sampling of
-n devices out of many, which is multinomial: ``(diag(f) - f f^T) / n`` for frequencies f.
-
-Each mechanism picks the function here that fits how its reports are made
-(`Mechanism.covariance`). `docs/methods/mechanisms.md` derives them.
+It contains the noise of the mechanism and the multinomial sampling of n devices out of many,
+``(diag(f) - f f^T) / n`` for frequencies f. docs/methods/mechanisms.md derives the functions.
 """
 
 from __future__ import annotations
@@ -40,9 +36,7 @@ class Covariance:
     def summed(self, shape: Sequence[int], axes: Sequence[int]) -> Floats:
         """Return the covariance of the table over some axes: shape (cells, cells) of that table.
 
-        Args:
-            shape: number of labels of each attribute of the view; cells are row-major.
-            axes: ascending positions in ``shape``.
+        ``shape``: labels of each attribute of the view; ``axes``: ascending positions in it.
         """
         diagonal = sum_out(self.diagonal, shape, axes)
         factors = np.stack([sum_out(f, shape, axes) for f in self.factors.T], axis=1)
@@ -54,10 +48,7 @@ def one_cell_covariance(p_minus_q: float, q: float, n: int, frequencies: Floats)
     """Return the exact covariance where every report names exactly one cell.
 
     The counters themselves are multinomial with probabilities ``q + (p - q) f``, so the estimates
-    always add up to 1.
-
-    Args:
-        frequencies: shape (cells,), non-negative, sum 1.
+    always add up to 1. ``frequencies``: shape (cells,), non-negative, sum 1, here and below.
     """
     gap = p_minus_q * np.sqrt(n)
     named = frequencies * p_minus_q + q
@@ -67,9 +58,7 @@ def one_cell_covariance(p_minus_q: float, q: float, n: int, frequencies: Floats)
 def independent_noise(noise: Floats, n: int, frequencies: Floats) -> Covariance:
     """Return the covariance where the noise of different cells is uncorrelated.
 
-    Args:
-        noise: shape (cells,), variance of each cell's estimate given the data.
-        frequencies: shape (cells,), non-negative, sum 1.
+    ``noise``: shape (cells,), variance of each cell's estimate given the data, here and below.
     """
     return Covariance(noise + frequencies / n, _sampled(n, frequencies))
 
@@ -82,9 +71,6 @@ def one_set_covariance(
     The probability that a set contains two given cells is ``pairs[1]``, and ``pairs[0]`` if one of
     them is the own cell. With ``r`` the probability that a set contains a cell, the counters have
     the covariance ``P(both) - r r^T``; the entries are linear in 1, f and f f^T.
-
-    Args:
-        frequencies: shape (cells,), sum 1.
     """
     q, gap = rates
     named = q + gap * frequencies
@@ -133,10 +119,6 @@ def balanced_noise(noise: Floats, n: int, frequencies: Floats) -> Covariance:
 
     Any two cells are taken to have the same noise in common. The sum of all variances is exact;
     single entries are exact if all frequencies are equal and the mechanism treats all cells alike.
-
-    Args:
-        noise: shape (cells,), variance of each cell's estimate given the data.
-        frequencies: shape (cells,), non-negative, sum 1.
     """
     cells = len(noise)
     others = cells - 1

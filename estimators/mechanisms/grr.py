@@ -1,8 +1,4 @@
-"""Generalised randomised response (GRR): a device reports its true cell or a random other one.
-
-It is also called direct encoding or preferential sampling. With two cells it is Warner's randomised
-response.
-"""
+"""Generalised randomised response (GRR), also called direct encoding or preferential sampling."""
 
 from __future__ import annotations
 
@@ -31,8 +27,9 @@ from calmstream.estimators.randomness import Randomness
 
 @dataclass(frozen=True)
 class GRR(SupportOracle):
-    """GRR: the true cell has the weight floor(e^epsilon · 2^32), every other cell 2^32.
+    """A device reports its true cell or another one; with two cells it is Warner's response.
 
+    The true cell has the weight floor(e^epsilon · 2^32), every other cell 2^32.
     Report: column ``v``, the reported cell. Counters: the number of reports of each cell.
     Cost: 4 random bytes per report; O(1) to perturb and to tally.
     """
@@ -87,7 +84,6 @@ class GRR(SupportOracle):
         )
 
     def worst_ratio(self) -> Fraction:
-        """Return p / q, the ratio of the only two probabilities."""
         return self.p / self.q
 
 

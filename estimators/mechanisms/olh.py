@@ -1,8 +1,4 @@
-"""Optimised local hashing (OLH; Wang et al., USENIX Security 2017).
-
-A report is a random seed and a bucket. The seed defines a hash function of cells to a few buckets,
-and the bucket is that of the device's cell after randomised response.
-"""
+"""Optimised local hashing (OLH; Wang et al., USENIX Security 2017)."""
 
 from __future__ import annotations
 

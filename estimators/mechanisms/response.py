@@ -94,10 +94,7 @@ class HadamardResponse(SupportOracle):
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw from the exact distribution in O(L K).
-
-        It takes a multinomial over the rows per cell, and two binomials per row.
-        """
+        """Draw from the exact distribution in O(L K): a multinomial a cell, two binomials a row."""
         even = np.full(self.rows, 1 / self.rows)
         cells = np.arange(self.cells)
         truth = np.zeros((self.rows, 2), np.int64)
@@ -134,15 +131,9 @@ class HadamardResponse(SupportOracle):
 def count_signs(
     row: NDArray[Any], rows: int, sign: NDArray[Any], view: NDArray[Any] | None, views: int
 ) -> Counts:
-    """Count reports per view and (row, sign).
+    """Count reports per view and (row, sign): shape (views, 2 · rows), int64; sign fastest.
 
-    Args:
-        row: shape (n,), each report's row in [0, rows).
-        sign: shape (n,), 0 for +1 and 1 for -1.
-        view: shape (n,), each report's view in [0, views), or None if there is one view.
-
-    Returns:
-        Shape (views, 2 · rows), int64; the sign changes fastest.
+    ``row``, ``sign`` (0 for +1, 1 for -1) and ``view`` (None if there is one): shape (n,).
     """
     position = row.astype(np.int64)
     if view is not None:
@@ -153,14 +144,7 @@ def count_signs(
 
 
 def draw_signs(truth: Counts, p: Fraction, generator: np.random.Generator) -> Counts:
-    """Draw the numbers of reported signs, given the numbers of true ones.
-
-    Args:
-        truth: shape (rows, 2), number of devices per row and true sign.
-
-    Returns:
-        Shape (2 · rows,), int64.
-    """
+    """Draw the numbers of reported signs, (2 · rows,), given those of true ones, (rows, 2)."""
     kept = generator.binomial(truth, float(p))
     drawn: Counts = (kept + (truth - kept)[:, ::-1]).astype(np.int64).reshape(-1)
     return drawn

@@ -198,7 +198,7 @@ class SubsetSelection(SupportOracle):
         return one_set_covariance(self._rates, self._pairs, n, np.asarray(frequencies))
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw from the exact distribution in O(L w), see :func:`.subset_draws.draw_sets`."""
+        """Draw from the exact distribution in O(L w); see `draw_sets`."""
         certain, anything = self._surplus
         own = generator.binomial(histogram, certain / (certain + anything))
         return draw_sets(own, int(histogram.sum() - own.sum()), self.size, generator)
@@ -236,20 +236,14 @@ def _advance(
 
 
 def draw_sets(own: Counts, free: int, size: int, generator: np.random.Generator) -> Counts:
-    """Draw the number of sets with each cell, cell by cell, without drawing the sets.
+    """Draw the number of sets with each cell, (L,), cell by cell, without drawing the sets.
 
     A uniform set can be drawn sequentially: if a report still has to choose r of the k remaining
     cells, it contains the current cell with probability r / k. So it suffices to count reports by
-    r. There are two kinds of reports. Those that certainly contain their own cell choose the others
-    from all cells except that one. They start in ``before`` and move to ``after`` at their own
-    cell; which of them have the current cell as their own is a uniform choice, because r does not
-    depend on the own cell. All other reports are in ``after`` from the start.
-
-    Args:
-        own: shape (L,), for each cell the number of reports that certainly contain it as their own.
-
-    Returns:
-        Shape (L,), int64.
+    r. Those that certainly contain their own cell (``own``: how many, for each cell) choose the
+    others from all cells except that one: they start in ``before`` and move to ``after`` at their
+    own cell. Which of them have the current cell as their own is a uniform choice, because r does
+    not depend on it. All other reports are in ``after`` from the start.
     """
     cells = len(own)
     to_choose = np.arange(size + 1)

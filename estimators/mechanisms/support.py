@@ -1,8 +1,7 @@
-"""The common part of mechanisms whose reports support cells: one estimator and one variance.
+"""Mechanisms whose reports support cells: one estimator and one variance.
 
 A report supports its own cell, the true one, with probability p and any other cell with probability
-q; Wang et al. (USENIX Security 2017) call this a pure protocol. Mechanisms differ in what a report
-is and which cells it supports.
+q; Wang et al. (USENIX Security 2017) call this a pure protocol.
 """
 
 from __future__ import annotations
@@ -31,12 +30,7 @@ OTHER = 1 << WEIGHT_BITS
 
 @dataclass(frozen=True)
 class SupportOracle(Mechanism):
-    """The base class of pure protocols; `Mechanism` has the rest.
-
-    Attributes:
-        epsilon: decimal string, the whole loss of one report.
-        cells: number of inputs L, 2 to :attr:`max_cells`.
-    """
+    """The base class of pure protocols; ``cells`` is 2 to ``max_cells``."""
 
     max_cells: ClassVar[int] = MAX_CELLS
 
@@ -66,10 +60,7 @@ class SupportOracle(Mechanism):
         return counts
 
     def estimate(self, counts: Counts, n: int) -> Floats:
-        """Return ``(C / n - q) / (p - q)``, where C are the supports.
-
-        The frequencies are unbiased, not normalised, and may be negative. All are 0 if n is 0.
-        """
+        """Return ``(C / n - q) / (p - q)``, where C are the supports."""
         if n == 0:
             return np.zeros(self.cells)
         other, gap = self._rates
@@ -96,7 +87,6 @@ class SupportOracle(Mechanism):
 
 
 def require_integer(what: str, value: object, low: int, high: int) -> None:
-    """Check that a value is an integer from ``low`` to ``high``."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise PlanError(f"{what} must be an integer from {low} to {high}, got {value!r}")
 

@@ -1,4 +1,4 @@
-"""The common part of unary encodings, whose reports have one independent bit per cell."""
+"""Unary encodings, whose reports have one independent bit per cell."""
 
 from __future__ import annotations
 
@@ -29,11 +29,10 @@ from calmstream.estimators.randomness import Randomness, exp_weight
 
 @dataclass(frozen=True)
 class UnaryOracle(SupportOracle):
-    """A report has one bit per cell, all independent.
-
-    The bit of the own cell, which the device holds, is 1 with probability p, any other with q.
+    """The bit of the own cell, which the device holds, is 1 with probability p, any other with q.
 
     Report: column ``b``, L packed bits. Counters: the number of ones of each cell.
+    Cost: L / 8 bytes to send, about L / 4 + 2 random bytes; O(L / 64) word operations to tally.
     """
 
     fixed_total: ClassVar[bool] = False
@@ -68,12 +67,9 @@ class UnaryOracle(SupportOracle):
 
 
 def replace_own(rows: NDArray[np.uint8], values: NDArray[Any], own: NDArray[np.uint8]) -> None:
-    """Overwrite, in place, the bit of every report's own cell.
+    """Overwrite, in place, the bit of every report's own cell, at position value % 8 of ``own``.
 
-    Args:
-        rows: shape (n, row bytes), packed bits of the reports.
-        values: shape (n,), own cells.
-        own: shape (n,), any bytes; the bit at position value % 8 of each is used.
+    ``rows``: packed bits, (n, row bytes); ``values``: own cells, (n,); ``own``: any bytes, (n,).
     """
     flat = rows.reshape(-1)
     position = values.astype(np.int64)
@@ -86,11 +82,7 @@ def replace_own(rows: NDArray[np.uint8], values: NDArray[Any], own: NDArray[np.u
 def draw_supports(
     histogram: Counts, p: Fraction, q: Fraction, generator: np.random.Generator
 ) -> Counts:
-    """Draw for each cell the number of reports that support it: shape (..., L), int64.
-
-    Args:
-        histogram: shape (..., L), number of devices that hold each cell.
-    """
+    """Draw the number of reports that support each cell, from that of its devices: (..., L)."""
     own = generator.binomial(histogram, float(p))
     others = generator.binomial(histogram.sum(axis=-1, keepdims=True) - histogram, float(q))
     drawn: Counts = (own + others).astype(np.int64)
@@ -103,16 +95,12 @@ class SUE(UnaryOracle):
 
     Keeping a bit has the weight floor(e^(epsilon/2) · 2^32), flipping it 2^32. Two inputs differ in
     two bits, so each bit may spend half of epsilon.
-
-    Report: column ``b``, L packed bits. Counters: the number of ones of each cell.
-    Cost: L / 8 bytes to send, about L / 4 + 2 random bytes; O(L / 64) word operations to tally.
     """
 
     name: ClassVar[str] = "sue"
 
     @cached_property
     def half_weight(self) -> int:
-        """Weight of keeping a bit, floor(exp(epsilon / 2) · 2^32); flipping it has 2^32."""
         return exp_weight(self.epsilon, 2)
 
     @property
@@ -137,13 +125,9 @@ class SUE(UnaryOracle):
 
 @dataclass(frozen=True)
 class OUE(UnaryOracle):
-    """A report has one bit per cell; the own cell is the one that the device holds.
+    """The bit of the own cell is 1 with probability 1/2.
 
-    The bit of the own cell is 1 with probability 1/2. Any other bit is 1 with probability
-    2^32 / (2^32 + weight), where weight = floor(e^epsilon · 2^32).
-
-    Report: column ``b``, L packed bits. Counters: the number of ones of each cell.
-    Cost: L / 8 bytes to send, about L / 4 + 1 random bytes; O(L / 64) word operations to tally.
+    Any other bit is 1 with probability 2^32 / (2^32 + weight), weight = floor(e^epsilon · 2^32).
     """
 
     name: ClassVar[str] = "oue"

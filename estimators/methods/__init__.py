@@ -1,11 +1,6 @@
 """Local methods: which attributes devices report on, and how tables follow from the counts.
 
-A method is found by its entry point in the group `GROUP`, under the name that plans use;
-:mod:`.base` is the contract, which other packages implement too. A method designs the groups of a
-plan (sets of devices that share a mechanism) with their views (what a device reports on), and fits
-a model to the tallies (counts per view). `packing` contains the parts that several methods use.
-``calmstream plan --method list`` lists all methods, docs/methods/ explains them, docs/concepts.md
-the terms.
+`base` is the contract, `packing` what several designs share; docs/methods/ explains the methods.
 """
 
 from __future__ import annotations
@@ -28,7 +23,6 @@ CENTRAL = "dp-marginals"
 
 
 def names() -> tuple[str, ...]:
-    """Return the registry names, sorted."""
     return tuple(sorted(plugins.found(GROUP)))
 
 

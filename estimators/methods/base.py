@@ -2,8 +2,7 @@
 
 A view is what a device reports on, usually a few attributes. A group is a set of devices that
 choose among the same views and share a mechanism. A new method is a class and an entry point, here
-or in another package (`examples/one_way`); planning, devices, the stream, publishing and evaluation
-use only this protocol.
+or in another package (`examples/one_way`); all else uses only this protocol.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ class Design:
     """The groups and parameters with which a method would collect.
 
     Attributes:
-        groups: the groups of the plan, with mechanisms, views and shares.
-        parameters: the parameters of the plan: everything that ``fit`` needs beyond the groups.
+        parameters: everything that ``fit`` needs beyond the groups.
         reason: the choices and the reasons for them, one line each, for people.
     """
 
@@ -59,7 +57,8 @@ class LinearAnswers(Model, Protocol):
     """A model whose answers before non-negativity are unbiased and linear in the counters.
 
     Error formulas and tests of association refer to these answers. `marginal` publishes the clipped
-    table with the standard errors of this one.
+    table with the standard errors of this one. Where no view contains all of the attributes, or
+    there are more than 2^12 cells of a covariance, both raise InvalidInput.
     """
 
     everyone: ClassVar[bool]
@@ -67,26 +66,15 @@ class LinearAnswers(Model, Protocol):
     records; otherwise it includes that the devices of a group are a sample."""
 
     def unclipped(self, attributes: Attributes) -> NDArray[np.float64]:
-        """Return the unbiased table: shape (cells,); cells may be negative.
-
-        Raises:
-            InvalidInput: no view contains all of the attributes.
-        """
+        """Return the unbiased table: shape (cells,); cells may be negative."""
 
     def covariance(self, attributes: Attributes) -> NDArray[np.float64]:
-        """Return the covariance of the cells of `unclipped`: shape (cells, cells).
-
-        Raises:
-            InvalidInput: no view contains all of the attributes, or there are more than 2^12 cells.
-        """
+        """Return the covariance of the cells of `unclipped`: shape (cells, cells)."""
 
 
 @runtime_checkable
 class RawTables(Model, Protocol):
-    """A model whose answers are not linear in the counters, which still hold unbiased tables.
-
-    Tests of association refer to these.
-    """
+    """A model whose answers are not linear in the counters, but which holds unbiased tables."""
 
     def raw_table(
         self, attributes: Attributes
@@ -105,14 +93,9 @@ class GroupedAnswers(Model, Protocol):
     def grouped(
         self, attributes: Attributes, members: Sequence[NDArray[np.float64]]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return a table over groups of labels, and the covariance of its cells.
+        """Return a table over groups of labels, and the covariance of its cells, as `marginal`.
 
-        Args:
-            attributes: positions, ascending.
-            members: per attribute shape (groups, labels): 1 where a group has a label.
-
-        Raises:
-            InvalidInput: as `marginal`.
+        ``members``: per attribute shape (groups, labels): 1 where a group has a label.
         """
 
     def dependence(
@@ -139,7 +122,7 @@ class HiddenCauses(Model, Protocol):
 
 
 class Method(Protocol):
-    """A way to collect marginals and to recover them."""
+    """A way to collect marginals and to recover them; it may have a `Note` as ``note``."""
 
     name: ClassVar[str]
     """Registry name."""
@@ -179,9 +162,7 @@ class Follows(Method, Protocol):
         """
 
     def fit_total(self, plan: Plan, tallies: Sequence[Tally]) -> Model:
-        """Fit the model to these tallies and those that the parameters have of earlier plans.
-
-        Otherwise it is as `Method.fit`.
+        """Fit as `Method.fit` to these tallies and those that the parameters have of earlier plans.
 
         Raises:
             PlanError: the plan's parameters are malformed.
@@ -198,10 +179,7 @@ class Quick(Method, Protocol):
 
 @runtime_checkable
 class ReadsReports(Protocol):
-    """A method that needs every report, because no small statistic of a stream is sufficient.
-
-    Such a method is for evaluation only.
-    """
+    """A method for evaluation that needs every report: no small statistic of a stream suffices."""
 
     def fit_reports(self, plan: Plan, reports: Reports) -> Model:
         """Fit the model to the reports of a plan with one group and one view."""

@@ -26,11 +26,7 @@ MAX_CELLS = 1 << 17
 
 
 def design(method: Method, request: Request) -> Design:
-    """Return the method's design of the ordinary attributes, and the views of hashed ones.
-
-    Raises:
-        PlanError: as `Method.design`, or too many groups.
-    """
+    """Return the method's design of the ordinary attributes, and the views of hashed ones."""
     domain = request.domain
     if domain.ordinary == len(domain):
         return method.design(request)
@@ -82,7 +78,6 @@ def _views(domain: Domain, k: int) -> Iterator[tuple[tuple[int, ...], float]]:
 
 
 def _shared(groups: tuple[Group, ...], shares: tuple[int, ...]) -> tuple[Group, ...]:
-    """Return the groups with these shares of their views."""
     ends = np.cumsum([len(group.views) for group in groups]).tolist()
     return tuple(
         replace(group, shares=shares[end - len(group.views) : end])

@@ -1,7 +1,6 @@
 """The noise-aware method: shares of users by expected error, shrinkage by known noise.
 
-`design` chooses views and shares; every view has the best oracle; `model` recovers tables by one
-Bayesian model. `docs/methods/noise-aware.md` derives all of it.
+docs/methods/noise-aware.md derives all of it.
 """
 
 from __future__ import annotations
@@ -117,11 +116,7 @@ class NoiseAware:
         return model
 
     def follow(self, plan: Plan, tallies: Sequence[Tally]) -> dict[str, Any]:
-        """Return prior scales and the counts themselves, as parameters of the next plan.
-
-        Raises:
-            PlanError: counts of another kind of method, no reports, too many counters.
-        """
+        """Return prior scales and the counts themselves, as parameters of the next plan."""
         if plan.method not in self.teachers:
             known = ", ".join(self.teachers)
             raise PlanError(f"method {self.name} learns from {known}; the pilot is {plan.method}")

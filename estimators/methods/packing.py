@@ -1,7 +1,6 @@
 """What the designs of methods share: views are packed into groups, parameters are read.
 
-A view is what a device reports on. A group has a topic and one mechanism. If a plan has fewer
-groups than views, several views share a group, and a report states its view.
+If a plan has fewer groups than views, several views share a group, and a report states its view.
 """
 
 from __future__ import annotations
@@ -65,7 +64,6 @@ def pack(assigned: Sequence[Assigned], max_groups: int, *, separate: bool) -> tu
 
 
 def require_views(method: str, views: int, what: str) -> None:
-    """Check that the number of views is not too large, before any view is made."""
     if views > MAX_VIEWS:
         raise PlanError(
             f"method {method} would collect {views:,} {what}; at most {MAX_VIEWS:,} are possible: "
@@ -74,7 +72,6 @@ def require_views(method: str, views: int, what: str) -> None:
 
 
 def statistic(groups: Sequence[Group], epsilon: str) -> str:
-    """Return what a plan counts, as one line of text."""
     views = sum(len(group.views) for group in groups)
     counters = sum(len(g.views) * build(g.mechanism, epsilon).width for g in groups)
     shared = "a group" if len(groups) == 1 else f"{len(groups):,} groups"
@@ -82,7 +79,6 @@ def statistic(groups: Sequence[Group], epsilon: str) -> str:
 
 
 def only_parameters(method: str, parameters: Mapping[str, Any], *known: str) -> None:
-    """Check that all parameters are ``known`` to the method."""
     unknown = sorted(set(parameters) - set(known))
     if unknown:
         has = f"has {', '.join(known)}" if known else "has none"

@@ -51,5 +51,4 @@ class UniformModel:
         self._domain = domain
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """Return the uniform table with the flag ``uniform``, as a table of 0 reports."""
         return uniform(attributes, self._domain.size(attributes))

@@ -1,4 +1,4 @@
-"""A model of tracked counts, whose errors hold more than the noise of its reports.
+"""Models of tracked counts, whose errors hold more than the noise of their reports.
 
 Tracked counts (`estimators.tracking`) lag behind, and views share that lag. A fit to fewer reports
 would shrink tables as if it were noise; so counts stay, and variances grow.
@@ -27,12 +27,8 @@ from calmstream.estimators.plan import Plan
 def widened(model: Model, plan: Plan, variance: Floats, reports: Floats) -> Model:
     """Return a model with the tables of ``model`` and larger errors.
 
-    The variance of a table grows by the mean factor of all views with one of its attributes.
-
-    Args:
-        plan: the plan that was fitted.
-        variance: shape (views of all groups,): the factor of each view, at least 1.
-        reports: shape as variance: the views' weights in this mean.
+    The variance of a table grows by the mean of the factors ``variance``, at least 1, of all views
+    with one of its attributes, weighted by ``reports``: both of shape (views of all groups,).
     """
     if (variance == 1.0).all():
         return model
@@ -49,8 +45,6 @@ def widened(model: Model, plan: Plan, variance: Floats, reports: Floats) -> Mode
 
 
 class _Growth:
-    """The factor of a table's variance."""
-
     def __init__(self, plan: Plan, variance: Floats, reports: Floats) -> None:
         views = [view.attributes for group in plan.groups for view in group.views]
         self._holds = np.array([[a in view for a in range(len(plan.domain))] for view in views])

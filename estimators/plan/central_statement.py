@@ -1,8 +1,7 @@
 """What readers of snapshots learn about a device: a central guarantee beside the local one.
 
-A subscriber sees functions of counts, which is all that a shuffler of reports would let through. So
-a final is (epsilon', delta)-private against readers of snapshots, with epsilon' far below the local
-epsilon. docs/central-statement.md has the proof and the conditions.
+A subscriber sees functions of counts, which is all that a shuffler of reports would let through.
+docs/central-statement.md has the proof and the conditions.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ class CentralStatement:
 def central_statement(plan: Plan, reports: int, smallest_view: int) -> CentralStatement | None:
     """Return the statement of a final; None where there is none.
 
-    There is none if the plan publishes early sets, which show increments, or if the reports are too
-    few to hide anybody. The caller makes none for counts that look forged.
+    There is none with early sets, which show increments, or if the reports are too few to hide
+    anybody. The caller makes none for counts that look forged.
     """
     if plan.early:
         return None

@@ -56,18 +56,13 @@ _OPTIONAL: dict[str, type] = {
 
 
 def read_plan(raw: bytes) -> Plan:
-    """Return the plan in ``raw``, for services and tools.
-
-    A device reads plans that others hand to it with
-    `read_device_plan`.
-    """
+    """Return the plan in ``raw``, for services and tools; devices use `read_device_plan`."""
     if len(raw) > MAX_PLAN_BYTES:
         raise PlanError(f"plan: {len(raw):,} bytes; at most {MAX_PLAN_BYTES:,} are read")
     return plan_of(parse(raw))
 
 
 def parse(raw: bytes) -> object:
-    """Return the JSON document in ``raw``, whatever its form."""
     try:
         document = orjson.loads(raw)
     except orjson.JSONDecodeError as error:

@@ -20,12 +20,10 @@ MAX_SHARE = 1 << 32
 class Guarantee:
     """The privacy cost of participation for a device.
 
-    A lineage is a set of plans that follow from one another.
-
     Attributes:
         kind: ``once``: a device reports once, ever, under all plans of a lineage. ``w-event``: a
-            device reports in one of every w consecutive windows. A keyed hash of its secret
-            determines which, so any w consecutive windows cost it at most epsilon.
+            device reports in one of every w consecutive windows, which a keyed hash of its secret
+            determines, so any w consecutive windows cost it at most epsilon.
         windows: the number w for ``w-event``; 1 for ``once``.
     """
 
@@ -48,8 +46,7 @@ class Group:
     """One group of devices: one topic for their reports, one mechanism, one or more views.
 
     Attributes:
-        mechanism: description of the mechanism (name, cells, parameters), as
-            ``build`` reads it.
+        mechanism: name, cells and parameters, as ``build`` reads them.
         views: what the devices report on; if there are two or more, a report states its view.
         shares: one positive integer per view; a device is assigned to a view with probability
             share / sum of all shares of the plan.
@@ -78,7 +75,6 @@ class Group:
 
     @cached_property
     def _built(self) -> dict[str, Mechanism]:
-        """Cache of `build`."""
         return {}
 
     def to_json(self) -> dict[str, Any]:

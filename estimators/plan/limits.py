@@ -1,8 +1,7 @@
 """Limits of a plan: how large a batch may be, and how many batches a window may have.
 
-Without limits, one sender could fill a window with a few batches, or the memory of a worker with
-many. Workers apply the limits when they admit a batch (`folding.admission`). The
-limits are part of the plan, so that every worker and every recount decides alike.
+Without them, one sender could fill a window with a few batches, or a worker's memory with many.
+They are part of the plan, so that every worker and every recount decides alike.
 """
 
 from __future__ import annotations
@@ -32,12 +31,7 @@ BATCHES_HEADROOM = 8
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """Limits of a plan on batches.
-
-    Attributes:
-        batches: maximum number of batches that are accepted per partition and window; each takes
-            the memory of its id while the window is open.
-    """
+    """``batches`` per partition and window; each takes memory while the window is open."""
 
     batch_reports: int
     batches: int
@@ -59,9 +53,7 @@ STANDARD = PlanLimits(MAX_BATCH_REPORTS, MAX_BATCHES)
 def standard_limits(largest: int, partitions: int) -> PlanLimits:
     """Return the limits of a plan that states none; honest senders do not reach them.
 
-    A batch may have a hundredth of the reports that the largest group expects in a window, but at
-    least 1024 and at most 65,535. A partition accepts eight batches for each expected report, but
-    at least 16,384.
+    ``largest``: reports that the largest group expects in a window.
     """
     reports = max(MIN_BATCH_REPORTS, min(largest // BATCH_SHARE, MAX_BATCH_REPORTS))
     batches = BATCHES_HEADROOM * -(-largest // partitions)

@@ -1,8 +1,6 @@
 """The maximum privacy loss of one device under a plan, in exact decimals.
 
-The loss of a device is the sum of the epsilons of its reports. With the guarantee ``once`` a device
-makes one report, with ``w-event`` at most one in every w windows. Reports under other plans are not
-included; devices keep account of them (docs/concepts.md, lineage).
+It is the sum of the epsilons of its reports under this plan; devices keep account of others.
 """
 
 from __future__ import annotations
@@ -20,11 +18,7 @@ YEAR = 365 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The maximum loss of one device, as sums of epsilons.
-
-    Attributes:
-        year: loss in any 365 days; a report counts at the end of its window.
-    """
+    """Maximum loss of one device; ``year``: in any 365 days, a report at its window's end."""
 
     report: Decimal
     year: Decimal
@@ -39,13 +33,10 @@ class Loss:
 
 
 def loss(epsilon: str, guarantee: Guarantee, window: int, windows: int) -> Loss:
-    """Return the loss under a plan with these terms.
+    """Return the loss under a plan with these terms; ``window`` is in seconds.
 
     Reports of a device are at least p = w · window seconds apart, so a time of T seconds contains
     at most ceil(T / p) of them.
-
-    Args:
-        window: length of a window in seconds.
     """
     per_report = parse_epsilon(epsilon)
     if guarantee.kind == "once":
@@ -61,9 +52,5 @@ def loss_window(plan: Plan) -> str:
 
 
 def loss_plan(plan: Plan) -> str:
-    """Return the maximum loss of one device over the whole plan, as a decimal string.
-
-    With ``once`` it is epsilon in the spelling of the plan. With ``w-event`` it is epsilon for
-    every w windows, and for the rest if the number of windows is not a multiple of w.
-    """
+    """Return the maximum loss of one device over the whole plan, as a decimal string."""
     return plan.epsilon if plan.guarantee.kind == "once" else f"{Loss.of(plan).plan:f}"

@@ -19,11 +19,7 @@ _FEW = 8
 
 
 def exact_numbers(value: Any, where: str) -> Any:
-    """Return a value with numbers that all languages write alike.
-
-    Fractions become decimal strings, because JSON libraries write them differently (1e16 or
-    10000000000000000). Integers must be in the range that every reader represents exactly.
-    """
+    """Return a value with numbers that all languages write alike: fractions as decimal strings."""
     if isinstance(value, list | tuple):
         integers = len(value) > _FEW and set(map(type, value)) == {int}
         if integers and min(value) >= -MAX_INTEGER and max(value) <= MAX_INTEGER:

@@ -1,8 +1,7 @@
 """Counts of earlier plans (pilots) in the parameters of a plan, and their use in its totals.
 
-A plan that follows a pilot contains the pilot's counters. These count perturbed reports, so their
-use costs no more privacy (post-processing). The model of a running total is fitted as if the groups
-of the plan and of the pilot belonged to one plan, with weights by inverse variance.
+These count perturbed reports, so their use costs no more privacy (post-processing). A running total
+is fitted as if all groups belonged to one plan, with weights by inverse variance.
 """
 
 from __future__ import annotations
@@ -87,7 +86,6 @@ class Earlier:
 
 
 def read_earlier(parameters: Any, domain: Domain) -> tuple[Earlier, ...]:
-    """Read the parameter ``pilots`` of a plan over this domain; none where it is absent."""
     entries = parameters.get("pilots", [])
     if not isinstance(entries, list):
         raise PlanError("parameter pilots: expected a list")
@@ -146,7 +144,6 @@ def _check(group: Group, mechanism: Mechanism, domain: Domain, where: str) -> No
 def pool(
     plan: CollectionPlan, tallies: Sequence[Tally], earlier: Sequence[Earlier]
 ) -> tuple[PooledPilots, list[Tally]]:
-    """Return a plan's groups and tallies together with those of earlier plans."""
     pooled = PooledPilots(
         plan.domain,
         plan.k,

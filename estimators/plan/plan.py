@@ -263,10 +263,7 @@ class Plan:
 
     @cached_property
     def ordinary(self) -> Plan:
-        """The part of the plan that its method fits: without hashed attributes; else the plan.
-
-        The tallies of its groups are the first ones of the plan's.
-        """
+        """The part that its method fits: the first groups, without hashed attributes."""
         if self.domain.ordinary == len(self.domain):
             return self
         groups = self.groups[: self.ordinary_groups]
@@ -303,10 +300,7 @@ class Plan:
 
     @property
     def state_record_bytes(self) -> int:
-        """Upper bound of a partition's state record, from the largest group.
-
-        It holds while no window receives more than 100 times the expected reports.
-        """
+        """Upper bound of a partition's state record, from the largest group."""
         open_windows = 2 + -(-(self.grace + self.skew) // self.window)
         return max(
             record_bytes(
@@ -330,21 +324,17 @@ class Plan:
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def counted_with(self, grace: int) -> Plan:
-        """Return the plan for a second count, with another grace; topics and reports stay its own.
-
-        Raises:
-            PlanError: as for a plan with this grace.
-        """
+        """Return the plan for a second count, with another grace; topics stay its own."""
         found = replace(self, grace=grace)
         found.__dict__["digest"] = self.digest
         return found
 
     def window_start(self, window: int) -> int:
-        """Start of a window in milliseconds since the epoch."""
+        """Milliseconds since the epoch."""
         return (self.start + window * self.window) * 1000
 
     def window_end(self, window: int) -> int:
-        """End (exclusive) of a window in milliseconds since the epoch."""
+        """Milliseconds since the epoch, exclusive."""
         return self.window_start(window + 1)
 
     def window_at(self, milliseconds: int) -> int:

@@ -1,7 +1,6 @@
 """Upper bounds of the size of a partition's state record, in bytes of JSON.
 
-A worker keeps the counts of a partition in such a record (`wire.state`). A plan is
-refused if the record could become too large for Kafka.
+A plan is refused if the record could become too large for Kafka.
 """
 
 from __future__ import annotations
@@ -43,10 +42,7 @@ def record_bytes(
     windows: int,
     open_windows: int,
 ) -> int:
-    """Return an upper bound of the bytes of a partition record of one group.
-
-    It holds if no window receives more than :data:`HEADROOM` times the expected reports.
-    """
+    """Return an upper bound of the bytes of a partition record of one group."""
     per_window = HEADROOM * users
     total = window_bytes(views, width, per_window * windows, largest_count)
     open_window = window_bytes(views, width, per_window, largest_count)

@@ -1,18 +1,6 @@
-"""A Kafka record of a reports topic: a batch of perturbed reports of one group, or a tick.
+"""A batch of perturbed reports of one group as a Kafka record, or a tick: docs/wire-formats.md.
 
-The value of a batch has fixed binary columns. All integers are little-endian and unsigned::
-
-    0x01 | version u8 = 1 | first 16 bytes of the plan's digest | group u16 | period u32 | n u16
-    | view column | columns of the mechanism, in its order
-
-``period`` is the number of the window. An integer column is n integers of the smallest of 1, 2, 4
-and 8 bytes that holds the column's largest value; the view column is one too, and is absent if the
-group has one view. A column of bits is n rows of ceil(bits / 8) bytes, bit b of a row being bit
-b % 8 of its byte b // 8, unused bits zero. Therefore each batch has exactly one encoding, and the
-length of a value follows from n. The record's key is the batch id: 16 random bytes, the same on
-every resend.
-
-A *tick* has no key and the fixed value ``TICK``; it carries nothing but its append time.
+Each batch has exactly one encoding, and the length of its value follows from n.
 """
 
 from __future__ import annotations
@@ -66,12 +54,7 @@ _WIDTHS = (1, 2, 4, 8)
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What the batches of one group have in common.
-
-    Attributes:
-        digest: first 16 bytes of the plan's digest.
-        view: the column of the views; None if the group has one view.
-    """
+    """What the batches of one group share; ``digest``: the first 16 bytes of the plan's."""
 
     digest: bytes
     group: int
@@ -103,12 +86,10 @@ def _width(bound: int) -> int:
 
 
 def _row_bytes(column: Column) -> int:
-    """Return the number of bytes of a column for each report."""
     return _width(column.bound) if column.kind == "int" else -(-column.bound // 8)
 
 
 def encode_batch(plan: Plan, group: int, batch: Batch) -> bytes:
-    """Return the value of a batch. Cost O(bytes); no loop over reports."""
     form = form_of(plan, group)
     if not 1 <= batch.n <= MAX_BATCH_REPORTS:
         raise ValueError(f"a batch has 1 to {MAX_BATCH_REPORTS} reports, not {batch.n}")
@@ -134,10 +115,7 @@ def decode_batch(plan: Plan, group: int, key: bytes | None, value: bytes | None)
     """Return the batch in a record of the topic of ``group``; depends on plan and bytes only.
 
     Checks run in the order of `Reason`, so that one input always gets one reason. Time (late,
-    early) and duplicates are judged by the caller.
-
-    Raises:
-        Rejection: and nothing else, whatever the bytes.
+    early) and duplicates are judged by the caller. Raises `Rejection` and nothing else.
     """
     form = form_of(plan, group)
     if value is None:
@@ -174,13 +152,9 @@ def _refuse_range(column: Column) -> None:
 def read_heads(
     form: Form, rows: NDArray[np.uint8], n: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Read the heads of batches of n reports each.
+    """Return whether each head is that of a valid batch of n reports, and the periods: (batches,).
 
-    Args:
-        rows: the values, shape (batches, ``HEAD_BYTES + n * form.report_bytes``).
-
-    Returns:
-        Whether each head is that of a valid batch, and the periods, both of shape (batches,).
+    ``rows``: the values, shape (batches, ``HEAD_BYTES + n * form.report_bytes``).
     """
     expected = _HEAD.pack(MARK[0], VERSION, form.digest, form.group, 0, n)
     head = rows[:, :HEAD_BYTES].copy()
@@ -192,25 +166,17 @@ def read_heads(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """The reports of several batches, one batch after another.
-
-    Attributes:
-        view: shape (reports,), int64, or None where the group has one view.
-    """
+    """The reports of several batches, one after another; ``view`` is None if the group has one."""
 
     view: NDArray[np.int64] | None
     columns: Reports
 
 
 def split(form: Form, rows: NDArray[np.uint8], n: int) -> tuple[Columns, list[NDArray[np.bool_]]]:
-    """Split batches of equal length into columns.
+    """Split batches of equal length, rows as in `read_heads`, into columns of all batches.
 
-    Args:
-        rows: the values, shape (batches, ``HEAD_BYTES + n * form.report_bytes``).
-
-    Returns:
-        The columns of all batches, and for each column, the view's first, which batches have a
-        value outside its range, shape (batches,). Cost: O(bytes), in a few array operations.
+    Also returns for each column, the view's first, which batches have a value outside its range,
+    shape (batches,).
     """
     at, found, bad = HEAD_BYTES, [], []
     for column in form.every:

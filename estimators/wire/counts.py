@@ -1,17 +1,6 @@
 """Kept counts: the counters of a final window, from which any table can be computed later.
 
-The compacted counts topic of a plan holds one record per window and group, key
-``<window>/<group in four digits>``. Its value is a line of JSON, a line feed, and the counters:
-
-- ``v``, ``plan``, ``window``, ``group``;
-- ``revision``: of each partition of the group's reports topic, the offset below which its reports
-  are counted: the group's own part of the final's revision;
-- ``suspicious``: whether the raw counts of the window look forged.
-
-The counters are non-negative integers: reports per view, then the counters of each view, view by
-view; of the window, then of all windows through this one. They are written as little-endian bytes,
-all lowest bytes first, then all second-lowest, as far as the largest needs, and compressed by zlib.
-Like a final, the counters are a function of the log.
+docs/asking-later.md has the format. Like a final, the counters are a function of the log.
 """
 
 from __future__ import annotations
@@ -37,11 +26,7 @@ _KEY = re.compile(rb"(\d{1,9})/(\d{4,6})")
 
 @dataclass(frozen=True, slots=True)
 class CountsHeader:
-    """The first part of a record: what its counters belong to.
-
-    Attributes:
-        suspicious: whether the raw counts of all groups look forged.
-    """
+    """What the counters of a record belong to; ``suspicious``: those of all groups look forged."""
 
     window: int
     group: int
@@ -51,11 +36,7 @@ class CountsHeader:
 
 @dataclass(frozen=True, slots=True)
 class GroupCounts:
-    """The counters of one group in one final window.
-
-    Attributes:
-        total: tally of all windows through this one.
-    """
+    """The counters of one group in one final window, and of all windows through this one."""
 
     window: int
     group: int
@@ -70,14 +51,7 @@ def counts_key(window: int, group: int) -> bytes:
 
 
 def read_record(plan: Plan, key: bytes, value: bytes | None) -> CountsHeader:
-    """Return what a record of the counts topic belongs to, after all checks but of its counters.
-
-    Cost: O(partitions), whatever the counters are.
-
-    Raises:
-        ForeignRecord: not a counts record of this plan under its own key.
-        InvalidInput: a newer version.
-    """
+    """Return what a record of the counts topic belongs to; its counters stay unread."""
     place = parse_key(key)
     if value is None:
         # Nobody deletes counts, except with their topic.
@@ -89,11 +63,7 @@ def read_record(plan: Plan, key: bytes, value: bytes | None) -> CountsHeader:
 
 
 def parse_key(key: bytes) -> tuple[int, int]:
-    """Return window and group.
-
-    Raises:
-        ForeignRecord: no key of a counts topic.
-    """
+    """Return window and group."""
     found = _KEY.fullmatch(key)
     if found is None:
         raise ForeignRecord(
@@ -103,7 +73,6 @@ def parse_key(key: bytes) -> tuple[int, int]:
 
 
 def encode_counts(plan: Plan, counts: GroupCounts) -> bytes:
-    """Return the value of a record. Cost: O(counters)."""
     header = {
         "v": VERSION,
         "plan": plan.digest,
@@ -120,12 +89,7 @@ def encode_counts(plan: Plan, counts: GroupCounts) -> bytes:
 
 
 def decode_header(plan: Plan, raw: bytes) -> CountsHeader:
-    """Read the first line of a value. Cost: O(partitions), whatever the counters are.
-
-    Raises:
-        ForeignRecord: not a counts record of this plan.
-        InvalidInput: one of a newer version.
-    """
+    """Read the first line of a value; ForeignRecord if it is none of this plan."""
     body = fields.read_object(
         raw.partition(b"\n")[0], "counts record", plan=plan.digest, version=VERSION
     )
@@ -148,12 +112,6 @@ def decode_header(plan: Plan, raw: bytes) -> CountsHeader:
 
 
 def decode_counts(plan: Plan, raw: bytes) -> GroupCounts:
-    """Read what :func:`encode_counts` wrote.
-
-    Raises:
-        ForeignRecord: not a counts record of this plan.
-        InvalidInput: a newer version.
-    """
     header = decode_header(plan, raw)
     views, width = len(plan.groups[header.group].views), plan.mechanisms[header.group].width
     size = views * (1 + width)

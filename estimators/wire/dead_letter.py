@@ -1,21 +1,7 @@
-"""Dead letters: the record of a rejection, with the start of the rejected value.
+"""Dead letters: the record of a rejection, with the start of the rejected value and key.
 
-The value is the first 4,096 bytes of the rejected value (empty where there was none); the key is
-the rejected key, cut off likewise. Headers are UTF-8 text:
-
-``v``             version of this format
-``reason``        of the closed list
-``detail``        one line
-``topic``, ``partition``, ``offset``  where the record lies in the input
-``first_offset``, ``records``  ``offset`` and 1; but records that cannot be decoded share one
-                  rejection: there are ``records`` of them from ``first_offset`` to ``offset``
-``timestamp``     its append time, milliseconds
-``plan``          digest
-``length``        bytes of the whole value
-``sha256``        of the whole value, hexadecimal
-
-Topic, partition and offset together are its origin: a resend of the same dead letter has the same
-origin and counts once.
+Headers are UTF-8 text (docs/wire-formats.md). Topic, partition and offset are the origin: a resend
+has the same one and counts once.
 """
 
 from __future__ import annotations
@@ -39,7 +25,10 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Where a rejected record came from and why it was refused; fields as the headers above."""
+    """Where a rejected record came from and why it was refused.
+
+    Records that cannot be decoded share one: ``records`` of them, ``first_offset`` to ``offset``.
+    """
 
     reason: Reason
     detail: str

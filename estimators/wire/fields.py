@@ -1,8 +1,7 @@
 """Strict types of records: a format is a mapping from the name of a field to a check of its value.
 
-A record is judged by its plan, then by its version, then by the types and ranges of its fields. One
-that fails is a `ForeignRecord`: readers skip and count it. Only a record that names the reader's
-plan and a newer version stops the reader. Fields that no format names are ignored.
+A record that fails is a `ForeignRecord`: readers skip and count it. Only one that names the
+reader's plan and a newer version stops the reader. Fields that no format names are ignored.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ _LAST_SECOND = 253_402_300_799
 
 
 def integer(least: int = 0, most: int = MOST_COUNT) -> Check:
-    """Accept integers within a range."""
     return lambda value: type(value) is int and least <= value <= most
 
 
@@ -50,7 +48,6 @@ def text(value: Any) -> bool:
 
 
 def flag(value: Any) -> bool:
-    """Accept true and false."""
     return type(value) is bool
 
 
@@ -67,7 +64,6 @@ def numbers(value: Any) -> bool:
 
 
 def each(check: Check, length: int | None = None) -> Check:
-    """Accept a list of which every item passes."""
     return lambda value: (
         type(value) is list and length in (None, len(value)) and all(map(check, value))
     )
@@ -96,7 +92,6 @@ def fields(required: Format, optional: Format | None = None) -> Check:
 
 
 def empty_or(required: Format) -> Check:
-    """Accept an object with these fields, or one without any field."""
     return either(lambda value: value == {}, fields(required))
 
 
@@ -111,11 +106,7 @@ def _misfit(body: Mapping[str, Any], required: Format, optional: Format) -> str 
 def check_fields(
     body: Mapping[str, Any], what: str, required: Format, optional: Format | None = None
 ) -> None:
-    """Check the fields of a record.
-
-    Raises:
-        ForeignRecord: one is missing or does not pass.
-    """
+    """Raise ForeignRecord where a field is missing or does not pass."""
     wrong = _misfit(body, required, optional or {})
     if wrong is not None:
         raise ForeignRecord(f"{what} is damaged: {wrong}")
@@ -130,11 +121,7 @@ def read_object(
     newer: type[CalmstreamError] = InvalidInput,
     always: bool = True,
 ) -> dict[str, Any]:
-    """Return the JSON object of a record, judged by its plan and its version.
-
-    Raises:
-        ForeignRecord: no record of this plan and version.
-    """
+    """Return the JSON object of a record, judged by its plan and its version."""
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError:

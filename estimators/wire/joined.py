@@ -1,8 +1,6 @@
-"""Decodes many batches at once, with the results of `decode_batch`.
+"""Decodes many batches at once: those of equal length are joined, which costs much less.
 
-Batches of equal length are joined before their columns are checked, which costs much less than to
-decode them one by one. This only recognises valid batches. Whatever it does not recognise goes to
-``decode_batch``, which alone rejects.
+This only recognises valid batches; whatever it does not goes to `decode_batch`, which rejects.
 """
 
 from __future__ import annotations
@@ -47,8 +45,7 @@ Integers = NDArray[np.int64]
 class Values:
     """The keys and values of n records as positions in a buffer.
 
-    Attributes:
-        key, value: start and end in ``data``, shape (n, 2), int64; (-1, -1) if there is none.
+    ``key``, ``value``: start and end in ``data``, (n, 2), int64; (-1, -1) if there is none.
     """
 
     data: bytes
@@ -83,11 +80,8 @@ class Values:
 class Joined:
     """The reports of b batches of one group, one batch after another.
 
-    Attributes:
-        record: index of the record of each batch, shape (b,), ascending.
-        period: number of the window of each batch, shape (b,).
-        n: number of reports of each batch, shape (b,).
-        view: shape (sum of n,), view of each report, or None where the group has one view.
+    ``record``: index of each batch's record, ascending; it, ``period`` and ``n``: shape (b,).
+    ``view``: of each report, (sum of n,); None where the group has one.
     """
 
     record: Integers
@@ -102,7 +96,7 @@ class Joined:
         return cls(*one, batch.view, batch.columns)
 
     def only(self, chosen: NDArray[np.bool_]) -> Joined:
-        """Return the chosen batches, ``chosen`` of shape (b,), without the others' reports."""
+        """Return the chosen batches, ``chosen`` of shape (b,)."""
         if chosen.all():
             return self
         rows = np.repeat(chosen, self.n)
@@ -119,10 +113,7 @@ class Joined:
 class Decoded:
     """What n records hold: each is a batch, a tick, or has a rejection.
 
-    Attributes:
-        period: number of the window of each batch, shape (n,), int64; 0 for other records.
-        reports: number of reports of each batch, shape (n,), int64; 0 for other records.
-        ticks: whether each record is a tick, shape (n,).
+    ``period`` and number of ``reports`` of each batch, ``ticks``: all of shape (n,).
     """
 
     period: Integers
@@ -139,11 +130,7 @@ def refused(rejection: Rejection) -> Decoded:
 
 
 def decode_all(plan: Plan, group: int, values: Values) -> Decoded:
-    """Decode records of the topic of a group; depends on the plan and each record alone.
-
-    Cost: O(bytes); about a microsecond for each small batch if there are few lengths. Memory: as
-    many bytes again, and 8 for each integer.
-    """
+    """Decode records of the topic of a group; depends on the plan and each record alone."""
     found = Decoded(
         np.zeros(len(values), np.int64),
         np.zeros(len(values), np.int64),
@@ -171,7 +158,6 @@ def _note(found: Decoded, joined: Joined) -> None:
 
 
 def _ticks(values: Values) -> NDArray[np.bool_]:
-    """Return which records are ticks: no key, and the fixed value."""
     lengths = values.value[:, 1] - values.value[:, 0]
     ticks: NDArray[np.bool_] = (values.key[:, 0] < 0) & (lengths == len(TICK))
     for index in np.flatnonzero(ticks).tolist():

@@ -1,15 +1,4 @@
-"""What a device hands to a gateway: one perturbed report, as JSON (RFC 8259, UTF-8).
-
-One object::
-
-    {"v": "1.0", "plan": "<64 hex digits>", "group": 3, "period": 17, "n": 1,
-     "view": [4], "columns": {"v": [2]}}
-
-``period`` is the number of the window. ``view`` stands only where the group has two or more views.
-``columns`` holds what the group's mechanism declares: integer columns as lists of one integer, bit
-columns as a base64 string (RFC 4648, padded, unused bits zero) of ceil(bits / 8) bytes, bit b being
-bit b % 8 of byte b // 8.
-"""
+"""What a device hands to a gateway: one perturbed report, as JSON (docs/wire-formats.md)."""
 
 from __future__ import annotations
 
@@ -57,22 +46,14 @@ def _encode_column(column: Column, values: NDArray[Any]) -> Any:
 def decode_report(plan: Plan, value: bytes) -> tuple[int, Batch]:
     """Return a report's group, and the report as a batch of one; its window is one of the plan's.
 
-    Checks run in the order of `Reason`, so that one input always gets one reason.
-
-    Raises:
-        Rejection: and nothing else, whatever the bytes.
+    Checks run in the order of `Reason`, so that one input always gets one reason. Raises
+    `Rejection` and nothing else.
     """
     return report_of(plan, _parse(value))
 
 
 def report_of(plan: Plan, body: object) -> tuple[int, Batch]:
-    """Return what :func:`decode_report` returns, from JSON that was parsed already.
-
-    The caller has bounded its size.
-
-    Raises:
-        Rejection: and nothing else, whatever the object.
-    """
+    """Return what `decode_report` does, from parsed JSON whose size the caller has bounded."""
     if not isinstance(body, dict):
         refuse(Reason.UNDECODABLE, "not a JSON object")
     _check_plan(plan, body)
@@ -85,11 +66,7 @@ def report_of(plan: Plan, body: object) -> tuple[int, Batch]:
 
 
 def check_window(plan: Plan, period: int) -> None:
-    """Check that the plan has such a window, with the reasons of a worker.
-
-    Raises:
-        Rejection: after_end or late.
-    """
+    """Check that the plan has such a window, with the reasons of a worker."""
     if period >= plan.windows:
         refuse(Reason.AFTER_END, f"the plan's last window is {plan.windows - 1}")
     if period < 0:
@@ -97,7 +74,6 @@ def check_window(plan: Plan, period: int) -> None:
 
 
 def _batch(plan: Plan, group: int, body: Mapping[str, Any]) -> Batch:
-    """Return everything but version, plan, key and group, in the order of the reasons."""
     n, period = body.get("n"), body.get("period")
     if type(n) is not int or type(period) is not int:
         refuse(Reason.MALFORMED, "n and period must be integers")
@@ -173,8 +149,8 @@ def _integers(name: str, values: object, n: int, bound: int) -> NDArray[np.int64
 def _canonical(text: str, raw: bytes) -> bool:
     """Return whether ``text`` is the one base64 spelling of ``raw``, not empty: O(1).
 
-    Decoders, those of Python's own releases among them, disagree about superfluous padding and
-    about bits that no byte uses; what is admitted must not depend on the reader.
+    Decoders disagree about superfluous padding and about bits that no byte uses; what is admitted
+    must not depend on the reader.
     """
     last = len(raw) % 3 or 3
     ending = base64.b64encode(raw[-last:]).decode()

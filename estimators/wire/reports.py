@@ -20,11 +20,9 @@ RESERVED_BYTES = 4096 + 512
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Reports of one group and one window, decoded and range-checked.
+    """Reports of one group and one window, 1 to 65,535, decoded and range-checked.
 
-    Attributes:
-        n: number of reports, 1 to 65,535.
-        view: shape (n,), view of each report, or None where the group has one view.
+    ``view``: of each report, shape (n,); None where the group has one.
     """
 
     period: int
@@ -38,18 +36,15 @@ def refuse(reason: Reason, detail: str) -> NoReturn:
 
 
 def check_size(value: bytes) -> None:
-    """Raise a rejection if a record's value is larger than a batch may be."""
     if len(value) > MAX_BATCH_BYTES:
         refuse(Reason.OVERSIZED, f"{len(value)} bytes, at most {MAX_BATCH_BYTES}")
 
 
 def check_batch_id(key: bytes | None) -> None:
-    """Raise a rejection if a record's key is not a batch id."""
     if key is None or len(key) != BATCH_ID_BYTES:
         refuse(Reason.BAD_BATCH_ID, f"the key must be a batch id of {BATCH_ID_BYTES} bytes")
 
 
 def check_group(expected: int, stated: int) -> None:
-    """Raise a rejection if a batch states another group than its topic's."""
     if stated != expected:
         refuse(Reason.WRONG_GROUP, f"expected group {expected}, got {stated}")

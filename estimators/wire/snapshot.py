@@ -1,11 +1,7 @@
-"""Snapshots: the published tables that subscribers read.
+"""Snapshots: the published tables that subscribers read; docs/reading-a-snapshot.md.
 
-A *set* is all that is published for one window and kind: one record per marginal, key
-``<window>/<kind>/<attribute>+<attribute>``, and a manifest, key ``<window>/<kind>/manifest``,
-written last. In a key ``%``, ``+`` and ``/`` of an attribute's name are written ``%25``, ``%2B``
-and ``%2F``, so that no two records share one. All records of a set carry the same *revision*: one
-input offset per partition of the plan, group by group. Nothing in them depends on when or by
-which process they are written, so the final sets are a function of the log.
+Nothing in a record depends on when or by which process it is written, so the final sets are a
+function of the log.
 """
 
 from __future__ import annotations
@@ -31,12 +27,7 @@ Revision = tuple[int, ...]
 
 
 class Kind(StrEnum):
-    """What a set is about.
-
-    ``early``: the window still receives reports. ``final``: it never will again. ``total``: all
-    windows up to and including this one, all of them final. ``current``: the value in this window,
-    with what earlier windows say about it (docs/continuous.md).
-    """
+    """What a set is about: an open window, a closed one, all through one, or what is so now."""
 
     EARLY = "early"
     FINAL = "final"
@@ -46,21 +37,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MarginalRecord:
-    """One published marginal.
+    """One published marginal; table and stderr row-major, last attribute fastest, as `Marginal`.
 
-    Attributes:
-        window: number of the window.
-        kind: kind of the set to which the record belongs.
-        revision: one offset per input partition, up to which reports are counted.
-        attributes: names of the attributes, in the order of the axes.
-        labels: labels of each attribute, in the order of their codes.
-        table: estimate of every cell, row-major, last attribute fastest.
-        stderr: standard error of every cell, before negative cells were corrected.
-        noise_floor: sum of the squares of stderr, the expected squared error by noise.
-        reports: number of reports with information about these attributes.
-        flags: see `Marginal`.
-        summaries: statistics of numbers, ordered labels and options, where the plan asks for them.
-            Without any, the record lacks the field.
+    ``revision``: one offset per partition, group by group, up to which reports are counted. Without
+    ``summaries`` the record lacks the field.
     """
 
     window: int
@@ -91,36 +71,13 @@ class MarginalRecord:
 class Manifest:
     """The contents of a set and the reports that it is computed from.
 
-    Attributes:
-        window, kind, revision: see :class:`MarginalRecord`.
-        start, end: first second of the window and the second after it, since the epoch; a total
-            starts at the start of the plan.
-        plan: digest. name: the plan's.
-        method: registry name. epsilon: of one report, decimal string.
-        guarantee: once or w-event with its windows, as in the plan.
-        loss_window: maximum privacy loss of one device in this window.
-        loss_plan: maximum privacy loss of one device over the whole plan.
-        reports: number of accepted reports (reports, never people).
-        groups: accepted reports per group.
-        rejected: rejected records by reason.
-        marginals: keys of the marginal records, in order; empty where there was no report.
-        processing: what was done to the raw estimates, in order.
-        software: version that wrote it.
-        poisoning: signs of forged reports, as `analysis.poisoning` writes them;
-            empty where there was no report.
-        analysis: association of the published pairs, as `analyse` writes
-            it, where the plan asks for it; else empty.
-        central: what readers of snapshots learn about one device from this final, as
-            `plan.central_statement` states it: ``epsilon``, ``delta``, ``n`` and
-            the list ``assumes``. Empty where there is no statement; then the record lacks it.
-        tracking: what the tables of a current set rest on: ``since``, the first window;
-            ``missing``, how many later ones were not counted; ``misfit``, whether some view moves
-            as no model of it expects; and per view ``reports`` and ``windows``, what its table is
-            worth, ``discount``, ``variance`` (the factor by which its variance exceeds the noise of
-            these reports), ``repeats`` (reports of one device in it, at least 1) and ``anew`` (the
-            window in which it began anew). Empty for other kinds; then the record lacks it.
-        counts: whether the counters of this final window were written to the counts topic before
-            the set; the final is complete only with them. False for other kinds.
+    ``start``, ``end``: seconds; a total starts at the start of the plan. ``groups``: accepted
+    reports. ``rejected``: records by reason. ``marginals``: keys, in order; none without reports.
+    ``poisoning``, ``analysis``, ``central``: empty where there is none. ``counts``: whether the
+    window's counters were written before; a final is complete only with them.
+    ``tracking``: of a current set its first window, later ones that were not counted, whether
+    some view moves as no model expects; per view the reports and windows that its table is worth,
+    discount, factor of its variance, reports of one device, window in which it began anew.
     """
 
     window: int
@@ -174,11 +131,7 @@ def manifest_key(window: int, kind: Kind) -> bytes:
 
 
 def parse_key(key: bytes) -> tuple[int, Kind, bool]:
-    """Return window, kind and whether the record is a manifest; tombstones have such keys too.
-
-    Raises:
-        ForeignRecord: no key of a snapshots topic; something else writes there.
-    """
+    """Return window, kind and whether the record is a manifest; tombstones have such keys too."""
     found = _KEY.fullmatch(key.decode("utf-8", "replace"))
     if found is None:
         raise ForeignRecord(
@@ -188,7 +141,6 @@ def parse_key(key: bytes) -> tuple[int, Kind, bool]:
 
 
 def encode(record: MarginalRecord | Manifest) -> bytes:
-    """Return the value of a record; finite numbers only."""
     kind = "manifest" if isinstance(record, Manifest) else "marginal"
     body = {name: getattr(record, name) for name in record.__slots__}
     for later in ("central", "summaries", "tracking"):
@@ -198,12 +150,7 @@ def encode(record: MarginalRecord | Manifest) -> bytes:
 
 
 def decode(raw: bytes, plan: Plan) -> MarginalRecord | Manifest:
-    """Read what :func:`encode` wrote for a plan.
-
-    Raises:
-        InvalidInput: a snapshot of this plan of a newer version.
-        ForeignRecord: not a snapshot record that fits the plan.
-    """
+    """Read what `encode` wrote for a plan; an InvalidInput if it is of a newer version."""
     body = fields.read_object(
         raw, "snapshot record", plan=plan.digest, version=VERSION, always=False
     )

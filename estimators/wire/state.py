@@ -1,9 +1,7 @@
-"""State records: the counts of a tally worker, together with how far it has read.
+"""State records: the counts of a tally worker, with how far it has read, in the state topic.
 
-Two kinds live in the compacted state topic of a plan. The *partition record* of an input partition,
-key ``<group>/<partition>``, is rewritten at every checkpoint. The *closed record* of one of its
-windows, key ``<group>/<partition>/<window>``, is written once the log's clock has closed it. Every
-field of both is a pure function of the plan and the input log below the stated offset.
+A *partition record* is rewritten at every checkpoint; a *closed record* is written once the log's
+clock has closed its window. Every field is a pure function of the plan and the log below an offset.
 """
 
 from __future__ import annotations
@@ -62,10 +60,8 @@ def _are_rejects(value: Any) -> bool:
 class PartitionState:
     """A partition record. Clocks are milliseconds since the epoch, 0 before the first record.
 
-    Attributes:
-        closed_through: number of the last closed window, -1 if there is none.
-        resume_from: offset of the first accepted batch of an open window, or next_offset if there
-            is none.
+    ``closed_through``: the last closed window, or -1. ``resume_from``: offset of the first accepted
+    batch of an open window, else ``next_offset``.
     """
 
     topic_id: str
@@ -97,11 +93,7 @@ def closed_key(group: int, partition: int, window: int) -> bytes:
 
 
 def parse_key(key: bytes) -> tuple[int, int, int | None]:
-    """Return group, partition and window of a key; the window is None for a partition record.
-
-    Raises:
-        ForeignRecord: it is not a key of a state topic.
-    """
+    """Return group, partition and window of a key; the window is None for a partition record."""
     found = _KEY.fullmatch(key)
     if found is None:
         raise ForeignRecord(
@@ -128,12 +120,7 @@ def encode_state(plan: Plan, state: PartitionState) -> bytes:
 
 
 def decode_state(plan: Plan, group: int, raw: bytes) -> PartitionState:
-    """Read what :func:`encode_state` wrote.
-
-    Raises:
-        ForeignRecord: not a state record of this plan.
-        FatalError: a newer version.
-    """
+    """Read what `encode_state` wrote; a newer version is a FatalError."""
     body = _body(plan, group, raw)
     offset = fields.offset_of(plan)
     fields.check_fields(
@@ -162,7 +149,6 @@ def decode_state(plan: Plan, group: int, raw: bytes) -> PartitionState:
 
 
 def _open_windows(plan: Plan) -> fields.Check:
-    """Accept an object whose names are numbers of windows."""
     return lambda value: (
         type(value) is dict
         and all(_WINDOW.fullmatch(name) and int(name) < plan.windows for name in value)
@@ -183,7 +169,6 @@ def encode_closed(plan: Plan, closed: ClosedWindow) -> bytes:
 
 
 def decode_closed(plan: Plan, group: int, raw: bytes) -> ClosedWindow:
-    """Read what :func:`encode_closed` wrote; raises as :func:`decode_state`."""
     body = _body(plan, group, raw)
     window, offset = fields.integer(0, plan.windows - 1), fields.offset_of(plan)
     fields.check_fields(body, "a closed record", {"window": window, "closed_at": offset})

@@ -1,7 +1,4 @@
-"""Summaries of a published table as records hold them: means, quantiles, shares, correlations.
-
-A record of a plan without ``summaries`` has no such field, and readers before it ignore the field.
-"""
+"""Summaries of a published table as records hold them: means, quantiles, shares, correlations."""
 
 from __future__ import annotations
 
@@ -14,14 +11,9 @@ from calmstream.estimators.wire import fields
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """One statistic with its error.
+    """``mean``, ``median``, ``q0.9``, ``share:yes`` or ``rank``, with the ends of a 95 % interval.
 
-    Attributes:
-        statistic: ``mean``, ``median``, ``q0.9``, ``share:yes`` or ``rank``.
-        value: in the unit of the attribute; a share and a correlation have none. None where nothing
-            is known.
-        stderr: standard error; None with the value.
-        low, high: ends of a 95 % interval; None with the value.
+    In the unit of the attribute; a share and a correlation have none. All None if nothing is known.
     """
 
     statistic: str
@@ -37,11 +29,7 @@ class Statistic:
 
 @dataclass(frozen=True, slots=True)
 class TableStatistics:
-    """The statistics within one combination of the given attributes.
-
-    Attributes:
-        labels: of the given attributes; empty without any.
-    """
+    """The statistics within one combination of labels of the given attributes."""
 
     labels: tuple[str, ...]
     statistics: tuple[Statistic, ...]
@@ -49,11 +37,9 @@ class TableStatistics:
 
 @dataclass(frozen=True, slots=True)
 class TableSummary:
-    """Statistics that follow from one published table.
+    """Statistics of one published table. Flags: ``binned``, ``blurred``, ``clamped``.
 
-    Attributes:
-        unit: of the values; empty for labels, which count from 0, shares and correlations.
-        flags: ``binned``, ``blurred``, ``clamped``; see docs/numbers.md.
+    ``unit``: empty for labels, which count from 0, shares and correlations.
     """
 
     attributes: tuple[str, ...]
@@ -91,7 +77,6 @@ SUMMARY = fields.fields(
 
 
 def read_summary(body: Mapping[str, Any]) -> TableSummary:
-    """Read what `TableSummary.to_json` wrote and `SUMMARY` accepts."""
     return TableSummary(
         attributes=tuple(body["attributes"]),
         unit=body["unit"],
