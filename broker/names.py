@@ -36,16 +36,9 @@ COMPACTED_BYTES = MAX_RECORD_BYTES + 4096
 class TopicNames:
     """Names of the topics of one plan in one namespace.
 
-    Attributes:
-        namespace: first part of all names: lower-case letters, digits, dots and hyphens.
-        plan_name: the plan's name.
-        digest: the plan's digest; its first 32 digits are part of the names.
-        groups: number of groups of devices; each group has its own reports topic.
-        partitions: number of partitions of each reports topic and of the state topic.
-        output_namespace: namespace of all other topics: ``state`` (counts of tally workers),
-            ``snapshots`` (tables), ``counts`` (counters of final windows) and ``dead_letters``
-            (rejected records); empty means ``namespace``. A log is counted again into another
-            namespace, so that existing results are never overwritten.
+    Each group of devices has its own reports topic. All other topics are in ``output_namespace``,
+    if there is one: a log is counted again into another namespace, so that existing results are
+    never overwritten.
     """
 
     namespace: str
@@ -60,17 +53,14 @@ class TopicNames:
 
     @property
     def prefix(self) -> str:
-        """The common beginning of the names of the reports topics."""
         return _prefix(self.namespace, self.plan_name, self.digest)
 
     @property
     def results_namespace(self) -> str:
-        """The namespace of all other topics."""
         return self.output_namespace or self.namespace
 
     @property
     def output_prefix(self) -> str:
-        """The common beginning of all other topic names of the plan."""
         return _prefix(self.results_namespace, self.plan_name, self.digest)
 
     def group(self, role: CountingRole) -> str:
@@ -200,7 +190,7 @@ class CentralNames:
 def shared_group(namespace: str, role: CountingRole) -> str:
     """Return the consumer group of all processes that serve many plans in a role.
 
-    No plan has it as the beginning of its names: in those, a hyphen and a digest follow the name.
+    No plan's names begin with it: in those, a hyphen and a digest follow the name.
     """
     return f"{namespace}.plans.{role}"
 
@@ -216,5 +206,4 @@ def _prefix(namespace: str, plan_name: str, digest: str) -> str:
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Return the partition of a key, in [0, partitions)."""
     return zlib.crc32(key) % partitions

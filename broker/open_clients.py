@@ -18,8 +18,8 @@ class Closable(Protocol):
 class OpenClients:
     """The clients that a connection has to close. Safe for use from several threads.
 
-    A client that its owner has closed is forgotten when the next one is added. Otherwise a service
-    that opens and closes clients for months would keep them all in memory.
+    Those that their owners have closed are forgotten when the next one is added, so that a service
+    that opens and closes clients for months does not keep them all in memory.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,6 @@ class OpenClients:
         self._open: list[tuple[Closable, Callable[[], None]]] = []
 
     def add(self, client: Closable, close: Callable[[], None]) -> None:
-        """Remember a client and how to close it. Cost: linear in the number of open clients."""
         with self._lock:
             self._open = [(one, how) for one, how in self._open if not one.closed]
             self._open.append((client, close))

@@ -1,12 +1,6 @@
-"""The permissions that each role of a plan needs in Kafka.
+"""The permissions that each role of a plan needs in Kafka. A role is a kind of process.
 
-A role is a kind of process: ``edge`` sends reports, ``tally`` counts them, ``publisher`` publishes
-the tables, ``subscriber`` reads them, ``analyst`` asks kept counts, ``observer`` reads everything,
-as ``status`` does, and ``operator`` creates and deletes topics. In Kafka, READ and WRITE include
-DESCRIBE, and an idempotent producer needs nothing beyond WRITE.
-
-The reports topics have the plan's prefix. All other topics and the consumer groups have its output
-prefix. Both prefixes are equal, unless a log is counted again into an output namespace.
+In Kafka, READ and WRITE include DESCRIBE, and an idempotent producer needs nothing beyond WRITE.
 """
 
 from __future__ import annotations
@@ -33,14 +27,12 @@ _DESCRIBE = ("DESCRIBE", "DESCRIBE_CONFIGS")
 
 
 def permissions(role: str, names: TopicNames) -> tuple[Permission, ...]:
-    """Return the permissions of a role, which must be one of `ROLES`, on what one plan has."""
     if role not in ROLES:
         raise InvalidInput(f"no role {role!r}; there are {', '.join(ROLES)}")
     return tuple(sorted(set(ROLES[role](names))))
 
 
 def _reports(names: TopicNames, *operations: str) -> list[Permission]:
-    """Return permissions on all reports topics of the plan, granted on their common prefix."""
     # The name of a reports topic ends with "g" and the number of a group of devices.
     return [Permission("topic", f"{names.prefix}.reports.g", o, True) for o in operations]
 

@@ -29,11 +29,8 @@ class Partition(NamedTuple):
 class Damage:
     """Why some records of the log could not be decoded.
 
-    Attributes:
-        first_offset: offset of the first of these records.
-        records: number of these records, as their sender stated it.
-        why: the reason, in one line. It depends on the bytes in the log alone, so that every
-            machine that reads them gives the same reason.
+    ``why`` depends on the bytes in the log alone, so that every machine gives the same reason.
+    ``records`` is their number as their sender stated it.
     """
 
     first_offset: int
@@ -46,17 +43,8 @@ class Record:
     """One record read from the log, or several records that could not be decoded.
 
     A broker also stores bytes that cannot be decoded, because it does not check compressed records.
-    They are returned as one record with ``damage``, so that a reader can skip them.
-
-    Attributes:
-        partition: the partition that holds the record.
-        offset: the record's offset; with damage the offset of the last damaged record.
-        timestamp: milliseconds since the epoch.
-        append_time: True if the broker set the timestamp (LogAppendTime), False if the sender did.
-        key: the key's bytes or None; always None with damage.
-        value: the value's bytes, or None for a tombstone; with damage the undecodable bytes.
-        headers: the record's headers in their order; empty if they cannot be decoded.
-        damage: None for a record that was decoded.
+    They are one record with ``damage``: the offset of the last of them, no key, and all their bytes
+    as value. ``timestamp`` is in milliseconds since the epoch.
     """
 
     partition: Partition
@@ -74,15 +62,13 @@ class Chunk:
     """n records of one partition as columns, in the order of the log; n is at least 1.
 
     Attributes:
-        partition: the partition that holds the records.
         data: the bytes to which all positions refer.
         offset: offsets, shape (n,), int64, ascending.
         timestamp: times, shape (n,), int64, milliseconds since the epoch.
         append_time: whether the broker set each time, shape (n,), bool.
         key, value: start and end in ``data``, shape (n, 2), int64; (-1, -1) if there is none.
         headers: start and end of the header section with its leading count, shape (n, 2), int64.
-        damage: None for records that were decoded; otherwise the chunk has one record, as
-            :class:`Record` describes it.
+        damage: if set, the chunk has one record, as :class:`Record` describes it.
     """
 
     partition: Partition
@@ -162,11 +148,7 @@ class Chunk:
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> Chunk:
-        """Return records as a chunk.
-
-        Args:
-            records: at least one, of one partition, with ascending offsets; a damaged record alone.
-        """
+        """Return records of one partition, in order of offsets, as a chunk; a damaged one alone."""
         spans, parts, at = [], [], 0
         for record in records:
             for content in (record.key, record.value, write_headers(record.headers)):
@@ -212,14 +194,7 @@ _LAST_SHIFT = 28
 
 
 def read_headers(data: bytes) -> Headers:
-    """Read the header section of a record.
-
-    In names that are not UTF-8, bad bytes become replacement characters. A null value becomes an
-    empty one.
-
-    Returns:
-        The headers; none if there are more than ``MAX_HEADERS`` or the section is damaged.
-    """
+    """Return the headers of a section; none if it is damaged or has too many."""
     headers = []
     try:
         count, at = _varint(data, 0)
@@ -237,7 +212,6 @@ def read_headers(data: bytes) -> Headers:
 
 
 def write_headers(headers: Headers) -> bytes:
-    """Return the header section of a record, which :func:`read_headers` reads."""
     out = bytearray(_number(len(headers)))
     for name, content in headers:
         encoded = name.encode()

@@ -10,17 +10,10 @@ from calmstream.common.settings import Secret, Settings, variable
 
 
 class SecurityConfig(Settings):
-    """Settings of TLS and SASL.
+    """Settings of TLS and SASL; `check` says which fit together.
 
-    The password comes from a file or from the variable ``CALMSTREAM_SASL_PASSWORD``.
-
-    Attributes:
-        sasl_password: the password; it is never shown. Prefer the file.
-        sasl_password_file: file whose content, without the final line break, is the password.
-        ssl_cafile: PEM file of trusted certificates; None means the system's certificates.
-        ssl_certfile: PEM file of the client's own certificate, for mutual TLS.
-        ssl_keyfile: PEM file of the private key of ``ssl_certfile``.
-        ssl_check_hostname: whether the broker's certificate must name the host.
+    The password comes from a file, without its final line break, or from a variable. Without
+    ``ssl_cafile`` the system's certificates are trusted.
     """
 
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
@@ -34,20 +27,12 @@ class SecurityConfig(Settings):
     ssl_check_hostname: bool = True
 
     def check(self) -> None:
-        """Check that the settings fit together and that the files exist."""
         fault = self._fault()
         if fault:
             raise InvalidInput(f"{', '.join(map(variable, self.given()))}: {fault}")
 
     def client_settings(self) -> dict[str, Any]:
-        """Return keyword arguments of the Kafka client, password included.
-
-        The password file is read at each call.
-
-        Raises:
-            InvalidInput: the password is empty.
-            OSError, UnicodeDecodeError: the password file cannot be read.
-        """
+        """Return keyword arguments of the Kafka client; reads the password file each time."""
         settings: dict[str, Any] = {"security_protocol": self.security_protocol}
         if self._tls:
             settings["ssl_check_hostname"] = self.ssl_check_hostname

@@ -41,11 +41,9 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class TopicFault:
-    """A fact that is not as the plan needs it.
+    """A fact that is not as the plan needs it, and the remedy.
 
-    Attributes:
-        text: what is wrong, and the remedy.
-        stops: whether to count on would be wrong. Otherwise only new reports are refused.
+    Unless it ``stops`` the counting, only new reports are refused.
     """
 
     text: str
@@ -53,10 +51,6 @@ class TopicFault:
 
 
 def required_retention_ms(plan: Plan) -> int:
-    """Return the minimum retention of reports in milliseconds.
-
-    It is the sum of window, grace, skew and :data:`RETENTION_MARGIN_MS`.
-    """
     return (plan.window + plan.grace + plan.skew) * 1000 + RETENTION_MARGIN_MS
 
 
@@ -74,7 +68,6 @@ def faults(
 
 
 def central_faults(names: CentralNames, found: Mapping[str, TopicInfo]) -> Iterator[TopicFault]:
-    """Yield what is wrong with the topics of a central plan."""
     least = {
         names.raw: ("retention.bytes", math.inf),
         # With a smaller limit the broker would refuse a release after its budget was spent.
@@ -154,10 +147,7 @@ WEEK_MS = 7 * 86_400_000
 
 
 def ensure_topics(broker: Broker, plan: Plan, names: TopicNames) -> list[str]:
-    """Create missing topics and verify all; return the names of the created ones.
-
-    Reports are kept for a week, or twice as long as correctness needs where that is longer.
-    """
+    """Create missing topics and verify all; return the names of the created ones."""
     retention = max(WEEK_MS, 2 * required_retention_ms(plan))
     topics = broker.topics()
     try:

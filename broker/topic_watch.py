@@ -1,7 +1,7 @@
 """Watches the facts about a plan's topics, and whether a broker answers at all.
 
-The Kafka client shows neither. It repeats its requests for a deleted topic silently, reads on from
-a topic whose settings are wrong, and reads nothing while no broker answers.
+The Kafka client shows neither: it repeats requests for a deleted topic silently, and reads on
+from a topic whose settings are wrong.
 """
 
 from __future__ import annotations
@@ -27,18 +27,9 @@ Judge = Callable[[Mapping[str, TopicInfo]], Iterable[TopicFault]]
 class TopicWatch:
     """Checks topics regularly, on a thread of its own.
 
-    Args:
-        judge: yields what is wrong with the topics, from their descriptions.
-        topics: an administrator that is safe for use from several threads; the caller closes it.
-        found: the descriptions of the topics that this role uses, when it started.
-        every_seconds: time between two checks. A fault is found after at most this time and the
-            duration of one request.
-        create: what to do where a topic is gone and the plan was not retired.
-        retry_seconds: longest time without an answer; None means that the caller looks at
-            :meth:`silent_seconds` itself.
-
-    Attributes:
-        fault: what is wrong and does not stop the counting; empty while all is right.
+    ``topics`` must be safe for several threads. ``create`` says what to do where a topic is gone
+    and the plan was not retired. Without ``retry_seconds`` the caller looks at `silent_seconds`.
+    ``fault`` is what is wrong and does not stop the counting.
     """
 
     def __init__(
@@ -69,13 +60,7 @@ class TopicWatch:
         self._judge(found)
 
     def turn(self) -> None:
-        """Begin a check if one is due. Called often; never blocks.
-
-        Raises:
-            BrokerUnreachable: no check was answered for ``retry_seconds``.
-            FatalError: an earlier check found a fault that stops the plan; the message has the
-                remedy.
-        """
+        """Begin a check if one is due; raise what an earlier one found. Never blocks."""
         if self._error:
             raise FatalError(self._error)
         now = self._clock.monotonic()
@@ -90,10 +75,7 @@ class TopicWatch:
             self._check.start()
 
     def silent_seconds(self) -> float:
-        """Return the age of the last answer from a broker while checks fail; 0 otherwise.
-
-        A process that was halted has missed no answer.
-        """
+        """Return the age of the last answer while checks fail, else 0, also after a halt."""
         failing = self._failing_since is not None
         return self._clock.monotonic() - self._answered if failing else 0.0
 
@@ -140,7 +122,6 @@ def watch_plan(
     every_seconds: float = EVERY_SECONDS,
     retry_seconds: float | None = None,
 ) -> TopicWatch:
-    """Return the watch of the topics of a plan that a role has found; see `TopicWatch`."""
     return TopicWatch(
         lambda now: faults(plan, names, now, found),
         topics,
@@ -152,12 +133,7 @@ def watch_plan(
 
 
 def described(topics: Topics, names: Collection[str]) -> dict[str, TopicInfo]:
-    """Describe topics with the settings that are checked, or without where these are forbidden.
-
-    Raises:
-        RecoverableError: the broker does not answer.
-        FatalError: the topics themselves may not be described.
-    """
+    """Describe topics with the settings that are checked, or without where these are forbidden."""
     wanted = sorted(names)
     try:
         return topics.describe(wanted, SETTINGS)

@@ -71,11 +71,8 @@ class Delivery(Protocol):
     def wait(self, timeout: float) -> int:
         """Block until the broker has acknowledged the record; return the record's offset.
 
-        Raises:
-            RecoverableError: the record is not acknowledged within ``timeout`` seconds, or the send
-                failed for a temporary reason. The record may or may not be in the log.
-            FatalError: sending again cannot succeed (record too large, no such topic, no
-                permission).
+        After a RecoverableError, such as a timeout, the record may or may not be in the log. After
+        a FatalError (record too large, no such topic, no permission), a repeat cannot succeed.
         """
 
     def done(self) -> bool:
@@ -99,8 +96,7 @@ class Sink(Protocol):
     ) -> Delivery:
         """Queue a record for sending; each partition gets its records in the order of the calls.
 
-        The call may block, for at most the sink's configured time, until there is buffer space or
-        the topic's metadata has come.
+        May block, for a bounded time, until there is buffer space or the topic's metadata has come.
         """
 
     def flush(self, timeout: float) -> None:
@@ -119,20 +115,14 @@ class Reading(Protocol):
 
     @abstractmethod
     def position(self, partition: Partition) -> int:
-        """Return the offset from which the next poll reads.
-
-        There may be no record at this offset, because compaction leaves gaps; poll then continues
-        with the record after the gap.
-        """
+        """Return the offset from which the next poll reads; compaction may leave a gap there."""
 
     @abstractmethod
     def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:
         """Return records as columns, in the order of offsets for each partition.
 
-        It waits ``timeout`` seconds for a record; then the list is empty.
-
-        Raises:
-            FatalError: a position lies outside the log, because the log was trimmed or truncated.
+        It waits ``timeout`` seconds for a record. FatalError: a position lies outside the log,
+        which was trimmed or truncated.
         """
 
     def poll(self, timeout: float, max_records: int = 500) -> list[Record]:
@@ -142,20 +132,14 @@ class Reading(Protocol):
 
 
 class Reader(Reading, Protocol):
-    """Reads partitions that its caller chooses, without a consumer group.
-
-    The publisher, subscribers, and workers that restore their counts use it.
-    """
+    """Reads partitions that its caller chooses, without a consumer group."""
 
     @abstractmethod
     def assign(self, partitions: Collection[Partition]) -> None:
-        """Read exactly these partitions from now on.
+        """Read exactly these partitions from now on; FatalError if one does not exist.
 
         Partitions that were assigned before keep their positions. Call :meth:`seek` for each new
         one before the next poll.
-
-        Raises:
-            FatalError: a partition does not exist.
         """
 
     @abstractmethod
@@ -167,13 +151,8 @@ class Reader(Reading, Protocol):
 class AssignmentChanges:
     """Changes of a group member's assignment since the last call.
 
-    A partition that is both in ``gone`` and in ``added`` was taken away first and then
-    assigned again.
-
-    Attributes:
-        revoked: partitions that the member gave up when the group took them back.
-        lost: partitions that were taken from the member; another member may already own them.
-        added: partitions that the member now owns.
+    A partition in ``gone`` and in ``added`` was taken away first and then assigned again. A lost
+    one, unlike a revoked one, may already have another owner.
     """
 
     revoked: frozenset[Partition] = frozenset()
@@ -182,11 +161,9 @@ class AssignmentChanges:
 
     @property
     def gone(self) -> frozenset[Partition]:
-        """The partitions that were revoked or lost."""
         return self.revoked | self.lost
 
     def then(self, later: AssignmentChanges) -> AssignmentChanges:
-        """Return both changes as one."""
         return AssignmentChanges(
             self.revoked | later.revoked,
             self.lost | later.lost,
@@ -204,13 +181,10 @@ class GroupReader(Reading, Protocol):
 
     @abstractmethod
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Join the group for these topics; the next polls bring the assignment.
+        """Join the group for these topics; FatalError if a new one does not exist.
 
-        A member can call it again with other topics. It then stays in the group and keeps its
-        partitions of the topics that remain, except those that the group gives to other members.
-
-        Raises:
-            FatalError: a topic is new to this member and does not exist.
+        A member that calls it again with other topics stays in the group and keeps its partitions
+        of the topics that remain, except those that the group gives to other members.
         """
 
     @abstractmethod
@@ -221,12 +195,10 @@ class GroupReader(Reading, Protocol):
         """
 
     @abstractmethod
-    def take_changes(self) -> AssignmentChanges:
-        """Return the assignment changes since the last call. Never blocks."""
+    def take_changes(self) -> AssignmentChanges: ...
 
     @abstractmethod
-    def assignment(self) -> frozenset[Partition]:
-        """Return the partitions that this member owns."""
+    def assignment(self) -> frozenset[Partition]: ...
 
     @abstractmethod
     def pause(self, partitions: Collection[Partition]) -> None:
@@ -236,26 +208,21 @@ class GroupReader(Reading, Protocol):
     def resume(self, partitions: Collection[Partition]) -> None:
         """Return records of these partitions again; those not assigned are ignored.
 
-        Raises:
-            FatalError: :meth:`seek` was not called for a partition since it was assigned.
+        FatalError: :meth:`seek` was not called for a partition since it was assigned.
         """
 
     @abstractmethod
     def end_offset(self, partition: Partition) -> int | None:
-        """Return the end of the log that the last fetch reported, or None if none has reported it.
+        """Return the end of the log that the last fetch since the assignment reported, or None.
 
-        Only fetches since the partition was assigned count. The result can stay None until a record
-        is appended, because the broker reports an end only once to a member, also if the member
-        lost the partition in the meantime. A caller that needs the end calls
-        :meth:`Topics.log_ends`.
+        The result can stay None until a record is appended, because the broker reports an end only
+        once to a member, also if the member lost the partition in the meantime. A caller that needs
+        the end calls :meth:`Topics.log_ends`.
         """
 
     @abstractmethod
     def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit offsets for tools that show the lag; nothing else uses them.
-
-        Errors are ignored. Never blocks for long.
-        """
+        """Commit offsets for tools that show the lag, and for nothing else; ignores errors."""
 
     @abstractmethod
     def close(self, timeout: float) -> None:
@@ -286,10 +253,9 @@ class Topics(Protocol):
         """Return the offset after the last record of each partition."""
 
     def first_after(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
-        """Return the offset of each partition's first record whose time is above the given one.
+        """Return the offset of each partition's first record whose time (ms) is above the given.
 
-        Times are in milliseconds since the epoch. A partition without such a record has no entry;
-        a transaction marker counts as a record.
+        A partition without such a record has no entry; a transaction marker counts as a record.
         """
 
     def owned(self, groups: Collection[str]) -> frozenset[Partition]:
@@ -311,17 +277,13 @@ class Topics(Protocol):
 class Broker(Protocol):
     """The connection to one broker. It creates clients, which the caller closes."""
 
-    def sink(self) -> Sink:
-        """Return a new sink."""
+    def sink(self) -> Sink: ...
 
-    def reader(self) -> Reader:
-        """Return a new reader without a consumer group."""
+    def reader(self) -> Reader: ...
 
-    def group_reader(self, group: str) -> GroupReader:
-        """Return a new member of a group."""
+    def group_reader(self, group: str) -> GroupReader: ...
 
-    def topics(self) -> Topics:
-        """Return a new administrator."""
+    def topics(self) -> Topics: ...
 
     def close(self) -> None:
         """Close all clients that are still open. Never raises; idempotent."""

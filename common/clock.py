@@ -15,7 +15,6 @@ _BOOT = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def wall_clock() -> int:
-    """Return the operating system's time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 
@@ -39,7 +38,6 @@ class SystemClock:
         self._stop = threading.Event() if stop is None else stop
 
     def now_ms(self) -> int:
-        """Return milliseconds since the epoch."""
         return wall_clock()
 
     def monotonic(self) -> float:
@@ -47,5 +45,4 @@ class SystemClock:
         return time.monotonic() if _BOOT is None else time.clock_gettime(_BOOT)
 
     def sleep(self, seconds: float) -> None:
-        """Block for this many seconds or until ``stop`` is set."""
         self._stop.wait(max(seconds, 0.0))

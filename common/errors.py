@@ -44,9 +44,8 @@ class RecoverableError(CalmstreamError):
 class FatalError(CalmstreamError):
     """The process must stop, because a report could be lost or counted twice; says the remedy.
 
-    Attributes:
-        topics: names of the topics that the error concerns; empty where that is not known. A
-            process that serves many plans stops only the plans of these topics.
+    ``topics`` names those that it concerns, where that is known: a process that serves many plans
+    stops only the plans of these topics.
     """
 
     topics: frozenset[str] = frozenset()
@@ -72,17 +71,15 @@ class BrokerUnreachable(FatalError):  # noqa: N818 - named for what was found
 class ForeignRecord(FatalError):  # noqa: N818 - named for what was found
     """A record of the state, snapshots or dead-letter topic that calmstream did not write.
 
-    Readers of a topic skip it and report it. Code that cannot go on without it ends the process, as
-    for any :class:`FatalError`.
+    Readers of a topic skip it and report it; code that cannot go on without it ends the process.
     """
 
 
 class Reason(StrEnum):
     """Why a record of a reports topic was refused. A new reason needs a new minor wire version.
 
-    The first three can only come from a foreign or broken sender. The next six come from a sender
-    that uses the format but violates the plan. The next four depend on the time of the log and on
-    the records before. The last one is a limit that plans state.
+    The first three can only come from a foreign or broken sender, the next six from one that
+    violates the plan. The next four depend on the log's time and on earlier records.
     """
 
     UNDECODABLE = "undecodable"
@@ -105,7 +102,6 @@ class Rejection(CalmstreamError):  # noqa: N818 - it is an outcome, not a defect
     """A record is not counted; ``reason`` is the metric label and the dead-letter header."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
-        """Make the error from the reason and one line of detail, without data of the record."""
         super().__init__(f"{reason.value}: {detail}")
         self.reason = reason
         self.detail = detail

@@ -28,7 +28,7 @@ _HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 
 
 def real_path(path: str | Path) -> Path:
-    """Return the path of the file itself, with all symbolic links resolved.
+    """Return the path with all symbolic links resolved.
 
     Replacing a link instead of its target would leave the old content under the other name, and the
     two names would take different locks.
@@ -39,9 +39,8 @@ def real_path(path: str | Path) -> Path:
 def write_durably(path: Path, data: bytes) -> None:
     """Replace the content of a file, which only its owner can then read and write.
 
-    The path has no symbolic links; see :func:`real_path`. The new content survives a power failure
-    once this function has returned. A crash before that leaves the old content. It can also leave a
-    file ``.<name>.<random>.tmp``, which is never read.
+    The path is a `real_path`. The new content survives a power failure once this has returned. A
+    crash before that leaves the old content, and perhaps a ``.tmp`` file that is never read.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -83,10 +82,9 @@ def read_if_there(path: Path) -> bytes | None:
 
 @contextlib.contextmanager
 def exclusive(path: Path, *, wait: bool) -> Iterator[int]:
-    """Hold the lock file ``<path>.lock`` alone; yield its descriptor.
+    """Hold the lock file ``<path>.lock`` alone; yield its descriptor. The path is a `real_path`.
 
-    The path has no symbolic links; its directory is created. A lock that is held is waited for, for
-    `LOCK_SECONDS`, or is an error at once.
+    A lock that is held is waited for, for `LOCK_SECONDS`, or is an error at once.
     """
     lock = path.with_name(path.name + ".lock")
     try:

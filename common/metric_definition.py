@@ -1,9 +1,7 @@
 """Definitions of metrics, which the code registers and the documentation lists.
 
-Names start with ``calmstream_``; units are base units (seconds, records, reports). Label values:
-``plan`` is the plan's name, a hyphen and the first 32 digits of its digest, as in topic names;
-``group`` is the number of a group of devices; ``reason`` is a rejection reason or the reason why
-reports were given up; ``topic`` and ``partition`` name a partition of a reports topic.
+``plan`` is the plan's name, a hyphen and the first 32 digits of its digest, as in topic names.
+Units are base units (seconds, records, reports).
 """
 
 from __future__ import annotations
@@ -24,16 +22,7 @@ Kind = Literal["counter", "gauge", "histogram"]
 
 @dataclass(frozen=True, slots=True)
 class MetricDefinition:
-    """The definition of one metric.
-
-    Attributes:
-        kind: counter, gauge or histogram.
-        name: full name of the metric; the names of counters end in ``_total``.
-        help: the meaning of the metric, in one sentence.
-        action: what an operator does about an unusual value.
-        labels: names of its labels, a subset of :data:`LABELS`.
-        buckets: upper bounds of a histogram's buckets, ascending; empty for other kinds.
-    """
+    """The definition of one metric; ``action`` is what an operator does about an unusual value."""
 
     kind: Kind
     name: str

@@ -52,10 +52,9 @@ class Secret:
 
 
 def bounded(default: Any, *, fixed: bool = False, **rules: float) -> Any:
-    """Return a setting with a default and with limits ``gt``, ``ge``, ``lt`` and ``le``.
+    """Return a setting with limits ``gt``, ``ge``, ``lt``, ``le`` for values other than None.
 
-    None is not subject to the limits. Only code sets a ``fixed`` one, as tests do: there is no
-    variable.
+    Only code sets a ``fixed`` one, as tests do: there is no variable.
     """
     return field(default=default, metadata={"rules": rules, "fixed": fixed})
 
@@ -118,7 +117,6 @@ def load(kind: type[S], **arguments: Any) -> S:
 
 
 def settable(kind: type[Settings]) -> list[str]:
-    """Return the names of the settings that a variable can set."""
     return [each.name for each in fields(kind) if not each.metadata.get("fixed")]
 
 
@@ -149,7 +147,6 @@ def _parsed(types: Mapping[str, Any], name: str, value: Any) -> Any:
 
 
 def _types(kind: type[Settings]) -> dict[str, Any]:
-    """Return the type of each setting, without None."""
     hints = get_type_hints(kind)
     return {each.name: _without_none(hints[each.name]) for each in fields(kind)}
 

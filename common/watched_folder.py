@@ -1,7 +1,4 @@
-"""Watches a folder of documents: which can be used, which are refused, and why.
-
-The command line and the gateway watch folders of plans. The reader decides what a document is.
-"""
+"""Watches a folder of documents: which can be used, which are refused, and why."""
 
 from __future__ import annotations
 
@@ -46,19 +43,15 @@ class _File(NamedTuple, Generic[T]):
 
 
 class WatchedFolder(Generic[T]):
-    """Reads ``*.json`` of a folder, again when they change. One thread calls :meth:`refresh`.
+    """Reads ``*.json`` of a folder, again when they change. One thread calls `refresh`.
 
     A file counts as changed when its stamp differs, also behind a symbolic link. A document whose
     file is missing or broken stays in use until the next refresh finds the same, so that a file
-    that is being written takes nothing away.
+    that is being written takes nothing away. Of two documents with one name the one in use stays;
+    among new ones the first file by name wins.
 
-    Args:
-        unique_names: whether a second document with a name in use is refused. The document that is
-            in use stays; among new ones the first file by name wins.
-
-    Attributes:
-        documents: by digest; replaced as a whole, so that any thread may read it.
-        refused: why files are not used, by file name; replaced as a whole too.
+    ``documents`` (by digest) and ``refused`` (reasons by file name) are replaced as a whole, so
+    that any thread may read them.
     """
 
     def __init__(
@@ -79,10 +72,7 @@ class WatchedFolder(Generic[T]):
         self.refused: Mapping[str, str] = {}
 
     def refresh(self) -> None:
-        """Read files that are new or have changed, and replace :attr:`documents`.
-
-        Cost: one ``stat`` for each file, and the reading of those that have changed.
-        """
+        """Read files that are new or have changed. Cost otherwise: one ``stat`` for each file."""
         stamps, troubles = self._stamps()
         self._files = {n: file for n, file in self._files.items() if stamps.get(n) == file.stamp}
         deadline = time.monotonic() + _READ_SECONDS

@@ -49,7 +49,7 @@ class InProcessBroker:
         return InProcessTopics(self._cluster)
 
     def close(self) -> None:
-        """Close all clients. The records stay; new clients can read them."""
+        """Close all clients. The records stay."""
         self._open.close()
 
     def records(self, partition: Partition) -> list[Record]:
@@ -114,5 +114,4 @@ class InProcessTopics:
             for name in names:
                 self._cluster.alter(name, settings)
 
-    def close(self) -> None:
-        """Do nothing: there is nothing to release."""
+    def close(self) -> None: ...

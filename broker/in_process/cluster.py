@@ -48,12 +48,8 @@ class _Topic:
 class Cluster:
     """The state that all clients of one in-process broker share.
 
-    The caller of every method must hold :attr:`lock`. No method blocks.
-
-    Attributes:
-        lock: notified after every change.
-        clock: returns milliseconds since the epoch, for append times.
-        coordinator_away: whether the coordinator of the consumer groups does not answer.
+    The caller of every method must hold ``lock``, which is notified after every change. No method
+    blocks.
     """
 
     def __init__(self, clock: Callable[[], int], session_seconds: float) -> None:
@@ -95,12 +91,10 @@ class Cluster:
             self.lock.notify_all()
 
     def info(self, name: str) -> TopicInfo | None:
-        """Return a topic's description, None if there is no such topic."""
         topic = self._topics.get(name)
         return None if topic is None else topic.info
 
     def sizes(self) -> dict[str, int]:
-        """Return the number of partitions of every topic, by the topic's name."""
         return {name: len(topic.logs) for name, topic in self._topics.items()}
 
     def log(self, partition: Partition) -> PartitionLog:
@@ -140,7 +134,6 @@ class Cluster:
         return True
 
     def group(self, name: str) -> ConsumerGroup:
-        """Return the group of this name; create it on first use."""
         return self._groups.setdefault(name, ConsumerGroup(self._session))
 
 

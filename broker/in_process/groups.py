@@ -1,9 +1,7 @@
 """Consumer groups: their members, and the owner of each partition.
 
-The rebalance is cooperative. After a change of members or topics, the group computes a new target
-assignment at once. A partition moves in two steps: its owner gives it up at the owner's next poll,
-and the new owner takes it at a later poll. The partitions of an expired member are free at once;
-the member notices at its next poll. This module takes no lock; the cluster does.
+A partition moves in two steps, as in Kafka: its owner gives it up at the owner's next poll, and the
+new owner takes it at a later one. Those of an expired member are free at once.
 """
 
 from __future__ import annotations
@@ -16,14 +14,12 @@ from calmstream.broker.transport import Partition
 
 @dataclass(slots=True)
 class _Member:
-    """A member; ``last_poll`` is in seconds."""
-
     topics: frozenset[str]
     last_poll: float
 
 
 class ConsumerGroup:
-    """One consumer group."""
+    """One consumer group. It takes no lock; the cluster does."""
 
     def __init__(self, session_seconds: float) -> None:
         self._session = session_seconds
@@ -34,7 +30,6 @@ class ConsumerGroup:
         self._joined = 0
 
     def join(self, topics: frozenset[str], now: float) -> str:
-        """Add a member; return its id."""
         self._joined += 1
         member = f"member-{self._joined}"
         self._members[member] = _Member(topics, now)
@@ -42,14 +37,12 @@ class ConsumerGroup:
         return member
 
     def change_topics(self, member: str, topics: frozenset[str]) -> None:
-        """Let a member subscribe to other topics; an unknown member changes nothing."""
         state = self._members.get(member)
         if state is not None and state.topics != topics:
             state.topics = topics
             self._rebalance()
 
     def remove(self, member: str) -> None:
-        """Remove a member and free its partitions; an unknown member changes nothing."""
         if self._members.pop(member, None) is not None:
             self._rebalance()
 
@@ -78,11 +71,9 @@ class ConsumerGroup:
         return frozenset(p for p, owner in self._owners.items() if owner == member)
 
     def owned(self) -> frozenset[Partition]:
-        """Return the partitions that members own."""
         return frozenset(self._owners)
 
     def _rebalance(self) -> None:
-        """Share the partitions out to the members in turn."""
         self._target = {}
         members, turn = list(self._members), 0
         for topic, count in sorted(self._topics.items()):

@@ -31,14 +31,7 @@ def _length_bytes(length: int) -> int:
 
 
 class PartitionLog:
-    """The records of one partition in the order of offsets, perhaps with gaps.
-
-    Attributes:
-        settings: of the topic, by their Kafka names.
-        start: the lowest offset that may be read.
-        end: the offset that the next appended record gets.
-        records: what it holds; callers only read it.
-    """
+    """The records of one partition in the order of offsets, perhaps with gaps."""
 
     def __init__(self, partition: Partition, settings: Mapping[str, str]) -> None:
         self.partition = partition
@@ -49,11 +42,9 @@ class PartitionLog:
 
     @property
     def append_time(self) -> bool:
-        """Whether the broker sets the timestamps of records."""
         return self.settings["message.timestamp.type"] == "LogAppendTime"
 
     def check(self, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-        """Check that the broker accepts a record."""
         size, topic = stored_bytes(key, value, headers), self.partition.topic
         most = int(self.settings["max.message.bytes"])
         if size > most:
@@ -65,13 +56,11 @@ class PartitionLog:
             raise FatalError(f"{topic}: a compacted topic takes no record without key")
 
     def append(self, key: bytes | None, value: bytes | None, headers: Headers, now: int) -> int:
-        """Append a record that :meth:`check` accepted; return its offset. Amortised O(1)."""
         offset = self.end
         self.add(Record(self.partition, offset, now, self.append_time, key, value, headers))
         return offset
 
     def read(self, position: int, limit: int) -> list[Record]:
-        """Return at most ``limit`` records from ``position`` on; none at the end."""
         if not self.start <= position <= self.end:
             error = FatalError(
                 f"{self.partition}: position {position} lies outside the log, which holds "
@@ -82,7 +71,6 @@ class PartitionLog:
         return self.records[first : first + limit]
 
     def trim(self, offset: int) -> None:
-        """Drop every record below ``offset``; an offset below the start changes nothing."""
         if "delete" not in self.settings["cleanup.policy"]:
             raise FatalError(f"{self.partition}: a topic that is only compacted cannot be trimmed")
         if offset > self.end:
@@ -97,6 +85,5 @@ class PartitionLog:
         self.end = record.offset + 1
 
     def keep(self, records: list[Record]) -> None:
-        """Hold these of the records only."""
         self.records = records
         self._offsets = [record.offset for record in records]

@@ -14,11 +14,9 @@ from calmstream.common.errors import FatalError
 class _Reader(Reading):
     """Positions, and fair fetching from the partitions.
 
-    Log ends are reported as in Kafka's incremental fetch sessions (KIP-227). The broker's response
-    contains a partition only if there are records, or if its end differs from the end that was
-    reported last. The broker forgets a partition that is missing from a fetch. A reader that loses
-    a partition and gets it back before its next fetch is therefore not informed of the end of that
-    log until a record is appended.
+    Log ends are reported as in Kafka's incremental fetch sessions (KIP-227): a response contains a
+    partition only if there are records, or if its end differs from the end that was reported last.
+    A partition that is missing from a fetch is forgotten.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -43,7 +41,6 @@ class _Reader(Reading):
             return self._at(partition)
 
     def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:
-        """Return records as soon as there are any; return at once if the assignment changes."""
         deadline = time.monotonic() + timeout
         with self._lock:
             while True:
@@ -154,7 +151,6 @@ class InProcessGroupReader(_Reader):
             return changes
 
     def assignment(self) -> frozenset[Partition]:
-        """Return the partitions that this member owned at its last poll."""
         with self._lock:
             return frozenset(self._positions)
 
@@ -173,8 +169,7 @@ class InProcessGroupReader(_Reader):
         with self._lock:
             return self._ends.get(partition)
 
-    def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Do nothing: no tool shows the lag of this broker."""
+    def commit(self, offsets: Mapping[Partition, int]) -> None: ...
 
     def expire(self) -> None:
         """Expel this member as if its session had expired; it notices at its next poll."""
@@ -184,7 +179,6 @@ class InProcessGroupReader(_Reader):
                 self._lock.notify_all()
 
     def close(self, timeout: float) -> None:  # noqa: ARG002 - part of the protocol
-        """Leave the group."""
         with self._lock:
             if not self.closed:
                 self.closed = True
@@ -210,7 +204,6 @@ class InProcessGroupReader(_Reader):
         return owned != previous
 
     def _note(self, change: AssignmentChanges) -> None:
-        """Apply a change, and add it to what :meth:`take_changes` returns."""
         if change != AssignmentChanges():
             self._drop(change.gone)
             self._positions |= dict.fromkeys(change.added)

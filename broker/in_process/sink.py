@@ -18,7 +18,6 @@ class InProcessDelivery:
         self._outcome: int | CalmstreamError | None = None
 
     def settle(self, outcome: int | CalmstreamError) -> None:
-        """Set the outcome. Called under the lock."""
         self._outcome = outcome
 
     def wait(self, timeout: float) -> int:

@@ -1,9 +1,7 @@
 """How the leader of a consumer group shares partitions among its members.
 
-Compatible with the client's cooperative assignor: the same name, the same messages, and a partition
-moves in two steps, so that it never has two owners. The client's own takes time that grows with the
-square of the number of partitions. It also gives a partition to nobody if its owner has dropped the
-topic and no other change follows.
+Compatible with the client's cooperative assignor: the same name and messages, and a partition moves
+in two steps, so that it never has two owners. `docs/upstream` has the faults of the client's.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ class QuickCooperativeAssignor(CooperativeStickyAssignor):  # type: ignore[misc]
     """The client's cooperative assignor with another way to share partitions."""
 
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
-        """Return the assignment of each member; see the client's method."""
         parsed = {
             member.member_id: self.parse_member_metadata(member.metadata) for member in members
         }
@@ -48,10 +45,10 @@ class QuickCooperativeAssignor(CooperativeStickyAssignor):  # type: ignore[misc]
 def _owners(
     claims: Mapping[str, Iterable[TopicPartition]], topics: Mapping[str, Collection[str]]
 ) -> dict[TopicPartition, str]:
-    """Return who owns each partition.
+    """Return who owns each partition; of two claims to one partition one counts.
 
     A member that has dropped a topic gave its partitions up before it joined, although its claims
-    still contain them. Of two claims to one partition one counts.
+    still contain them.
     """
     return {
         partition: member
@@ -68,8 +65,7 @@ def share(
 ) -> dict[str, set[TopicPartition]]:
     """Share partitions among members, evenly and with few moves.
 
-    Afterwards no single move to a member with at least two partitions less is possible. Cost: the
-    number of partitions times the number of members.
+    Cost: the number of partitions times the number of members.
     """
     takers: dict[str, list[str]] = {topic: [] for topic in numbers}
     for member in sorted(topics):

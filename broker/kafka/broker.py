@@ -61,11 +61,7 @@ def connect(bootstrap: str, security: SecurityConfig | None = None, **limits: An
 
 
 class KafkaBroker:
-    """Apache Kafka; see `Broker`. :func:`connect` creates it.
-
-    This object, its sinks and its administrators are safe for use from several threads; its readers
-    are not.
-    """
+    """Apache Kafka; see `Broker`. All but its readers is safe for several threads."""
 
     def __init__(self, bootstrap: str, settings: dict[str, Any], limits: KafkaLimits) -> None:
         self._bootstrap = bootstrap
@@ -104,12 +100,10 @@ class KafkaBroker:
         return topics
 
     def grant(self, principal: str, wanted: Collection[Permission]) -> None:
-        """Grant permissions to a principal; see `grant`."""
         with closing(self._admin()) as admin:
             grant(admin, principal, wanted)
 
     def close(self) -> None:
-        """Close all clients that this connection created, the newest first."""
         self._open.close()
 
     def _admin(self) -> KafkaAdminClient:
@@ -122,7 +116,6 @@ class KafkaBroker:
         return admin
 
     def _reach(self, make: Callable[[dict[str, Any]], _Client]) -> _Client:
-        """Create a client, which contacts the cluster at once, and translate its errors."""
         try:
             with close_failed_start() as settings:
                 return make(self._settings | settings)
@@ -158,7 +151,6 @@ def grant(
 
 
 def _rule(principal: str, permission: Permission, host: str) -> ACL:
-    """Return the Kafka access rule that grants one permission."""
     literal, prefixed = ACLResourcePatternType.LITERAL, ACLResourcePatternType.PREFIXED
     pattern = ResourcePattern(
         ResourceType[permission.kind.upper()],

@@ -73,7 +73,6 @@ class KafkaGroupReader(ConsumerBase):
         return self._notes.take()
 
     def assignment(self) -> frozenset[Partition]:
-        """Return the partitions that this member owns as of its last poll."""
         return frozenset(Partition(*where) for where in self._consumer.assignment())
 
     def seek(self, partition: Partition, offset: int) -> None:
@@ -102,7 +101,6 @@ class KafkaGroupReader(ConsumerBase):
         return None if end is None else int(end)
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit in the background."""
         wanted = {
             TopicPartition(*partition): OffsetAndMetadata(offset, "", -1)
             for partition, offset in offsets.items()
@@ -122,8 +120,7 @@ class KafkaGroupReader(ConsumerBase):
 class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has no types
     """Collects assignment changes. Called on the client's thread, but only during a poll.
 
-    Attributes:
-        without_position: assigned partitions for which the caller has not called ``seek`` yet.
+    A partition is in ``without_position`` until the caller seeks in it.
     """
 
     def __init__(self, consumer: KafkaConsumer) -> None:
@@ -141,11 +138,9 @@ class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has
         self._changes = self._changes.then(AssignmentChanges(added=added))
 
     def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        """Record partitions that the group takes back; this member owns them during the call."""
         self._note_gone(AssignmentChanges(revoked=_as_partitions(revoked)))
 
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
-        """Record partitions that were taken away; another member may already own them."""
         forget_lost_partitions(self._consumer)
         self._note_gone(AssignmentChanges(lost=_as_partitions(lost)))
 
@@ -154,7 +149,6 @@ class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has
         self._changes = self._changes.then(change)
 
     def take(self) -> AssignmentChanges:
-        """Return the changes since the last call."""
         changes, self._changes = self._changes, AssignmentChanges()
         return changes
 

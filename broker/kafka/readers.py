@@ -72,12 +72,10 @@ class ConsumerBase(Reading):
         return [chunk for chunks in fetched.values() for chunk in chunks]
 
     def _reading(self) -> str:
-        """Describe a poll, for error messages."""
         topics = sorted({where.topic for where in self._consumer.assignment()})
         return f"reading {', '.join(topics[:2]) or 'nothing yet'}"
 
     def _state(self, partition: Partition) -> Any:
-        """Return the client's own record of a partition; FatalError if it is not assigned."""
         state = partition_state(self._consumer, partition)
         if state is None:
             raise FatalError(f"{partition} is not assigned to this reader")

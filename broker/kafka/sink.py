@@ -85,7 +85,6 @@ class KafkaSink:
         partition: int = 0,
         headers: Headers = (),
     ) -> KafkaDelivery | FailedDelivery:
-        """Queue a record; wait at most ``block_seconds`` for buffer space or topic metadata."""
         doing = f"sending to {topic}"
         if self.closed:
             raise FatalError(f"{doing}: the sink is closed")
@@ -111,7 +110,6 @@ class KafkaSink:
             self._producer.flush(timeout)
 
     def close(self, timeout: float) -> None:
-        """Flush and stop the client; records not acknowledged by then are given up."""
         if self.closed:
             return
         self.closed = True
@@ -153,7 +151,6 @@ class KafkaSink:
             self._buffered_bytes += size
 
     def _release(self, size: int) -> None:
-        """Return ``size`` bytes of the buffer when a send has ended."""
         with self._buffer_changed:
             self._buffered_bytes -= size
             self._buffer_changed.notify_all()

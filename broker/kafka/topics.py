@@ -29,7 +29,6 @@ class KafkaTopics:
         self.closed = False
 
     def create(self, specs: Sequence[TopicSpec]) -> list[str]:
-        """Create the topics that do not exist; wait until they have leaders."""
         wanted = {spec.name: spec for spec in specs}
         for name in self._metadata(list(wanted)):
             del wanted[name]
@@ -78,7 +77,6 @@ class KafkaTopics:
         }
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete the topics among ``names`` that exist; wait until they are gone."""
         found = list(self._metadata(names))
         if not found:
             return
@@ -135,12 +133,10 @@ class KafkaTopics:
             self._admin.close()
 
     def partitions(self, topics: Collection[str]) -> dict[str, int]:
-        """Return the numbers of partitions of the topics that exist, in one request."""
         found = self._metadata(list(topics))
         return {name: len(topic["partitions"]) for name, topic in found.items()}
 
     def _metadata(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return the broker's description of each topic that exists, by name."""
         if not names:
             return {}
         with translated(f"looking up {_few(names)}", "DESCRIBE"):
@@ -183,7 +179,6 @@ def _raise_unless(topic: dict[str, Any], tolerated: type[Exception]) -> bool:
 
 
 def _few(names: Collection[object]) -> str:
-    """Return the first two names and the number of the others, for a message."""
     shown = [str(name) for name in names]
     more = f" and {len(shown) - 2} more" if len(shown) > 2 else ""
     return ", ".join(shown[:2]) + more

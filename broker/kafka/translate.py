@@ -54,16 +54,12 @@ _RECOVERABLE = (
 
 
 def lacks(right: str, doing: str) -> FatalError:
-    """Return the error of a principal that lacks a right, which Kafka calls an operation."""
     why = f"not authorised: the principal lacks {right} (calmstream acl lists what roles need)"
     return FatalError(f"{doing}: {why}")
 
 
 def translate(error: BaseException, doing: str, right: str = "") -> CalmstreamError:
-    """Return the error to raise in place of an exception of the client.
-
-    ``right`` is the operation for which the principal needs a permission.
-    """
+    """Return the error to raise instead; ``right`` is the operation that needs a permission."""
     if isinstance(error, CalmstreamError):
         return error
     if isinstance(error, kafka_errors.UnknownTopicOrPartitionError):

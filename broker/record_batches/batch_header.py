@@ -33,19 +33,11 @@ class CorruptBatch(Exception):  # noqa: N818 - a fault of the disk or the networ
 
 
 class BatchHeader(NamedTuple):
-    """Position and header fields of one batch.
+    """Position, header included, and header fields of one batch; times in milliseconds.
 
-    Attributes:
-        start, end: position of the batch in the buffer, header included.
-        first_offset, last_offset: first and last offset that the batch covers.
-        codec: number of the compression: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
-        append_time: whether the broker set the records' time (LogAppendTime).
-        control: whether the batch is a transaction marker, without data.
-        first_timestamp: time to which each record's time is relative, milliseconds since the epoch.
-        max_timestamp: with ``append_time`` the time of all records, milliseconds since the epoch.
-        records: number of records, as the sender states it.
-        magic: version of the format; only 2 is decoded.
-        leader_epoch: leader epoch of the broker that appended the batch; -1 if it is not stated.
+    Each record's time is relative to ``first_timestamp``; with ``append_time`` it is
+    ``max_timestamp``. ``control`` marks a transaction marker, without data. ``records`` is what the
+    sender states. ``leader_epoch`` is -1 if it is not stated.
     """
 
     start: int
@@ -63,10 +55,7 @@ class BatchHeader(NamedTuple):
 
 
 def batch_headers(data: bytes) -> Iterator[BatchHeader]:
-    """Yield the headers of all complete batches, in order.
-
-    A fetch response can end in the middle of a batch; such a batch is left out.
-    """
+    """Yield the headers of all batches, in order; an incomplete last one is left out."""
     at = 0
     while at + _MAGIC_AT < len(data):
         offset, length = _PREFIX.unpack_from(data, at)

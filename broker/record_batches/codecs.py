@@ -26,7 +26,6 @@ class NotDecompressible(Exception):  # noqa: N818 - a verdict on the bytes
 
 
 def decompress(codec: int, data: memoryview) -> bytes:
-    """Return the records of a compressed batch, decompressed."""
     if codec not in CODECS:
         raise NotDecompressible(f"there is no codec {codec}")
     name, decompress_into = CODECS[codec]
@@ -39,10 +38,7 @@ def decompress(codec: int, data: memoryview) -> bytes:
 
 
 class _ThreadLocal(threading.local):
-    """Holds one buffer for each thread.
-
-    The operating system provides the memory of a page only when the page is first written.
-    """
+    """Holds one buffer for each thread; the system provides a page only when it is written."""
 
     buffer: memoryview | None = None
 

@@ -1,7 +1,7 @@
 """Decodes the bytes of a fetch response into chunks of records and into damaged batches.
 
-Neighbouring uncompressed batches with the same leader epoch are decoded together in array
-operations, which is much faster than batch by batch. Such a sequence of batches is called a *run*.
+Neighbouring uncompressed batches with one leader epoch, a *run*, are decoded together in array
+operations, which is much faster than batch by batch.
 """
 
 from __future__ import annotations
@@ -34,13 +34,9 @@ _BAD_FIELD = "a record does not hold the fields that it states"
 
 
 class Piece(NamedTuple):
-    """A decoded part of a log.
+    """A decoded part of a log: its records or a damaged batch, and the offset after it.
 
-    Attributes:
-        chunk: its records, none of them below the offset that was requested, or the damaged batch
-            as one record; None if there is no record.
-        next_offset: the offset after it; there can be a gap after the last record.
-        leader_epoch: leader epoch of the broker that appended it.
+    There can be a gap between the last record and ``next_offset``.
     """
 
     chunk: Chunk | None
@@ -49,12 +45,10 @@ class Piece(NamedTuple):
 
 
 def decode_batches(partition: Partition, data: bytes, from_offset: int = 0) -> Iterator[Piece]:
-    """Decode the bytes of one partition in a fetch response.
+    """Decode the bytes of one partition in a fetch response; drop records below ``from_offset``.
 
-    Each batch is decoded completely before any of its records is yielded. If the broker set the
-    time, all records of a batch have the batch's largest time. Transaction markers are skipped.
-    Records of aborted transactions are yielded, as with Kafka's isolation level
-    ``read_uncommitted``.
+    Each batch is decoded completely before any of its records is yielded. Transaction markers are
+    skipped; records of aborted transactions are yielded (isolation level ``read_uncommitted``).
     """
     run = _Run(partition, data, from_offset)
     headers = batch_headers(data)
@@ -144,12 +138,10 @@ class _Run:
 
     @property
     def full(self) -> bool:
-        """Whether the run has reached its maximum number of records."""
         return len(self._starts) >= _RUN_RECORDS
 
     @property
     def leader_epoch(self) -> int | None:
-        """The leader epoch that all batches of the run have; None if the run is empty."""
         return self._batches[0].leader_epoch if self._batches else None
 
     def skip(self, batch: BatchHeader) -> None:

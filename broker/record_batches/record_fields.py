@@ -28,16 +28,10 @@ _MIN_EQUAL = 32
 
 
 class Fields(NamedTuple):
-    """The fields of n records, each an array of shape (n,). Positions are indices in the buffer.
+    """The fields of n records, each of shape (n,). Positions are indices in the buffer.
 
-    Attributes:
-        time_delta: the record's time minus the batch's first time, in milliseconds.
-        offset_delta: the record's offset minus the batch's first offset.
-        key_start, key_end: position of the key; both are -1 if there is no key.
-        value_start, value_end: position of the value; both are -1 if there is no value.
-        headers_start, headers_end: position of the header section with its leading count; the
-            content is not checked.
-        bad: whether a field does not fit into its record.
+    Time (ms) and offset are relative to the batch's first. A key or value that is absent has the
+    position -1. ``bad`` means that a field does not fit into its record.
     """
 
     time_delta: Integers
@@ -95,7 +89,6 @@ def _equal_spans(data: bytes, start: int, end: int, count: int) -> Spans | None:
 
 
 def read_fields(data: bytes, starts: Sequence[int], ends: Sequence[int]) -> Fields:
-    """Decode the fields of n records."""
     raw = np.frombuffer(data, np.uint8)
     end = np.array(ends, np.int64)
     at = np.array(starts, np.int64) + 1  # the attributes of a record have no meaning yet

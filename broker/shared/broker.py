@@ -12,12 +12,7 @@ from calmstream.common.clock import Clock
 
 
 class SharedBroker:
-    """Clients for many plans: one membership, one reader, one sink, one administrator.
-
-    Attributes:
-        group: the common membership; the owner of this object calls its ``turn``.
-        reader: the common reader.
-    """
+    """Clients for many plans; the owner of this object calls the group's ``turn``."""
 
     def __init__(self, broker: Broker, group: str, clock: Clock) -> None:
         self._broker = broker
@@ -36,7 +31,6 @@ class SharedBroker:
         return PlanBroker(self)
 
     def close(self, timeout: float) -> None:
-        """Leave the group and close the clients; wait at most this many seconds for each."""
         self.group.close(timeout)
         self.reader.close()
         if "sink" in self.__dict__:
@@ -48,11 +42,8 @@ class SharedBroker:
 class PlanBroker:
     """A plan's view of a shared connection; see `Broker`.
 
-    Its clients are shares. Closing them, or this object, leaves the common clients open. The name
-    of a group is ignored: there is one membership.
-
-    Attributes:
-        share: the plan's share of the membership.
+    Closing its clients, or this object, leaves the common clients open. There is one membership,
+    whatever the name of the group.
     """
 
     def __init__(self, shared: SharedBroker) -> None:
@@ -77,7 +68,6 @@ class PlanBroker:
         return self.share
 
     def topics(self) -> Topics:
-        """Return the common administrator, which :meth:`Topics.close` does not close."""
         return _OpenTopics(self._shared.topics)
 
     def close(self) -> None:
@@ -101,5 +91,4 @@ class _OpenTopics:
         self.trim = topics.trim
         self.alter = topics.alter
 
-    def close(self) -> None:
-        """Close nothing."""
+    def close(self) -> None: ...

@@ -25,11 +25,7 @@ _TOTAL_BYTES = 64 << 20
 
 
 class GroupShare(GroupReader):
-    """A plan's part of a shared membership; see `GroupReader`.
-
-    Made by :meth:`SharedGroup.share`. All methods may be called from one thread at a time, and that
-    may be another than the group's.
-    """
+    """A plan's part of a shared membership; see `GroupReader`. One thread at a time."""
 
     def __init__(self, group: SharedGroup) -> None:
         self._group = group
@@ -106,11 +102,9 @@ class GroupShare(GroupReader):
             self.started |= wanted
 
     def end_offset(self, partition: Partition) -> int | None:
-        """Return the end that fetches have reported, as of a moment ago."""
         return self.ends.get(partition)
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit at the group's next turn."""
         with self._lock:
             self.commits |= offsets
 
@@ -141,7 +135,6 @@ class GroupShare(GroupReader):
             self.changes = self.changes.then(changes)
 
     def note_end(self, partition: Partition, end: int | None) -> None:
-        """Note the end of a log that the last fetch has reported, if it has."""
         if end is not None:
             self.ends[partition] = end
 
@@ -165,13 +158,7 @@ class GroupShare(GroupReader):
 
 
 class SharedGroup:
-    """The membership. :meth:`turn` and :meth:`close` belong to one thread.
-
-    Attributes:
-        lock: guards the shares.
-        owned: the partitions that the member owns.
-        polled_at: monotonic time of the last successful poll in seconds.
-    """
+    """The membership; ``lock`` guards the shares. One thread calls `turn` and `close`."""
 
     def __init__(
         self, connect: Callable[[], GroupReader], clock: Clock, *, poll_records: int = 5000
@@ -191,7 +178,6 @@ class SharedGroup:
 
     @property
     def joined(self) -> bool:
-        """Whether there is a member that is in its group and knows the coordinator."""
         member = self._member
         return member is not None and member.joined()
 
@@ -208,7 +194,6 @@ class SharedGroup:
             return bool(reading) and all(map(self._behind, reading))
 
     def share(self) -> GroupShare:
-        """Return a new share, without topics."""
         with self.lock:
             share = GroupShare(self)
             self._shares.append(share)
@@ -247,7 +232,6 @@ class SharedGroup:
     # For the shares, under the lock.
 
     def topics_changed(self) -> None:
-        """Subscribe anew at the next turn."""
         self._changed = True
 
     def remove(self, share: GroupShare) -> None:

@@ -10,13 +10,7 @@ from calmstream.common.errors import FatalError
 
 
 class RecordQueue:
-    """A queue of records in chunks. Its length is the number of records.
-
-    Not safe for use from several threads.
-
-    Attributes:
-        size: bytes of keys and values that wait.
-    """
+    """A queue of records in chunks; ``size`` is their bytes of keys and values."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -29,7 +23,6 @@ class RecordQueue:
         return self._records
 
     def put(self, chunk: Chunk) -> None:
-        """Add the next records of their partition."""
         self._chunks.append(chunk)
         self._end[chunk.partition] = int(chunk.offset[-1]) + 1
         self._records += len(chunk)
@@ -60,7 +53,6 @@ class RecordQueue:
             raise FatalError(f"{partition}: no position yet, seek first") from None
 
     def end(self, partition: Partition) -> int | None:
-        """Return the offset after the last record that was put in, as far as known; or None."""
         return self._end.get(partition)
 
     def restart(self, partition: Partition, offset: int) -> None:

@@ -1,7 +1,6 @@
 """One reader without a group, shared by many plans.
 
-A share that polls lets the common reader poll for all shares. So a plan that waits for its records
-needs no thread of its own, and those that do not poll cost nothing.
+A share that polls lets the common reader poll for all shares, so that no plan needs a thread.
 """
 
 from __future__ import annotations
@@ -26,10 +25,7 @@ _WAITING_RECORDS = 500
 
 
 class ReaderShare(Reader):
-    """A plan's part of a shared reader; see `Reader`.
-
-    Two shares never read the same partition at the same time.
-    """
+    """A plan's part of a shared reader; two shares never read the same partition at a time."""
 
     def __init__(self, common: SharedReader, clock: Clock) -> None:
         self._common = common
@@ -95,11 +91,7 @@ class ReaderShare(Reader):
 
 
 class SharedReader:
-    """The common reader. Safe for use from several threads.
-
-    Attributes:
-        lock: guards the shares.
-    """
+    """The common reader. Safe for use from several threads."""
 
     def __init__(self, connect: Callable[[], Reader], clock: Clock) -> None:
         self.lock = threading.RLock()
@@ -124,7 +116,6 @@ class SharedReader:
                 self._shares.remove(share)
 
     def moved(self, partition: Partition) -> None:
-        """Note that a share has set a position; under the lock."""
         self._moved.add(partition)
 
     def turn(self, timeout: float) -> set[ReaderShare]:

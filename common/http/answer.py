@@ -19,12 +19,8 @@ Headers = tuple[tuple[bytes, bytes], ...]
 class ReplyKind:
     """What all problems of one reason have in common.
 
-    Attributes:
-        status: of HTTP.
-        title: one sentence for people.
-        retry_after: seconds; 0 where the same request will not be fulfilled later.
-        closes: whether the connection is closed, because a part of the request may be unread.
-        headers: further ones.
+    ``retry_after`` is in seconds; 0 where the same request will not be fulfilled later. ``closes``
+    stands where a part of the request may be unread.
     """
 
     status: int

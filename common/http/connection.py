@@ -249,7 +249,6 @@ class Connection(HttpToolsProtocol):
             self.shared.note_idle(self, idle=True)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the base class's signature
-        """Answer what the parser refused; the base class calls it."""
         if self._why == NOT_HTTP and self._busy():
             self._drop_the_rest()  # what stands behind a chunked body
         else:

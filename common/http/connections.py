@@ -26,35 +26,20 @@ SWEEP_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Limits of one server; sizes in bytes, times in seconds.
-
-    Attributes:
-        connections: open at once.
-        requests: whole ones without an answer.
-        body_bytes: largest body that an application reads; 0 where no request has one.
-        buffer_bytes: of all bodies of requests in progress.
-        sending_bytes: of all different large bodies that are being sent.
-        request_seconds: for a request to arrive.
-        idle_seconds: after which a connection without a request is closed.
-        cancels: whether the work on a request ends when its connection is closed.
-    """
+    """Limits of one server; sizes in bytes, times in seconds."""
 
     connections: int = 256
-    requests: int = 64
-    body_bytes: int = 0
-    buffer_bytes: int = 1 << 20
-    sending_bytes: int = 64 << 20
-    request_seconds: float = 10.0
-    idle_seconds: float = 30.0
-    cancels: bool = False
+    requests: int = 64  # without an answer
+    body_bytes: int = 0  # largest that an application reads; 0 where no request has one
+    buffer_bytes: int = 1 << 20  # of all bodies of requests in progress
+    sending_bytes: int = 64 << 20  # of all different large bodies that are being sent
+    request_seconds: float = 10.0  # for a request to arrive
+    idle_seconds: float = 30.0  # after which a connection without a request is closed
+    cancels: bool = False  # whether the work on a request ends with its connection
 
 
 class Connections:
-    """The open connections of one server, and what they share.
-
-    Attributes:
-        cut: connections that were closed because of a limit.
-    """
+    """The open connections of one server, and what they share. ``cut`` is what limits closed."""
 
     def __init__(
         self, limits: ConnectionLimits, refused: Callable[[str], None] = lambda _: None

@@ -89,7 +89,6 @@ class HttpServer:
         )
 
     async def run(self) -> None:
-        """Serve until :meth:`stop`."""
         sweeping = asyncio.create_task(self._connections.sweep())
         try:
             await self._server.serve(sockets=[self._listening])
