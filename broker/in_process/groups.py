@@ -15,7 +15,7 @@ from calmstream.broker.transport import Partition
 @dataclass(slots=True)
 class _Member:
     topics: frozenset[str]
-    last_poll: float
+    last_poll: float  # in seconds
 
 
 class ConsumerGroup:

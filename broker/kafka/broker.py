@@ -17,9 +17,8 @@ from kafka.admin import (
     ResourceType,
 )
 
-from calmstream.broker.kafka.client_repairs import repair_admin
-from calmstream.broker.kafka.client_repairs.client_version import check_client_version
-from calmstream.broker.kafka.client_repairs.failed_starts import close_failed_start
+from calmstream.broker.kafka.client_repairs import check_client_version, repair_admin
+from calmstream.broker.kafka.client_repairs.connections import close_failed_start
 from calmstream.broker.kafka.group_reader import KafkaGroupReader, new_member
 from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
 from calmstream.broker.kafka.readers import KafkaReader, new_consumer

@@ -16,8 +16,8 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, T
 
 from calmstream.broker.kafka.assignor import QuickCooperativeAssignor
 from calmstream.broker.kafka.client_repairs import repair_member
+from calmstream.broker.kafka.client_repairs.members import forget_lost_partitions
 from calmstream.broker.kafka.client_repairs.missing_calls import is_joined, partition_state
-from calmstream.broker.kafka.client_repairs.stale_claims import forget_lost_partitions
 from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
 from calmstream.broker.kafka.readers import ConsumerBase, PartitionCounts, new_consumer
 from calmstream.broker.kafka.translate import translated

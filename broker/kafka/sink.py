@@ -9,8 +9,8 @@ from typing import Any
 
 from kafka import errors as kafka_errors
 
-from calmstream.broker.kafka.client_repairs import RepairedProducer
 from calmstream.broker.kafka.client_repairs.missing_calls import announce_topics, force_close
+from calmstream.broker.kafka.client_repairs.producers import RepairedProducer
 from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
 from calmstream.broker.kafka.readers import PartitionCounts
 from calmstream.broker.kafka.translate import translate, translated

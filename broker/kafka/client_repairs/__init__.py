@@ -1,35 +1,43 @@
 """Repairs of the Kafka client, kafka-python: all uses of its private names are in this package.
 
-One module holds one repair. Its docstring states the fault of the client, the effect of the fault,
-and the repair; ``docs/upstream`` has a report for its maintainers. For each module, a test
-``test_without_the_repair_...`` in ``tests/unit/broker/client_repairs`` shows the fault. When it
-fails after an update of the client, the fault is gone: delete the module, its line here, its report
-and its test.
-
-`client_version` refuses another version of the client.
+One function makes one repair. ``docs/upstream`` has a report of its fault for the maintainers, and
+a test ``test_without_the_repair_...`` in ``tests/unit/broker/client_repairs`` shows it. When that
+test fails after an update of the client, the fault is gone: delete function, report and test.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from importlib.metadata import PackageNotFoundError, version
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka import KafkaAdminClient, KafkaConsumer
 
-from calmstream.broker.kafka.client_repairs.begun_joins import complete_begun_joins
-from calmstream.broker.kafka.client_repairs.busy_waiting import pause_while_connecting
-from calmstream.broker.kafka.client_repairs.expired_batches import request_new_id_after_expiry
-from calmstream.broker.kafka.client_repairs.finished_joins import keep_finished_joins
-from calmstream.broker.kafka.client_repairs.hanging_nodes import avoid_hanging_nodes
-from calmstream.broker.kafka.client_repairs.parked_records import return_parked_records
-from calmstream.broker.kafka.client_repairs.producer_ids import retry_id_requests
-from calmstream.broker.kafka.client_repairs.reads_during_joins import read_during_joins
-from calmstream.broker.kafka.client_repairs.refused_records import survive_refused_records
-from calmstream.broker.kafka.client_repairs.stopped_refreshes import keep_refreshing
-from calmstream.broker.kafka.client_repairs.undecodable_batches import use_own_decoder
+from calmstream.broker.kafka.client_repairs.consumers import return_parked_records, use_own_decoder
+from calmstream.broker.kafka.client_repairs.members import (
+    complete_begun_joins,
+    keep_finished_joins,
+    read_during_joins,
+)
+from calmstream.broker.kafka.client_repairs.nodes import avoid_hanging_nodes, keep_refreshing
+from calmstream.common.errors import FatalError
+
+CLIENT_VERSION = "3.0.12"
+"""Version of kafka-python that the repairs are written for; ``pyproject.toml`` pins the same."""
+
+
+def check_client_version() -> None:
+    """Refuse another version of the client, which may lack a private name."""
+    try:
+        found = version("kafka-python")
+    except PackageNotFoundError:
+        found = "of an unknown version"
+    if found != CLIENT_VERSION:
+        raise FatalError(
+            f"the installed Kafka client is kafka-python {found}, expected version "
+            f"{CLIENT_VERSION}: pip install 'kafka-python=={CLIENT_VERSION}'"
+        )
 
 
 def repair_admin(admin: KafkaAdminClient) -> None:
-    """Apply the repairs that an administrator needs."""
     avoid_hanging_nodes(admin)
     keep_refreshing(admin)
 
@@ -46,22 +54,3 @@ def repair_member(consumer: KafkaConsumer) -> None:
     keep_finished_joins(consumer)
     complete_begun_joins(consumer)
     read_during_joins(consumer)
-
-
-class RepairedProducer(KafkaProducer):  # type: ignore[misc]  # the client has no types
-    """An idempotent producer with all repairs.
-
-    The client's constructor starts a thread, which asks for a producer id at once. The repairs are
-    therefore made on the producer's parts as soon as the constructor sets them.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "_transaction_manager" and value is not None:
-            survive_refused_records(value)
-            request_new_id_after_expiry(value)
-            retry_id_requests(value)
-        elif name == "_sender" and value is not None:
-            pause_while_connecting(value._client)
-            avoid_hanging_nodes(value._client)
-            keep_refreshing(value._client)
-        super().__setattr__(name, value)

@@ -1,14 +1,4 @@
-"""Operations for which the Kafka client has no public call.
-
-Fault: kafka-python can neither stop a producer whose flush did not finish in time, nor read one
-position without a loop over all partitions, nor say whether it is in its group, nor ask for the
-metadata of several topics in one request.
-Effect: the thread of a closed producer would continue to run; a reader of hundreds of partitions
-would spend milliseconds on each position; a member whose coordinator does not answer would look
-like one whose partitions are empty; each first send to a topic would wait 100 ms.
-Repair: each function of this module provides one of these operations with the client's private
-names.
-"""
+"""Operations for which the Kafka client has no public call; docs/upstream has their reasons."""
 
 from __future__ import annotations
 
@@ -39,6 +29,5 @@ def partition_state(consumer: KafkaConsumer, partition: tuple[str, int]) -> Any:
 
 
 def is_joined(consumer: KafkaConsumer) -> bool:
-    """Return whether a consumer is a member of its group and knows the group's coordinator."""
     coordinator = consumer._coordinator
     return coordinator.coordinator_id is not None and not coordinator._generation.is_lost()

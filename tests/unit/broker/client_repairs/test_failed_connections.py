@@ -14,7 +14,7 @@ from kafka.net.compat import KafkaNetClient
 from kafka.net.inet import KafkaNetSocket
 from kafka.net.transport import KafkaTCPTransport
 
-from calmstream.broker.kafka.client_repairs.failed_connections import close_failed_connections
+from calmstream.broker.kafka.client_repairs.connections import close_failed_connections
 from tests.support.ports import free_port
 
 DEADLINE = 60.0

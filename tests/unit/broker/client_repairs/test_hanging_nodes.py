@@ -11,7 +11,7 @@ from kafka import errors as kafka_errors
 from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 
-from calmstream.broker.kafka.client_repairs.hanging_nodes import NodeChoice
+from calmstream.broker.kafka.client_repairs.nodes import NodeChoice
 
 WELL, OTHER, BOOTSTRAP = 1, 2, 9
 TRIES = 64  # the choice among equals is random: one wrong in two shows at 1e-19

@@ -18,9 +18,11 @@ from kafka.coordinator.base import Generation
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
-from calmstream.broker.kafka.client_repairs.begun_joins import complete_begun_joins
-from calmstream.broker.kafka.client_repairs.finished_joins import keep_finished_joins
-from calmstream.broker.kafka.client_repairs.stale_claims import forget_lost_partitions
+from calmstream.broker.kafka.client_repairs.members import (
+    complete_begun_joins,
+    forget_lost_partitions,
+    keep_finished_joins,
+)
 
 ASSIGNMENT = b"the assignment"
 WHERE = TopicPartition("t", 0)

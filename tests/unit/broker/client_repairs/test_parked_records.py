@@ -10,8 +10,7 @@ from kafka import TopicPartition
 from kafka.consumer.fetcher import CompletedFetch, Fetcher
 from kafka.consumer.subscription_state import SubscriptionState
 
-from calmstream.broker.kafka.client_repairs.parked_records import return_parked_records
-from calmstream.broker.kafka.client_repairs.undecodable_batches import use_own_decoder
+from calmstream.broker.kafka.client_repairs.consumers import return_parked_records, use_own_decoder
 from tests.support.batches import Row, batch
 
 A, B, C = (TopicPartition(topic, 0) for topic in "abc")

@@ -17,11 +17,13 @@ from kafka.producer.sender import Sender
 from kafka.producer.transaction_manager import TransactionManager
 from kafka.protocol.producer import InitProducerIdResponse
 
-from calmstream.broker.kafka.client_repairs import RepairedProducer
-from calmstream.broker.kafka.client_repairs.busy_waiting import pause_while_connecting
-from calmstream.broker.kafka.client_repairs.expired_batches import request_new_id_after_expiry
-from calmstream.broker.kafka.client_repairs.producer_ids import retry_id_requests
-from calmstream.broker.kafka.client_repairs.refused_records import survive_refused_records
+from calmstream.broker.kafka.client_repairs.producers import (
+    RepairedProducer,
+    pause_while_connecting,
+    request_new_id_after_expiry,
+    retry_id_requests,
+    survive_refused_records,
+)
 
 TIMED_OUT = kafka_errors.RequestTimedOutError("Request timed out after 20000 ms")
 

@@ -8,7 +8,7 @@ from typing import Any
 from kafka import KafkaConsumer
 from kafka.util import Timer
 
-from calmstream.broker.kafka.client_repairs.reads_during_joins import JoinWatch, read_during_joins
+from calmstream.broker.kafka.client_repairs.members import JoinWatch, read_during_joins
 
 SESSION = 30.0
 LOOK_MS = 50.0

@@ -10,7 +10,7 @@ import pytest
 from kafka import errors as kafka_errors
 from kafka.cluster import ClusterMetadata
 
-from calmstream.broker.kafka.client_repairs.stopped_refreshes import keep_refreshing
+from calmstream.broker.kafka.client_repairs.nodes import keep_refreshing
 
 
 class Cluster(ClusterMetadata):  # type: ignore[misc]  # the client has no types

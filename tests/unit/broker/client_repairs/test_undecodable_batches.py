@@ -8,7 +8,7 @@ from kafka import errors as kafka_errors
 from kafka.consumer.fetcher import Fetcher
 from kafka.record.memory_records import MemoryRecords
 
-from calmstream.broker.kafka.client_repairs.undecodable_batches import FetchedRecords
+from calmstream.broker.kafka.client_repairs.consumers import FetchedRecords
 from tests.support.batches import CONTROL, GZIP, Row, batch, frame
 
 WHERE = TopicPartition("t", 0)

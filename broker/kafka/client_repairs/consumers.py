@@ -1,14 +1,4 @@
-"""Repair of a consumer that stops for ever at a record batch that it cannot decode.
-
-Fault: kafka-python decodes record batches record by record. It raises an error for header keys that
-are not UTF-8 and for codecs that are not installed, and it decompresses without a bound. It has no
-option for this.
-Effect: it fetches the same batch again after every error, so that one such record stops a reader
-for good.
-Repair: for each partition in a fetch response, the client creates one object of the class that an
-attribute of its fetcher names. The repair sets this attribute to a class that decodes with
-`broker.record_batches`.
-"""
+"""Repairs of consumers; docs/upstream explains each fault."""
 
 from __future__ import annotations
 
@@ -23,15 +13,41 @@ from calmstream.broker.transport import Chunk, Partition
 
 
 def use_own_decoder(consumer: KafkaConsumer) -> None:
-    """Let a consumer use our decoder, which returns `Chunk` objects."""
+    """Let a consumer use our decoder, which returns `Chunk` objects.
+
+    Fault: a batch that cannot be decoded raises at every poll, so that one such record stops a
+    reader for good; and decompression has no bound. For each partition in a fetch response, the
+    client creates one object of the class that this attribute names.
+    """
     consumer._fetcher.PartitionRecords = FetchedRecords
 
 
-class Portion:
-    """Chunks that the client passes on. Its length is the number of their records.
+def return_parked_records(consumer: KafkaConsumer) -> None:
+    """Let a consumer return parked records as soon as their partition is not paused any more.
 
-    The client compares the length with the number of records that a poll may return.
+    Fault: the client parks the rest of a portion when its partition is paused, and does not fetch
+    the partition meanwhile. It takes parked records only while its place for present records is
+    None; after others were returned in full, their empty remains stay there, perhaps for ever.
+    Repair: the place is emptied first. What it still holds is parked behind the others, so that
+    partitions take turns.
     """
+    fetcher, subscription = consumer._fetcher, consumer._subscription
+    fetched_records = fetcher.fetched_records
+
+    def with_parked_records(*args: Any, **options: Any) -> Any:
+        present, parked = fetcher._next_partition_records, fetcher._paused_partition_records
+        if not present:
+            fetcher._next_partition_records = None
+        elif not all(map(subscription.is_paused, parked)):
+            fetcher._next_partition_records = None
+            parked[present.topic_partition] = present
+        return fetched_records(*args, **options)
+
+    fetcher.fetched_records = with_parked_records
+
+
+class Portion:
+    """Chunks that the client passes on; it counts their records with ``len``."""
 
     def __init__(self, chunks: list[Chunk]) -> None:
         self._chunks = chunks
@@ -47,15 +63,8 @@ class Portion:
 class FetchedRecords:
     """The records of one partition in one fetch response; the client takes them in portions.
 
-    It has the attributes and methods of the client's class that it replaces. It ignores the
-    client's other options.
-
-    Attributes:
-        topic_partition: topic and partition.
-        next_fetch_offset: offset after the last record taken.
-        leader_epoch: leader epoch of the last record taken; the client uses it to detect that a log
-            was truncated.
-        bytes_read: size of the response in bytes.
+    It has the attributes and methods of the client's class that it replaces, and ignores the
+    client's other options. With ``leader_epoch`` the client detects that a log was truncated.
     """
 
     def __init__(
@@ -80,7 +89,6 @@ class FetchedRecords:
         return self._chunks is not None
 
     def drain(self) -> None:
-        """Drop the records that were not taken."""
         if self._chunks is not None:
             self._chunks = self._rest = None
             self._on_drain(self)

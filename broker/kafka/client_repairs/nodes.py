@@ -1,29 +1,19 @@
-"""Repair of a client that sends its requests again and again to a broker that does not answer.
+"""Repairs of what a client knows of its cluster; docs/upstream explains each fault.
 
 A *node* is the client's name of a broker.
-
-Fault: for a request that any broker can answer, kafka-python prefers a node without a pending
-request. Working nodes usually have one (a consumer almost always waits for a fetch), so the client
-prefers the node whose connection it has just closed after a timeout. A second fault: a node that
-was down when the client listed the brokers stays unknown until the list is renewed, which takes
-minutes. A third one: once the client has a list of brokers, it never uses the bootstrap addresses
-again.
-Effect: the client sends requests for metadata, group coordinators and producer ids to the broker
-that does not answer. Each request lasts until it times out, although other brokers would answer.
-Where all brokers have moved to other addresses, it never finds them again.
-Repair: the choice of the node is replaced. A node that does not answer is chosen only if there is
-no other, and a request to an unknown node makes the client renew the list at once. While all listed
-nodes fail, the bootstrap addresses are tried too; their names are resolved at each attempt.
 """
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable
 from typing import Any
 
 from kafka import errors as kafka_errors
+
+_LOG = logging.getLogger(__name__)
 
 # A response takes milliseconds; a fetch that waits for records takes a quarter of a second. A group
 # join can take longer than this limit; the only effect is that another node is preferred.
@@ -33,9 +23,13 @@ _OVERDUE_SECONDS = 1.0
 class NodeChoice:
     """Chooses the node for a request that any node can answer.
 
+    Fault: the client prefers a node without a pending request, so one that does not answer, whose
+    connection it has just closed; and it never uses the bootstrap addresses again.
+
     A node *hangs* from the moment when a request or a handshake timed out until the handshake of a
     new connection succeeds. A node that hangs, or that has not answered a request for more than a
-    second, is chosen only if there is no other node.
+    second, is chosen only if there is no other. While all listed nodes fail, the bootstrap
+    addresses are tried too; their names are resolved at each attempt.
     """
 
     def __init__(self, manager: Any, now: Callable[[], float] = time.monotonic) -> None:
@@ -45,7 +39,6 @@ class NodeChoice:
         self._connect = manager.get_connection
 
     def best(self) -> object | None:
-        """Return the node for the next request, or None if no node can be used now."""
         cluster = self._manager.cluster
         nodes = [broker.node_id for broker in cluster.brokers()]
         if nodes and all(self._failing(node) for node in nodes):
@@ -83,11 +76,7 @@ class NodeChoice:
         return not paused and not self._manager.connection_delay(node) > 0
 
     def _rank(self, node: object) -> tuple[bool, bool, int, bool, int]:
-        """Return the sort key of a node; the smallest is the best choice.
-
-        In order of weight: hangs, has an overdue request, number of failed attempts to connect, has
-        no connection, number of pending requests.
-        """
+        """Return the sort key of a node; the smallest is the best choice."""
         connection = self._manager._conns.get(node)
         failures = self._manager._backoff.get(node, (0,))[0]
         if connection is None:
@@ -99,8 +88,31 @@ class NodeChoice:
 
 
 def avoid_hanging_nodes(client: Any) -> None:
-    """Let a client prefer nodes that answer."""
     manager = client._manager
     choice = NodeChoice(manager)
     manager.least_loaded_node = choice.best
     manager.get_connection = choice.connection
+
+
+def keep_refreshing(client: Any) -> None:
+    """Let an error of any kind fail one refresh of the metadata only.
+
+    Fault: other errors than the client's own end the refreshes silently, such as the one for a set
+    of topics that the caller's thread changes meanwhile. New topics and leaders stay unknown then.
+    """
+    cluster = client._manager.cluster
+    refresh = cluster.refresh_metadata
+
+    async def refresh_or_fail(*arguments: Any, **more: Any) -> None:
+        try:
+            await refresh(*arguments, **more)
+        except kafka_errors.KafkaError:
+            raise
+        except Exception as error:
+            _LOG.warning("a refresh of the metadata failed and is repeated", exc_info=True)
+            failure = kafka_errors.KafkaError(f"refreshing metadata: {error!r}")
+            cluster.failed_update(failure)
+            cluster.request_update()
+            raise failure from error
+
+    cluster.refresh_metadata = refresh_or_fail

@@ -1,23 +1,26 @@
-"""Repair of the opening of a connection to a broker.
+"""Repairs of the opening of connections; docs/upstream explains each fault.
 
-Fault: kafka-python does not bound the TLS handshake, and does not close the socket of a connection
-that fails.
-Effect: a peer that accepts a TCP connection and then stays silent over TLS, such as a frozen broker
-or one whose host lost its power, holds up a client for ever: the first contact does not return, and
-a running client never connects to this broker again. Sockets of failed connections stay open until
-the garbage collector finds them: a service had up to a hundred of them during an outage.
-Repair: the handshake ends when the time for the connection is over, and the socket is closed.
+A TLS handshake has no time limit, so a peer that accepts and stays silent holds up a client for
+ever. Sockets of failed connections, and the thread of a failed start, stay: an outage uses them up.
 """
 
 from __future__ import annotations
 
 import socket
 import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from kafka import errors as kafka_errors
+from kafka.net.compat import KafkaNetClient
 from kafka.net.inet import KafkaNetSocket
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+
+# Longest time to wait for the thread of a client whose start has failed, in seconds. It ends at
+# once unless it waits for the address of a host; then it ends later by itself.
+_CLOSE_SECONDS = 1.0
 
 
 class _Opener(KafkaNetSocket):  # type: ignore[misc]  # the client has no types
@@ -28,7 +31,6 @@ class _Opener(KafkaNetSocket):  # type: ignore[misc]  # the client has no types
     async def sock_connect(
         self, net: Any, sock: socket.socket, address: Any, timeout_at: float | None = None
     ) -> socket.socket:
-        """Connect the socket; close it where this fails or is given up."""
         try:
             await super().sock_connect(net, sock, address, timeout_at=timeout_at)
         except BaseException:
@@ -45,7 +47,6 @@ class _Tls(KafkaSSLTransport):  # type: ignore[misc]  # the client has no types
         self._timeout_at = timeout_at
 
     async def handshake(self) -> None:
-        """Agree on keys; raises KafkaTimeoutError when the time is over."""
         while True:
             try:
                 self._sock.do_handshake()
@@ -77,7 +78,6 @@ def close_failed_connections(manager: Any) -> None:
 
 
 async def _open(manager: Any, node: Any, timeout_at: float | None) -> Any:
-    """Connect to the first address of a node that accepts."""
     opener, options = _Opener(), manager.config["socket_options"]
     failure: Exception = kafka_errors.KafkaConnectionError(f"no address of {node.host} is known")
     for address in opener.dns_lookup(node.host, node.port):
@@ -95,3 +95,27 @@ def _transport(manager: Any, sock: socket.socket, host: str, timeout_at: float |
         return KafkaTCPTransport(manager._net, sock, host=host)
     settings = {key: value for key, value in manager.config.items() if key.startswith("ssl_")}
     return _Tls(timeout_at, manager._net, sock, host=host, **settings)
+
+
+@contextmanager
+def close_failed_start() -> Iterator[dict[str, Any]]:
+    """Yield settings for the constructor of a client, and close what it opened if it fails.
+
+    The constructor connects at once, so the repair of connections is made here.
+    """
+    opened: list[KafkaNetClient] = []
+
+    def open_network(**settings: Any) -> KafkaNetClient:
+        network = KafkaNetClient(**settings)
+        close_failed_connections(network._manager)
+        opened.append(network)
+        return network
+
+    try:
+        yield {"kafka_client": open_network}
+    except BaseException:
+        for network in opened:
+            closing = threading.Thread(target=network.close, name="kafka-close", daemon=True)
+            closing.start()
+            closing.join(_CLOSE_SECONDS)
+        raise
