@@ -27,17 +27,10 @@ _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+", re.ASCII)
 _DURATION = re.compile(r"(\d+)(s|m|h|d)?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, None: 1}
 
-DEFAULT_METHOD = "noise-aware"
-"""Default method of the local model."""
-
-MAX_DEVICES = 100_000_000
-"""Most devices that an evaluation draws."""
-
-MAX_DURATION = 100 * 365 * 86_400
-"""Longest duration in seconds: 100 years."""
-
-MAX_INSTANT = 10_000_000_000
-"""Latest time in seconds since the epoch; it is in the year 2286."""
+DEFAULT_METHOD = "noise-aware"  # default method of the local model
+MAX_DEVICES = 100_000_000  # most devices that an evaluation draws
+MAX_DURATION = 100 * 365 * 86_400  # longest duration in seconds: 100 years
+MAX_INSTANT = 10_000_000_000  # latest time in seconds since the epoch; it is in the year 2286
 
 
 def duration(text: str) -> int:

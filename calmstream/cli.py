@@ -190,8 +190,7 @@ ONE_THREAD: Mapping[str, str] = dict.fromkeys(
 add in another order, and the last bits of tables would depend on the number of processors."""
 
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as of any program that the signal SIGINT ends."""
+INTERRUPTED = 130  # exit code after Ctrl-C, as of any program that the signal SIGINT ends
 
 
 def main(argv: Sequence[str] | None = None) -> int:

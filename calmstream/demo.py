@@ -37,17 +37,13 @@ NAMESPACE = "demo"
 EPSILON = "2"
 """Privacy loss of a report. At 1 the dependence of education and income hides in the noise."""
 
-K = 3
-"""Maximum number of attributes of the published tables."""
+K = 3  # maximum number of attributes of the published tables
 
 WINDOWS = 5
 """Number of windows, so that the demo shows a running total and takes less than a minute."""
 
-WINDOW_SECONDS = 8
-"""Length of a window in seconds."""
-
-GRACE_SECONDS = 2
-"""Time in seconds for late reports, and for reports that are too early."""
+WINDOW_SECONDS = 8  # length of a window in seconds
+GRACE_SECONDS = 2  # time in seconds for late reports, and for reports that are too early
 
 
 def adult() -> tuple[Domain, Codes]:

@@ -25,8 +25,7 @@ from calmstream.consumer.subscribe.subscribe import Snapshot, plan_names, subscr
 from calmstream.estimators.plan import Plan
 from calmstream.service import Namespaces, Service
 
-STOP_SECONDS = 20.0
-"""Maximum wait for each part to end."""
+STOP_SECONDS = 20.0  # maximum wait for each part to end
 
 Part = Callable[[threading.Event], None]
 """A part of the service; it ends soon after the event is set."""

@@ -26,8 +26,7 @@ from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect, local_plan
 
-N18 = 1 << 18
-"""Number of devices in Fig. 7."""
+N18 = 1 << 18  # number of devices in Fig. 7
 
 PAIRS = (
     ("Night_pick", "Night_drop"),
@@ -39,8 +38,7 @@ PAIRS = (
 )
 """The paper's dependent pairs, then its independent ones."""
 
-TEST_METHODS = ("inp-ht", "marg-ps", "calm")
-"""Methods with a noise-aware test from covariances."""
+TEST_METHODS = ("inp-ht", "marg-ps", "calm")  # methods with a noise-aware test from covariances
 TREE_METHODS = ("inp-ht", "marg-ps", "calm")
 TREE_EPSILONS = ("0.2", "0.4", "0.6", "0.8", "1.0", "1.4")
 

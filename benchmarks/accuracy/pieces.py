@@ -21,8 +21,7 @@ STOPS = (
 )
 """Stop rules of the method inp-em, and the name of the curve of each."""
 
-OWN_SEED = "own"
-"""A seed of hash functions that each repeat has for itself."""
+OWN_SEED = "own"  # a seed of hash functions that each repeat has for itself
 
 CALM_EPSILONS = ("0.2", "0.5", "1", "2")  # values of epsilon in the figures of CALM
 

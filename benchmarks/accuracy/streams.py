@@ -39,8 +39,7 @@ METHODS = {"calm": 10, "noise-aware": 5}
 LENGTHS = (2, 4, 8, 16, 32, 64, WINDOWS)
 SETS = {"adult": 5, "taxi": 6, "census3": 6}
 FLEETS = (20_000, 200_000)
-MOVED = 0.3
-"""Share of the commonest label that moves to the next one."""
+MOVED = 0.3  # share of the commonest label that moves to the next one
 
 Floats = NDArray[np.float64]
 

@@ -39,8 +39,7 @@ STUDY = Study(Path(__file__).parents[1] / "results" / "words.jsonl")
 BUCKETS, HASHES, WORDS, LABELS = 64, 16, 20_000, (0.5, 0.3, 0.2)
 PUBLIC_HASHES = 10
 CELLS = list(product(range(16, 23, 2), ("0.5", "1", "2")))
-UNLISTED = 30
-"""The largest words, which the second list lacks."""
+UNLISTED = 30  # the largest words, which the second list lacks
 
 Floats = NDArray[np.float64]
 

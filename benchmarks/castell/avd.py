@@ -66,11 +66,8 @@ LOPUB_W = 3  # largest w for the method LoPub, whose time grows fast with w
 EXPECTED_EPSILON = 1.0
 """Epsilon per attribute of the estimate from expected counts; see `Point.source`."""
 
-SIZES = (100, 300, 1000, 3000, 10_000)
-"""Numbers of records in Fig. 6, besides all records."""
-
-EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Values of epsilon per attribute in Fig. 7."""
+SIZES = (100, 300, 1000, 3000, 10_000)  # numbers of records in Fig. 6, besides all records
+EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)  # values of epsilon per attribute in Fig. 7
 
 USUAL_EPSILON = 4.0  # epsilon per attribute of the other figures
 

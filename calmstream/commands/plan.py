@@ -25,8 +25,7 @@ from calmstream.tables.reading import add_options, reading, refuse_options
 from calmstream.tables.records import RecordTable, read_table
 from calmstream.terminal import Console
 
-_FIRST_USERS = 100_000
-"""Number of reports with which the search for a goal begins."""
+_FIRST_USERS = 100_000  # number of reports with which the search for a goal begins
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -33,8 +33,7 @@ from calmstream.tables.reading import ReadingOptions, add_options, load, reading
 from calmstream.tables.records import read_table
 from calmstream.terminal import Console
 
-UNFINISHED = 3
-"""Exit code: nothing failed, but the plan ended before every device was asked."""
+UNFINISHED = 3  # exit code: nothing failed, but the plan ended before every device was asked
 
 
 def add(parser: argparse.ArgumentParser) -> None:

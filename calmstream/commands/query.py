@@ -19,8 +19,7 @@ from calmstream.estimators.analysis.words import candidates
 from calmstream.estimators.plan import Plan
 from calmstream.pages import answer as page
 
-MAX_LIST_BYTES = 64 << 20
-"""Maximum size of a list of candidates."""
+MAX_LIST_BYTES = 64 << 20  # maximum size of a list of candidates
 
 TABLE = "table"  # the format for people
 

@@ -17,8 +17,7 @@ from calmstream.estimators.domain import Domain
 from calmstream.output import say
 from calmstream.pages.export import WRITERS
 
-_ROWS = 1 << 16
-"""Records that are made together."""
+_ROWS = 1 << 16  # records that are made together
 
 _USE = (
     "Made-up records: nobody's. {source}. Good for trying queries, models and dashboards. More "

@@ -45,8 +45,7 @@ from calmstream.tables.records import RecordTable
 MAX_TARGET_CELLS = 1 << 20
 """Maximum number of cells of a marginal that is measured; it limits time and memory."""
 
-PILOT_SHARE = 0.1
-"""Default share of the devices for the pilot of a method that needs one."""
+PILOT_SHARE = 0.1  # default share of the devices for the pilot of a method that needs one
 
 _TARGETS, _DEVICES, _COLLECTION, _RANGES = range(4)
 """Labels that make independent random generators from one seed."""

@@ -118,8 +118,7 @@ def _collect_cells(
     return tallies
 
 
-LINEAGE = "0" * 32
-"""The lineage of plans that are used for evaluation."""
+LINEAGE = "0" * 32  # the lineage of plans that are used for evaluation
 
 
 def local_plan(method: Method, request: Request, design: Design | None = None) -> Plan:

@@ -25,14 +25,9 @@ from calmstream.estimators.noise_aware.design import PriorScales
 from calmstream.estimators.plan import Plan
 from calmstream.evaluation.population import collect, draw, true_tables
 
-Width = Callable[[float], float]
-"""A half-width by the number of reports."""
-
-MAX_CELLS = 256
-"""Largest table whose precision is computed: its covariance is formed."""
-
-MAX_SIMULATED = 1_000_000
-"""Most devices that are simulated."""
+Width = Callable[[float], float]  # a half-width by the number of reports
+MAX_CELLS = 256  # largest table whose precision is computed: its covariance is formed
+MAX_SIMULATED = 1_000_000  # most devices that are simulated
 
 MAX_ATTRIBUTES = 16
 """Most attributes with which a collection is simulated; a fit of more takes too long."""
@@ -41,8 +36,7 @@ FREEDOM, REPEATS = 40, 8
 """Shares that are estimated in all simulated collections together, and the most collections: the
 deviation of a factor is then about a tenth. Each takes about half a second."""
 
-TABLES = 24
-"""Most tables of one size over which errors are averaged; they are spread over all."""
+TABLES = 24  # most tables of one size over which errors are averaged; they are spread over all
 
 _USERS = 1e12
 _EVEN = 0.01

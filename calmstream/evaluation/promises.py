@@ -29,8 +29,7 @@ _GOAL = re.compile(
 _MANY = 1e10
 """So many reports that prior knowledge adds nothing: the variance times them is that of one."""
 
-_STEPS = 7
-"""Bisections of epsilon: it is found to 3 %."""
+_STEPS = 7  # bisections of epsilon: it is found to 3 %
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,8 @@ from calmstream.evaluation.population import collect, local_plan, true_tables
 from calmstream.tables.records import RecordTable
 from calmstream.tables.table import FileColumn, listed
 
-MOST_MEASURED = 24
-"""Windows in which tables are fitted and compared; all are collected."""
-
-MOST_WINDOWS = 100_000
-"""Maximum number of windows from the first record to the last one."""
+MOST_MEASURED = 24  # windows in which tables are fitted and compared; all are collected
+MOST_WINDOWS = 100_000  # maximum number of windows from the first record to the last one
 
 
 @dataclass(frozen=True, slots=True)

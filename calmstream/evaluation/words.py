@@ -15,8 +15,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.evaluation.population import collect
 from calmstream.tables.table import FileColumn
 
-MOST_WORDS = 1000
-"""Candidates: so many of the commonest words, and as many that nobody has."""
+MOST_WORDS = 1000  # candidates: so many of the commonest words, and as many that nobody has
 
 
 @dataclass(frozen=True, slots=True)

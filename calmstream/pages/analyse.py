@@ -100,8 +100,7 @@ def render_tree(branches: Sequence[Mapping[str, Any]]) -> Group:
     return Group(*parts)
 
 
-MOST_LABELS = 10
-"""Labels of a cause that are shown; ``--json`` has all."""
+MOST_LABELS = 10  # labels of a cause that are shown; ``--json`` has all
 
 NO_CAUSE = "no hidden cause is supported: what pairs have in common may be noise"
 

@@ -72,8 +72,7 @@ def show_summary(console: Console, plan: Plan, found: Summary) -> None:
     console.print(shown)
 
 
-MOST_SHOWN = 40
-"""Maximum number of words of one population that are shown."""
+MOST_SHOWN = 40  # maximum number of words of one population that are shown
 
 
 def show_words(console: Console, plan: Plan, answer: WordShares) -> None:

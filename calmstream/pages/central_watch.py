@@ -10,8 +10,7 @@ from typing import Any
 from calmstream.consumer.central.subscribe import CentralRelease
 from calmstream.estimators.marginal import Z95
 
-MAX_ROWS = 20
-"""Number of tuples of one size that are shown, the largest first."""
+MAX_ROWS = 20  # number of tuples of one size that are shown, the largest first
 
 
 def lines(release: CentralRelease, marginal: Sequence[str] | None = None) -> Iterator[str]:

@@ -18,8 +18,7 @@ from calmstream.consumer.sink.arrow_rows import RESULTS, STATISTICS, results_tab
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import MarginalRecord
 
-_ROWS = 1 << 17
-"""Number of cells that are written together."""
+_ROWS = 1 << 17  # number of cells that are written together
 
 _OF_TABLE = ("attributes", "labels", "table", "stderr", "noise_floor", "reports", "flags")
 

@@ -22,16 +22,14 @@ from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord
 from calmstream.estimators.wire.table_summary import Statistic, TableStatistics, TableSummary
 from calmstream.terminal import Console, grid
 
-MAX_ROWS = 40
-"""Maximum number of cells of one table that are shown, the largest ones."""
+MAX_ROWS = 40  # maximum number of cells of one table that are shown, the largest ones
 
 EMPTY = 0.00005
 """A cell below this share, which prints as 0.00 %, is left out of a table of more than ten."""
 
 _FEW = 10
 _BAR_CELLS = 24
-_TABLE_ROWS = 14
-"""Lines that a table takes on a dashboard, about."""
+_TABLE_ROWS = 14  # lines that a table takes on a dashboard, about
 
 KINDS = {
     Kind.EARLY: "early: still receives reports",
@@ -196,8 +194,7 @@ def watch(
     return count
 
 
-MAX_LINES = 12
-"""Maximum number of labels of a given attribute that are shown."""
+MAX_LINES = 12  # maximum number of labels of a given attribute that are shown
 
 _SUMMARY_FLAGS = {
     "binned": "binned: the interval of a mean holds the ends of the bins too",

@@ -14,8 +14,7 @@ MAX_REPORT = Decimal(4)
 """Maximum loss by one report without confirmation. A loss of 4 lets an observer change the odds of
 any statement about a record by a factor of up to e^4, about 55."""
 
-MAX_YEAR = Decimal(8)
-"""Maximum loss in any 365 days without confirmation; e^8 is about 3,000."""
+MAX_YEAR = Decimal(8)  # maximum loss in any 365 days without confirmation; e^8 is about 3,000
 
 
 def check(loss: Loss, allowed: Decimal | None) -> None:

@@ -7,12 +7,10 @@ from collections import Counter
 from calmstream.common.errors import InvalidInput
 from calmstream.tables.table import FileColumn, MissingRule, listed, shown
 
-SEPARATORS = (";", "|", "\n", " / ", ", ", ",")
-"""Separators of answers that are found."""
+SEPARATORS = (";", "|", "\n", " / ", ", ", ",")  # separators of answers that are found
 
 _MOST_PARTS = 128
-_MIN_SHARE = 0.02
-"""Smallest share of the cells that must have several answers."""
+_MIN_SHARE = 0.02  # smallest share of the cells that must have several answers
 
 
 def separator_of(column: FileColumn, missing: MissingRule) -> str | None:

@@ -19,8 +19,7 @@ _NUMBER = r"[-+]?[0-9]{1,17}(?:\.[0-9]{1,9})?(?:[eE][-+]?[0-9]{1,2})?"
 _FORM = re.compile(
     rf"(.+)=({_NUMBER}):({_NUMBER}):(lin|log):([0-9]{{1,9}})(?::([^:]*))?(?::(bin|grid))?"
 )
-_MOVE = 0.01
-"""Edges have the fewest digits that move none by more than this share of its bin."""
+_MOVE = 0.01  # edges have the fewest digits that move none by more than this share of its bin
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -17,13 +17,11 @@ from calmstream.tables.table import FileTable, listed, of_rows
 _NAMES = {"\t": "tab", ";": "semicolon", "|": "bar", ",": "comma", " ": "space"}
 """Separators that are found, in the order in which they win where two fit equally well."""
 
-_NONE = "\x1f"
-"""Separator of a file with one column: no text has it."""
+_NONE = "\x1f"  # separator of a file with one column: no text has it
 
 _SAMPLE_LINES = 2000
 _SAMPLE_CHARACTERS = 1 << 20
-_MOST_BEFORE = 20
-"""Most lines before the header."""
+_MOST_BEFORE = 20  # most lines before the header
 
 _SPACED = re.compile(r'\s*("|[-+.\d]+\s+[-+.\d])')
 _MARK = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
@@ -31,8 +29,7 @@ _MARK = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
 
 MAX_COLUMNS = 20_000
 
-Row = tuple[int, list[str]]
-"""A line and its cells."""
+Row = tuple[int, list[str]]  # a line and its cells
 
 
 @dataclass(frozen=True, slots=True)

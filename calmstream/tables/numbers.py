@@ -10,8 +10,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_BINS = 8
-"""Most bins of a number whose edges are learnt."""
+MAX_BINS = 8  # most bins of a number whose edges are learnt
 
 _STYLES = (
     ("", re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII), "", "."),

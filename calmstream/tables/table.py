@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Value = str | tuple[str, ...]
-"""A cell: its text, empty where nothing is; or the list that it holds."""
+Value = str | tuple[str, ...]  # a cell: its text, empty where nothing is; or the list that it holds
 
 Places = NDArray[np.int32]
 
-_PART = 1 << 14
-"""Rows that are read together."""
+_PART = 1 << 14  # rows that are read together
 
 _MISSING = frozenset(("", "na", "n/a", "#n/a", "<na>", "nan", "null"))
 
@@ -45,11 +43,8 @@ class MissingRule:
         )
 
 
-LABEL = "missing"
-"""The label of cells that say nothing."""
-
-OTHER = "other"
-"""The label of values that are not frequent."""
+LABEL = "missing"  # the label of cells that say nothing
+OTHER = "other"  # the label of values that are not frequent
 
 
 @dataclass(frozen=True, eq=False)

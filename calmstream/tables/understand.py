@@ -16,20 +16,14 @@ from calmstream.tables import answers, numbers
 from calmstream.tables.order import order_of
 from calmstream.tables.table import LABEL, OTHER, FileColumn, MissingRule, listed, shown
 
-MAX_LABELS = 64
-"""Columns with more labels keep the frequent ones."""
-
-MAX_KEPT = 31
-"""Most labels that are kept of a column with too many."""
-
-FREQUENT = 0.01
-"""Smallest share of the records that have a frequent label."""
+MAX_LABELS = 64  # columns with more labels keep the frequent ones
+MAX_KEPT = 31  # most labels that are kept of a column with too many
+FREQUENT = 0.01  # smallest share of the records that have a frequent label
 
 MIN_FREQUENT = 0.1
 """Smallest share of the records that have a frequent label of a column with too many."""
 
-FEW_NUMBERS = 16
-"""Most distinct numbers that are labels, not bins."""
+FEW_NUMBERS = 16  # most distinct numbers that are labels, not bins
 
 _DATE = re.compile(
     r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?"

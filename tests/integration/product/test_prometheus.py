@@ -35,8 +35,7 @@ from tests.support.service.prometheus_server import RANGE, PrometheusServer
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
 
 WINDOW, RATE = 5, 600
-SECONDS = 150.0
-"""Longest wait for an alert; a process that is starved answers no scrape meanwhile."""
+SECONDS = 150.0  # longest wait for an alert; a process that is starved answers no scrape meanwhile
 
 PRODUCING_SECONDS = 400
 CAUSE_SECONDS = 2.0

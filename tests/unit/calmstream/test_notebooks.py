@@ -13,8 +13,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-FAR = 6
-"""Standard errors that no estimate is away from the truth."""
+FAR = 6  # standard errors that no estimate is away from the truth
 
 
 @pytest.fixture

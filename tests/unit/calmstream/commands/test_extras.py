@@ -17,8 +17,7 @@ from calmstream.cli import SERVICE as MODULES
 
 ROOT = Path(__file__).parents[4]
 SERVICE = sorted(MODULES)
-FREE = {"device", "health", "keys", "sign", "verify"}
-"""Commands that need nothing of the service."""
+FREE = {"device", "health", "keys", "sign", "verify"}  # commands that need nothing of the service
 
 # Stands before every other finder, as if the packages were not there.
 BLOCKED = """

@@ -20,8 +20,7 @@ DOMAIN = [
     {"name": "theme", "labels": ["dark", "light"]},
 ]
 START = 1_800_000_000
-FROM, UNTIL = "2027-01-01", "2027-12-31"
-"""START is 2027-01-15."""
+FROM, UNTIL = "2027-01-01", "2027-12-31"  # START is 2027-01-15
 
 Say = Callable[..., tuple[int, str, str]]
 
