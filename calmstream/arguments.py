@@ -270,10 +270,7 @@ def spaces(args: argparse.Namespace) -> Spaces:
 
 
 def add_http(parser: argparse.ArgumentParser, port: str = "9464") -> None:
-    """Add the options of the web server for metrics and health, and of the log.
-
-    ``port`` is its default, for people.
-    """
+    """Add the options of the web server, and of the log; ``port`` is its default, for people."""
     parser.add_argument(
         "--http-host", help="address of /metrics, /livez and /readyz (default: 127.0.0.1)"
     )

@@ -17,10 +17,7 @@ def kafka(bootstrap: str, **limits: Any) -> KafkaBroker:
 
 
 class LazyKafka:
-    """A connection to Kafka that is made when it is first needed, and tried again after a failure.
-
-    It is a `Broker`. Safe for use from several threads.
-    """
+    """A `Broker` that connects when it is first needed, and again after a failure; thread-safe."""
 
     def __init__(self, bootstrap: str, **limits: Any) -> None:
         self._bootstrap = bootstrap

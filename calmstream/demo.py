@@ -1,9 +1,4 @@
-"""The demo: devices, broker, tally worker, publisher and subscriber in one process.
-
-All parts are those of a real service: devices perturb with the operating system's randomness,
-batches go through the broker, and windows close by its append times. The broker can be the one in
-this process, or Kafka.
-"""
+"""The demo: the parts of a real service in one process, on its broker or on Kafka."""
 
 from __future__ import annotations
 
@@ -81,10 +76,7 @@ def draw_plan(domain: Domain, reports: int, method: str) -> Plan:
 
 
 def pacing_seconds(plan: Plan, now: int) -> float:
-    """Return the number of seconds in which all devices report.
-
-    Half of the last window stays free, so that every device can report on a slow machine too.
-    """
+    """Return the seconds in which all report; half of a window stays free for slow machines."""
     left = plan.window_end(plan.windows - 1) - max(now, plan.window_start(0))
     return max(1.0, left / 1000 - plan.window / 2)
 
@@ -133,12 +125,7 @@ class Demo:
 
 
 def summarise(demo: Demo, last: Snapshot, snapshots: int, seconds: float) -> dict[str, Any]:
-    """Compare the last running total with the true tables of the devices, for ``--json``.
-
-    Errors are means over all published marginals of three attributes: the squared error summed over
-    cells (``sse_mean``), the total variation distance (``tv_mean``), and the squared error of the
-    uniform table (``uniform_sse``).
-    """
+    """Compare the last running total with the devices' tables: means over marginals of size K."""
     plan, domain = demo.plan, demo.plan.domain
     errors, distances, baseline = [], [], []
     for attributes in (m for m in plan.marginals if len(m) == K):

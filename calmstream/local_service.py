@@ -1,7 +1,4 @@
-"""The service of one plan in threads of this process, for demonstrations.
-
-The parts are those of a real service. The broker can be the one in this process, or Kafka.
-"""
+"""The service of one plan in threads of this process, for demonstrations."""
 
 from __future__ import annotations
 
@@ -32,10 +29,7 @@ Part = Callable[[threading.Event], None]
 
 
 class LocalService:
-    """A tally worker, a publisher and further parts, each on a thread of its own.
-
-    The first error of a part is its ``failure``.
-    """
+    """Worker, publisher and other parts on threads; the first error is its ``failure``."""
 
     def __init__(self, plan: Plan, broker: Broker, namespace: str) -> None:
         self.names: TopicNames = plan_names(plan, namespace)

@@ -290,11 +290,7 @@ class Service:
         return register
 
     def _prepared(self, plan: Plan, broker: Broker) -> TopicNames:
-        """Return the names of a plan's topics, which exist if they are to be created.
-
-        Raises:
-            PlanRetired: the plan was retired; its topics are not created again.
-        """
+        """Return the names of a plan's topics; PlanRetired if they must not be created again."""
         names = self._where.names(plan)
         topics = broker.topics()
         try:

@@ -1,7 +1,4 @@
-"""``calmstream verify``: checks a signed plan as a device would.
-
-An operator's root key certifies signing keys, which sign plans (docs/signed-plans.md).
-"""
+"""``calmstream verify``: checks a signed plan as a device would (docs/signed-plans.md)."""
 
 from __future__ import annotations
 

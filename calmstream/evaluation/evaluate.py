@@ -1,8 +1,4 @@
-"""Measures the errors of methods on a local table, for ``calmstream evaluate`` and tests.
-
-Devices are drawn from the table, report as a plan states, and the estimated marginals are compared
-with the true ones of the same devices.
-"""
+"""Measures methods on a local table: devices are drawn from it, report, and are the truth."""
 
 from __future__ import annotations
 
@@ -53,42 +49,24 @@ _TARGETS, _DEVICES, _COLLECTION, _RANGES = range(4)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One line of an evaluation: the mean errors of one method at one epsilon.
-
-    The errors are those of k-way marginals (targets), compared with those of the drawn devices.
-
-    Attributes:
-        k: number of attributes of a target.
-        d: number of attributes of a record.
-        n: number of devices that were drawn in each repeat.
-        targets: number of targets; fewer than requested if there are not as many.
-        tallies: ``devices`` or ``law``, see `evaluate`.
-        sse_mean: mean over targets and repeats of the sum over cells of the squared error; with
-            its standard error over the repeats, and the same of the uniform table.
-        tv_mean: mean of the total variation distance.
-        avd_mean: mean of the largest absolute error of a cell.
-        coverage: share of the true cells, of all targets and repeats, in the 95 % intervals.
-        points: half-width of the interval, in points of a share, in which 95 % of the shares lie
-            if their errors are normal: from the mean squared error of a cell.
-        ranges: mean errors of ranges, margins, means and medians; None if they were not asked for.
-    """
+    """The mean errors of a method at one epsilon, over k-way marginals (targets) and repeats."""
 
     dataset: str
     method: str
     epsilon: float
-    k: int
-    d: int
-    n: int
-    targets: int
+    k: int  # attributes of a target
+    d: int  # attributes of a record
+    n: int  # devices that were drawn in each repeat
+    targets: int  # fewer than requested if there are not as many
     repeats: int
-    tallies: str
-    sse_mean: float
-    sse_stderr: float | None
+    tallies: str  # ``devices`` or ``law``, see `evaluate`
+    sse_mean: float  # sum over cells of the squared error
+    sse_stderr: float | None  # its standard error over the repeats
     sse_uniform: float
-    tv_mean: float
-    avd_mean: float
-    coverage: float
-    points: float
+    tv_mean: float  # total variation distance
+    avd_mean: float  # largest absolute error of a cell
+    coverage: float  # share of the true cells in the 95 % intervals
+    points: float  # ± in points, in which 95 % of the shares lie if their errors are normal
     collect_seconds: float
     estimate_seconds: float
     ranges: dict[str, float] | None = None
@@ -207,11 +185,7 @@ class _Campaign:
     def _collect(
         self, method: Method, plan: Plan, codes: Codes, noise: np.random.SeedSequence
     ) -> Callable[[], Model]:
-        """Collect reports; return a function that estimates a model from them.
-
-        A method that reads reports gets the reports themselves instead of counts. A plan for
-        fewer devices than there are is that of a pilot.
-        """
+        """Collect; return what estimates a model. A plan for fewer devices is that of a pilot."""
         if isinstance(method, ReadsReports):
             values = plan.groups[0].views[0].inputs(codes, plan.domain)
             reports = plan.mechanisms[0].perturb(values, SeededRandomness(noise))

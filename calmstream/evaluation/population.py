@@ -1,8 +1,4 @@
-"""Simulated collection without a broker, for evaluations.
-
-It draws devices from records, assigns each to a view (the attributes on which it reports), and
-counts their reports as the tallies of a plan's groups (docs/concepts.md).
-"""
+"""Simulated collection without a broker: draws devices, assigns them to views, counts reports."""
 
 from __future__ import annotations
 
@@ -47,11 +43,7 @@ def check_memory(plan: Plan, users: int, *, exact: bool) -> None:
 
 
 def draw(codes: Codes, users: int, generator: np.random.Generator) -> Codes:
-    """Draw the records of some devices.
-
-    If there are as many rows as devices, each row is used once; otherwise rows are drawn at random
-    with replacement.
-    """
+    """Draw the records of devices: each row once if there are as many, else with replacement."""
     return codes if users == len(codes) else codes[generator.integers(len(codes), size=users)]
 
 
@@ -60,12 +52,9 @@ def true_tables(domain: Domain, codes: Codes, targets: Sequence[Attributes]) -> 
 
 
 def collect(plan: Plan, codes: Codes, seed: np.random.SeedSequence, *, exact: bool) -> list[Tally]:
-    """Return one tally per group, from devices that are assigned to views at random.
+    """Return one tally per group, from devices that are assigned to views by their shares.
 
-    The probability of a view is its share of the plan. Every input is perturbed, or with ``exact``
-    the counters are drawn from their exact distribution, which is faster.
-
-    Cost: O(n · attributes of a view) and, unless ``exact``, the mechanism's cost per report.
+    Every input is perturbed, or with ``exact`` the counters are drawn from their distribution.
     """
     assigning, perturbing = seed.spawn(2)
     if exact and plan.domain.size() <= MAX_DISTINCT_CELLS:

@@ -44,20 +44,13 @@ _EVEN = 0.01
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    """What is known of one table before the collection.
-
-    Attributes:
-        shares: shape (cells,): of the records, or even.
-        information: of the coefficients by one report: shape (coefficients, coefficients).
-        sampling: covariance of the coefficients of one device: the same shape.
-        prior: variances of the coefficients, one row for each scale of pairs.
-    """
+    """What is known of one table before the collection."""
 
     shape: tuple[int, ...]
-    shares: Floats
-    information: Floats
-    sampling: Floats
-    prior: Floats
+    shares: Floats  # shape (cells,): of the records, or even
+    information: Floats  # of the coefficients by one report: shape (coefficients, coefficients)
+    sampling: Floats  # covariance of the coefficients of one device: the same shape
+    prior: Floats  # variances of the coefficients, one row for each scale of pairs
 
     def covariance(self, users: float) -> Floats:
         """Return the covariance of the cells with so many reports: shape (cells, cells)."""
@@ -124,8 +117,7 @@ class Precision:
     ) -> tuple[float, float]:
         """Return the half-width of a share within the smallest group, and the group's share.
 
-        Groups are the combinations of labels of the given attributes; those of fewer than one in
-        a thousand records do not count. The mean is over tables of each attribute in ``about``.
+        Groups of fewer than one in a thousand records do not count; means over ``about``.
         """
         found = []
         for one in about:

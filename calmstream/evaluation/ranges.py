@@ -17,11 +17,7 @@ from calmstream.estimators.methods.base import Model
 
 
 class RangeQuestions:
-    """Random ranges over targets, the same for all methods.
-
-    Attributes:
-        margins: the single attributes, whose distances, means and medians are measured.
-    """
+    """Random ranges over targets, the same for all methods; margins are the single attributes."""
 
     names = ("range_mse", "wasserstein", "mean_error", "median_error")
 
@@ -54,12 +50,7 @@ class RangeQuestions:
         truths: Sequence[Floats],
         margins: Sequence[Floats],
     ) -> dict[str, float]:
-        """Return errors by name.
-
-        The mean squared error of the shares of the ranges; and means over the attributes of the
-        Wasserstein-1 distance of estimated and true margin, and of the absolute errors of mean and
-        median.
-        """
+        """Return `names`: of ranges, the Wasserstein-1 distances of margins, of mean and median."""
         changes = [
             (a - t).reshape(shape)
             for a, t, shape in zip(answers, truths, self._shapes, strict=True)

@@ -25,11 +25,7 @@ _Targets = Mapping[int, list[Attributes]]
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """How far tables are from those of the drawn devices.
-
-    They are the published ``answers``, or of made-up records, as many as devices, from a source.
-    ``errors`` are means by order of the squared error summed over cells, where there are answers.
-    """
+    """Errors by order, summed over cells: of the answers, or of a source's made-up records."""
 
     method: str
     epsilon: float

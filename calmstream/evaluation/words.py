@@ -39,14 +39,7 @@ class WordResult:
 def evaluate_words(
     plan: Plan, codes: Codes, columns: dict[str, FileColumn], seed: int
 ) -> Iterator[WordResult]:
-    """Draw devices, collect their reports, and compare the shares of words with the true ones.
-
-    Args:
-        plan: a plan of `population.local_plan`.
-        codes: of the table's records.
-        columns: of the table, by name.
-        seed: of all random draws.
-    """
+    """Draw devices, collect, and compare the shares of words in ``columns`` with the true ones."""
     rows = np.random.default_rng((seed, 4)).integers(len(codes), size=plan.users)
     tallies = collect(plan, codes[rows], np.random.SeedSequence((seed, 5)), exact=False)
     for name in plan.domain.hashed:

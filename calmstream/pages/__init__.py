@@ -1,4 +1,1 @@
-"""The output of commands: published tables for people, files for programs, generated pages.
-
-docs/concepts.md and docs/reading-a-snapshot.md explain the terms.
-"""
+"""The output of commands: published tables for people, files for programs, generated pages."""

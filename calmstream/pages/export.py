@@ -110,10 +110,7 @@ def records(snapshot: Snapshot, marginal: Sequence[str] | None) -> list[Marginal
 
 
 def joined(texts: Iterable[str]) -> str:
-    r"""Join texts with ``|``; a ``|`` or ``\`` in a text gets a ``\`` before it.
-
-    Different cells therefore have different names, whatever their labels.
-    """
+    """Join texts with ``|``, so that different cells have different names."""
     return "|".join(text.replace("\\", r"\\").replace("|", r"\|") for text in texts)
 
 

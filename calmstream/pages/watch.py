@@ -1,8 +1,4 @@
-"""Shows snapshots to people: tables with error bars, live on a terminal.
-
-A snapshot is the set of published tables of one window, or of all windows so far (total), with a
-manifest that describes it (docs/reading-a-snapshot.md).
-"""
+"""Shows snapshots to people: tables with error bars, live on a terminal."""
 
 from __future__ import annotations
 
@@ -167,11 +163,7 @@ def watch(
     *,
     console: Console | None = None,
 ) -> int:
-    """Show snapshots until they end; return how many there were.
-
-    On a terminal as a live dashboard, elsewhere as one block for each table; a total without new
-    reports says nothing new.
-    """
+    """Show snapshots until they end, live on a terminal; return how many there were."""
     console = Console() if console is None else console
     count = counted = 0
     if console.is_terminal:

@@ -25,11 +25,7 @@ _ASSOCIATION = "association"
 
 
 class Drafts:
-    """Plans as the options state them, with other numbers of users or another epsilon.
-
-    Attributes:
-        users: number of reports expected per window; None if a goal decides it.
-    """
+    """Plans as the options state them; ``users`` is None if a goal decides it."""
 
     def __init__(self, args: argparse.Namespace, domain: Domain, times: dict[str, int]) -> None:
         self._args = args

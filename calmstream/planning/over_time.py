@@ -40,12 +40,9 @@ def sums(plan: Plan) -> dict[str, int]:
 
 
 def worth_now(plan: Plan, spread: float) -> float:
-    """Return the number of reports that a current set is worth where shares are random walks.
+    """Return the reports that a current set is worth; ``spread``: variance of a share by one.
 
     This is the steady state of the filter (docs/continuous.md): 1/P = 1/(P + step) + 1/noise.
-
-    Args:
-        spread: variance of a share known from one report.
     """
     step, noise = DRIFT**2 * plan.window / MONTH, spread / plan.users
     variance = _LEARNT * (sqrt(step * (step + 4 * noise)) - step) / 2

@@ -27,10 +27,7 @@ class PilotResult:
     windows: int
 
     def others(self, pilot: Plan) -> int:
-        """Return the approximate number of devices that never report under the pilot.
-
-        With the guarantee w-event, another w-th part of the devices reports in every window.
-        """
+        """Return about how many devices never report: w-event asks a w-th part a window."""
         remaining = max(pilot.guarantee.windows - pilot.windows, 0)
         devices = round(self.reports / self.windows * remaining)
         if devices < 1:

@@ -16,9 +16,7 @@ _MIN_SHARE = 0.02  # smallest share of the cells that must have several answers
 def separator_of(column: FileColumn, missing: MissingRule) -> str | None:
     """Return what separates the answers in the cells of a column; None if they have one each.
 
-    Cells must have different numbers of answers, none twice, and be made of few answers in many
-    combinations. Where a comma or a slash separates them, which texts have inside, most must
-    occur alone, too.
+    Few answers in many combinations, none twice; most also alone, where texts have the separator.
     """
     cells = {
         value: int(count)

@@ -1,7 +1,4 @@
-"""Numbers that the command line declares, with edges from public bounds.
-
-They replace what would be learnt from the table: no edge depends on it.
-"""
+"""Numbers that the command line declares: no edge depends on the table."""
 
 from __future__ import annotations
 

@@ -84,10 +84,7 @@ def read_delimited(text: str, delimiter: str | None) -> FileTable:
 
 
 def _comments(text: str) -> tuple[int, int]:
-    """Return the number of lines that begin with ``#`` before a table, and where it begins.
-
-    The last of them is the header where it has as many cells as the line after it.
-    """
+    """Return the number of ``#`` lines before a table, and where it begins, maybe in one."""
     before = re.compile(r"(?:\r?\n|#[^\n]*\n)*").match(text)
     assert before is not None
     comments = list(re.finditer(r"^#.*\n", before[0], re.MULTILINE))

@@ -1,8 +1,4 @@
-"""Data dictionaries: calmstream's own, plans, and files of other tools.
-
-These are metrics of Mozilla's Glean, the charts of Go's telemetry, and JSON Schema. Where they list
-the labels of something, it becomes an entry; names of the rest are kept with the reason.
-"""
+"""Data dictionaries: calmstream's own, plans, and files of other tools (Glean, Go, JSON Schema)."""
 
 from __future__ import annotations
 

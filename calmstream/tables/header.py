@@ -86,10 +86,7 @@ def _headers(table: FileTable, head: NDArray[np.bool_], stated: int | None) -> l
 
 
 def _check_header(header: Sequence[str], below: FileTable) -> None:
-    """Refuse a first row that looks like a record: its cells occur again below, or are numbers.
-
-    A column that says only one thing may be named after it, and others after a year.
-    """
+    """Refuse a first row like a record: its cells occur again below, or are numbers (not years)."""
     judged, again, number = 0, list[str](), False
     for column, cell in zip(below.columns, header, strict=True):
         said = [str(value) for value in column.values if not _MISSING.holds(value)]
@@ -118,10 +115,7 @@ def _all_numbers(texts: Sequence[str], share: float = 1.0) -> bool:
 
 
 def _heads_options(header: Sequence[str], below: FileTable) -> bool:
-    """Return whether the next row names options below a question that spans columns without a name.
-
-    Such a column says nothing but its option.
-    """
+    """Return whether the next row has options of a question, alone in their columns."""
     options = [
         column
         for column, name in zip(below.columns, header, strict=True)

@@ -24,10 +24,7 @@ _BOUND = 1e17
 
 
 def parsed(texts: Sequence[str]) -> tuple[NDArray[np.float64], str] | None:
-    """Return the numbers of texts, and how they are written where that is not plain.
-
-    All must be written in one way, the first one that fits all; None if there is none.
-    """
+    """Return the numbers of texts, and how they are written; None if not all in one way."""
     parts = [_parts(text.strip().replace("\u00a0", " ")) for text in texts]
     if len({(before, after) for before, _, after in parts}) != 1:
         return None

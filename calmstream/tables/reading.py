@@ -16,11 +16,7 @@ from calmstream.tables.table import FileTable, MissingRule, listed
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadingOptions:
-    """How a table is read, where finding it out is not enough.
-
-    ``choices`` are columns with several answers in a cell, by their separators; an empty one says
-    that the cells are whole, None that it is to be found. ``columns`` are those to use, in order.
-    """
+    """How a table is read. ``choices``: separators by column; empty: none, None: to be found."""
 
     delimiter: str | None = None
     encoding: str | None = None

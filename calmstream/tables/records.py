@@ -30,21 +30,13 @@ _MOST_COUNTED = 1 << 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordTable:
-    """Records of a local file.
-
-    Attributes:
-        domain: the attributes of a record.
-        codes: shape (n, d), uint16, the codes of the records; n is at least 1.
-        columns: what was understood of each column; empty where nothing was learnt.
-        said: what was understood of the file.
-        file: its columns, also of records that are left out; empty where there is no file.
-    """
+    """Records of a local file."""
 
     domain: Domain
-    codes: Codes
-    columns: tuple[Understood, ...] = ()
-    said: tuple[str, ...] = ()
-    file: tuple[FileColumn, ...] = ()
+    codes: Codes  # shape (n, d), uint16; n is at least 1
+    columns: tuple[Understood, ...] = ()  # empty where nothing was learnt
+    said: tuple[str, ...] = ()  # what was understood of the file
+    file: tuple[FileColumn, ...] = ()  # also of records that are left out
 
     @property
     def warnings(self) -> list[str]:
@@ -251,10 +243,9 @@ def _refuse(
 
 
 def read_texts(path: str | Path, names: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Read columns of a CSV file, by default all, without any interpretation, for central plans.
+    """Read columns of a CSV file, by default all, as they are, for central plans.
 
-    Bytes that are not UTF-8 become U+FFFD, so that the text of one user cannot prevent that the
-    records of others are read.
+    Bytes that are not UTF-8 become U+FFFD: no user's text keeps those of others from being read.
     """
     try:
         text = unpacked(Path(path).read_bytes()).decode("utf-8-sig", "replace")

@@ -22,19 +22,12 @@ _MISSING = frozenset(("", "na", "n/a", "#n/a", "<na>", "nan", "null"))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MissingRule:
-    """Which cells say nothing, and what becomes of them.
+    """Which cells say nothing, and what becomes of them (``--missing``)."""
 
-    Attributes:
-        how: ``label`` gives them the label `LABEL`, ``drop`` leaves records with such a cell out,
-            ``keep`` takes all texts as they are; empty cells get the label then too.
-        texts: further texts that say nothing.
-    """
-
-    how: str = "label"
-    texts: frozenset[str] = frozenset()
+    how: str = "label"  # or drop, or keep, with which empty cells still get the label
+    texts: frozenset[str] = frozenset()  # further texts that say nothing
 
     def holds(self, value: Value) -> bool:
-        """Return whether a cell says nothing; a list never does."""
         if isinstance(value, tuple):
             return False
         text = value.strip()
@@ -49,17 +42,11 @@ OTHER = "other"  # the label of values that are not frequent
 
 @dataclass(frozen=True, eq=False)
 class FileColumn:
-    """One column.
-
-    Attributes:
-        name: of the column; for a list that several columns hold, of the list.
-        values: its distinct values; each occurs.
-        places: shape (n,), int32, which value each record has.
-    """
+    """One column, or one list that several columns hold."""
 
     name: str
-    values: tuple[Value, ...]
-    places: Places
+    values: tuple[Value, ...]  # distinct; each occurs
+    places: Places  # shape (n,), int32: which value each record has
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
@@ -107,17 +94,11 @@ class ColumnBuilder:
 
 @dataclass(frozen=True, eq=False)
 class FileTable:
-    """The columns of a file, and what was understood on the way.
+    """The columns of a file, and what was understood on the way."""
 
-    Attributes:
-        columns: in the order of the file, with different names.
-        said: what a person should know about the file, one sentence each.
-        lines: shape (n,), the line of each record in its file; None where there are no lines.
-    """
-
-    columns: tuple[FileColumn, ...]
-    said: tuple[str, ...] = ()
-    lines: NDArray[np.int64] | None = None
+    columns: tuple[FileColumn, ...]  # in the order of the file, with different names
+    said: tuple[str, ...] = ()  # what a person should know about the file
+    lines: NDArray[np.int64] | None = None  # of each record; None where there are no lines
 
     @property
     def records(self) -> int:

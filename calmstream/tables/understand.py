@@ -1,7 +1,4 @@
-"""What the columns of a table are: labels, ordered labels, numbers, lists of options, or nothing.
-
-The entries are those of a data dictionary. What is learnt says why, for the person who decides.
-"""
+"""What the columns of a table are, as entries of a data dictionary, and why."""
 
 from __future__ import annotations
 
