@@ -1,8 +1,6 @@
-"""The aggregator's loop: read raw records, close windows, release their noisy tables.
+"""The aggregator's loop. Raw records are only in the log and in memory: a restart reads it again.
 
-Raw records are only in the log and in memory. After a restart, the log is read again from its
-start. Windows that the budget account or the releases topic contains are skipped, whether or not
-their release was sent. So a crash can lose a release, but never causes a second one of a window.
+A crash can lose a release, never make a second one: windows in account or topic are skipped.
 """
 
 from __future__ import annotations
@@ -48,11 +46,7 @@ _RETENTION_MARGIN_MS = 600_000
 
 
 class Aggregator:
-    """Releases the windows of one plan.
-
-    It is a `PlanWorker`. If two aggregators of a plan run, no harm is done: claims decide which of
-    them may release a window.
-    """
+    """Releases the windows of one plan, a `PlanWorker`. Several do no harm: claims decide."""
 
     name = "aggregator"
 
@@ -107,29 +101,21 @@ class Aggregator:
 
     @property
     def finished(self) -> bool:
-        """Whether all windows of the plan are done and all paid releases were sent."""
         return self._next >= self._plan.releases and not self._publication.has_unsent_release
 
     @property
     def held_bytes(self) -> int:
-        """The memory in bytes of the raw records that wait for their release.
-
-        It is not exported as a metric, because it depends on the records.
-        """
+        """Bytes of raw records in memory; no metric, because it depends on the records."""
         return self._windows.held_bytes
 
     def start(self, stop: threading.Event) -> None:
         """Do nothing: the first turn verifies the topics, so that failures are repeated."""
 
     def over(self) -> bool:
-        """Return whether all windows of the plan are done and all paid releases were sent."""
         return self.finished
 
     def turn(self) -> bool:
-        """Do one round; repeat what fails, without limit while a paid release was not sent.
-
-        Returns False: no more is due at once.
-        """
+        """Do one round; failures are repeated, without limit while a paid release was not sent."""
         try:
             self._round()
         except RecoverableError:
@@ -145,7 +131,6 @@ class Aggregator:
         return False
 
     def finish(self) -> None:
-        """End: what was paid and not sent is lost."""
         self.abandon()
 
     def abandon(self) -> None:
@@ -156,7 +141,6 @@ class Aggregator:
         self._topics.close()
 
     def _round(self) -> None:
-        """Read records, send ticks to idle partitions, release closed windows."""
         if not self._started:
             self._verify_topics()
         self._send()
@@ -204,11 +188,8 @@ class Aggregator:
         self.health.ready()
 
     def _leave_out_expired(self, raw: TopicInfo) -> None:
-        """Begin after the windows from which the broker may have deleted records already.
-
-        The decision depends only on the clock and the topic's setting. If it depended on which
-        records are really deleted, the choice of windows would reveal the amount of data.
-        """
+        """Begin after the windows from which the broker may have deleted records already."""
+        # By clock and setting alone: what is really deleted would reveal the amount of data.
         kept = int(raw.settings.get("retention.ms", "-1"))
         if kept < 0:
             return
@@ -229,10 +210,7 @@ class Aggregator:
         return window >= self._next and self._publication.wants(window)
 
     def _read(self, behind: list[int]) -> None:
-        """Poll the partitions that have not reached the end of the next window.
-
-        The others wait, so that memory holds only one window, also if the log contains many.
-        """
+        """Poll the partitions before the next window's end, so that memory holds one window."""
         self._listen(behind)
         records = self._reader.poll(self._poll_seconds)
         with hide_error_texts("reading raw records"):
@@ -265,7 +243,6 @@ class Aggregator:
 
 
 def _check_plan(plan: CentralPlan, raw_memory_bytes: int) -> None:
-    """Check that the aggregator can work with this plan and these settings."""
     check_allocation(plan.allocation)
     needed = most_raw_bytes(plan)
     if needed > raw_memory_bytes:

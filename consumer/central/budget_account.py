@@ -1,10 +1,7 @@
 """The budget account of a central plan: a small file that records the privacy loss of releases.
 
-A payment is durable before the release can be sent. Each change replaces the whole file under an
-exclusive lock, so that two aggregators cannot spend the same budget. Without an account, or with a
-damaged one, nothing is published. Only :meth:`BudgetAccount.create` creates an account, and it
-never replaces an existing one. To restore an old copy of the file would undo payments, so keep it
-out of backups.
+A payment is durable before a release is sent. Without an account, nothing is published, and only
+:meth:`BudgetAccount.create` makes one. An old copy undoes payments: keep it out of backups.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ MAX_BYTES = 64 << 20
 
 
 class BudgetAccount:
-    """The account of one plan. Methods block for the disk and until the lock is free."""
+    """The account of one plan; a change replaces the file under an exclusive lock, and blocks."""
 
     def __init__(self, path: Path, plan: str) -> None:
         self._path = real_path(path)

@@ -1,19 +1,7 @@
 """Claims decide which of several aggregators may release the noisy tables of a window.
 
-A claim is a record in the releases topic with a random number (a nonce) as its key. The first claim
-of a window is valid for ever, even if its owner fails. So each window is released at most once,
-even if several aggregators run, or if somebody copies or restores the file of the budget account. A
-nonce exists only in the memory of one process. So if an aggregator fails between its claim and its
-release, the window is lost: the process cannot use the claim after a restart, nor can another
-process with a copy of the account.
-
-Claims are never deleted: the topic is only compacted, and each claim has its own key. No claim is
-in the log twice:
-
-- If the sink repeats a send, the log keeps one record, because the sink is idempotent.
-- If no acknowledgement comes, a new claim with a new nonce is sent. With the same nonce, two
-  records would have the same key, and compaction would keep the last one. That one can lie behind
-  the claim of another aggregator.
+The first claim of a window is valid for ever, even if its owner fails: its nonce is the record's
+key and exists in one process's memory only, so no restart or copy of an account uses it again.
 """
 
 from __future__ import annotations
@@ -35,11 +23,7 @@ SEND_SECONDS = 30.0
 
 
 class Claims:
-    """The claims of one aggregator, and the claims of others that it has read.
-
-    For each window: call :meth:`follow`; if the window is not :meth:`taken`, call :meth:`append`;
-    then release the window only if :meth:`held` returns a nonce.
-    """
+    """Per window: `follow`; if it is not `taken`, `append`; release it only if it is `held`."""
 
     def __init__(
         self,
@@ -60,10 +44,7 @@ class Claims:
         self._own: set[str] = set()
 
     def topic_id(self) -> str:
-        """Return the current id of the releases topic.
-
-        The id changes if the topic is deleted and created again. The claims are lost then.
-        """
+        """Return the id of the releases topic: another one means that the claims are lost."""
         name = self._partition.topic
         info = self._topic.topics.describe([name]).get(name)
         if info is None:
@@ -71,18 +52,17 @@ class Claims:
         return info.id
 
     def taken(self, window: int) -> bool:
-        """Return whether any aggregator has claimed the window, as far as the topic was read."""
         return window in self._owners.owners
 
     def follow(self) -> None:
-        """Read the topic up to its present end."""
         for record in self._topic.to_end():
             self._owners.read(record.value)
 
     def append(self, window: int) -> None:
         nonce = self._randomness.bytes(NONCE_BYTES).hex()
-        # The nonce is noted before the send, because the claim is valid even if its acknowledgement
-        # is lost.
+        # Noted before the send: the claim is valid even if its acknowledgement is lost. The next
+        # attempt has another nonce: of one key, compaction would keep the later record, which can
+        # lie behind the claim of another aggregator.
         self._own.add(nonce)
         self._sink.send(
             self._partition.topic,
@@ -92,11 +72,7 @@ class Claims:
         ).wait(SEND_SECONDS)
 
     def held(self, window: int) -> str | None:
-        """Return the nonce of the valid claim of a window if the claim is this process's.
-
-        None means that the valid claim is another process's. Call this method after
-        :meth:`append`.
-        """
+        """Return the nonce of the window's valid claim if it is this process's; else None."""
         self.follow()
         if not self.taken(window):
             raise RecoverableError(f"the claim of window {window} is not in the log yet")
@@ -104,5 +80,4 @@ class Claims:
         return nonce if nonce in self._own else None
 
     def close(self) -> None:
-        """Close the clients. Never raises."""
         self._topic.close()

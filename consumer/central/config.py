@@ -6,13 +6,7 @@ from calmstream.common.settings import Settings, bounded
 
 
 class AggregatorConfig(Settings):
-    """Settings of an aggregator.
+    """Settings of an aggregator."""
 
-    Attributes:
-        raw_memory_bytes: memory reserved for the raw records of one window, in bytes. An aggregator
-            does not start if the records of the plan's stated number of users could need more.
-            After the start nothing depends on this setting. To make a release takes up to the same
-            amount again.
-    """
-
+    # Of one window of the plan's stated users, or it does not start; a release takes as much again.
     raw_memory_bytes: int = bounded(1 << 30, ge=1 << 16, le=1 << 44)

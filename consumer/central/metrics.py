@@ -1,8 +1,4 @@
-"""Metrics of the aggregator.
-
-They depend neither on the content nor on the number of records, so they reveal nothing about
-persons.
-"""
+"""Metrics of the aggregator; none depends on the content or the number of records."""
 
 from __future__ import annotations
 

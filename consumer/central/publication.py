@@ -1,10 +1,7 @@
 """Releases one closed window in five steps: prepare, claim, pay, compute, send.
 
-The order of the steps protects the people in the data. The steps that can fail because of the data
-(they need memory for the coded table and for the release) come first, before a claim and a payment.
-Then the claim decides which aggregator may continue. Then the payment is written durably to the
-budget account, and only then noise is drawn. After that, only the release itself depends on the
-data; it is sent again until the broker acknowledges it.
+What can fail because of the data, for lack of memory, comes before claim and payment; noise is
+drawn after the payment is durable. Then only the release depends on the data.
 """
 
 from __future__ import annotations
@@ -40,12 +37,7 @@ Prepared = tuple[int, Records, tuple[list[bytes], ...]]
 
 @contextmanager
 def hide_error_texts(doing: str) -> Iterator[None]:
-    """Hide the texts of errors of other libraries in a ``with`` block that works on raw records.
-
-    Errors are logged, and the texts of other libraries' errors can contain parts of records. The
-    texts of calmstream's own errors, of the type CalmstreamError, never contain such parts; these
-    errors are not changed.
-    """
+    """Hide texts of other libraries' errors, which are logged and may contain parts of records."""
     try:
         yield
     except CalmstreamError:
@@ -90,19 +82,17 @@ class Publication:
         self._log = structlog.get_logger("calmstream.aggregator")
 
     def wants(self, window: int) -> bool:
-        """Return whether a window may still be released: it is not known to be paid or claimed."""
+        """Return whether a window is not known to be paid or claimed."""
         return str(window) not in self._paid and not self._claims.taken(window)
 
     @property
     def has_unsent_release(self) -> bool:
-        """Whether a release is paid for and was not sent yet."""
         return self._sending is not None
 
     def steps(self, window: int, take: Callable[[int], list[bytes]]) -> Iterator[str]:
-        """Make the release of a window, if that is allowed; :meth:`send` then sends it.
+        """Make the release of a window if that is allowed, for :meth:`send`; yield after each step.
 
-        Yields after every step, for the caller to note that it is alive. After a RecoverableError,
-        call this method again with the same window; nothing is paid twice.
+        After a RecoverableError, call it again with the same window: nothing is paid twice.
         """
         if self._prepared is None:
             if self.wants(window):
@@ -128,7 +118,7 @@ class Publication:
         yield "computed"
 
     def send(self) -> Iterator[str]:
-        """Send the records of a paid release that were not sent; a repeated record does no harm."""
+        """Send what is not sent of a paid release; a repeated record does no harm."""
         while self._unsent:
             key, body = self._unsent[0]
             self._sink.send(self._names.releases, key.encode(), body, partition=0).wait(
@@ -143,11 +133,7 @@ class Publication:
             self._sending = None
 
     def _code(self, rows: list[bytes]) -> tuple[Records, tuple[list[bytes], ...]]:
-        """Return the coded records and their labels.
-
-        The memory for the release is allocated once now, so that a lack of memory shows before the
-        payment.
-        """
+        """Code the records; allocate the release's memory once: a lack shows before the payment."""
         with hide_error_texts("preparing a release"):
             records, labels = code_records(rows, len(self._plan.columns), self._alive)
             reserve(working_bytes(records, self._plan.levels))

@@ -1,8 +1,4 @@
-"""Reads the releases of a central plan: the noisy tables of each window.
-
-A release is returned when its manifest and all its levels were read. A level is the tables over a
-given number of columns.
-"""
+"""Reads the releases of a central plan: complete ones, each window's by its first claim."""
 
 from __future__ import annotations
 
@@ -29,12 +25,7 @@ def subscribe_releases(
     poll_seconds: float = 0.5,
     retry_seconds: float = 60.0,
 ) -> Iterator[CentralRelease]:
-    """Yield the releases of a plan, from the oldest one that the topic keeps.
-
-    For each window, only the release with the valid claim counts (the first claim of the window).
-    Other records in the topic are skipped; the first of them is logged, and at the end their
-    number.
-    """
+    """Yield the releases of a plan, from the oldest one that is kept; other records are skipped."""
     stop = threading.Event() if stop is None else stop
     clock, releases = SystemClock(), [Partition(names.releases, 0)]
     source = TopicReader(broker, releases, clock, missing="create it: calmstream central topics")

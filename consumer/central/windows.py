@@ -1,7 +1,4 @@
-"""Sorts raw records into windows by the log's time, and keeps one record of each user.
-
-The result depends only on the records and a secret key; this module uses no clock and no broker.
-"""
+"""Sorts raw records into windows by the log's time, without a clock or a broker of its own."""
 
 from __future__ import annotations
 
@@ -24,15 +21,10 @@ _DIGEST_BYTES = 16
 class RawWindows:
     """The record of each user in each window that is not released yet.
 
-    A batch belongs to the window of its partition's clock, which is the largest append time so far.
-    So no batch is late. A window is closed when the clocks of all partitions have reached its end.
-
-    Of a user's records in a window, the first one counts: by append time, partition, offset and
-    place in the batch, independent of the order of reading. A keyed hash of the id decides whether
-    the user is in the sample. Both depend on this user's records only. No record is dropped because
-    of numbers, memory or the order of arrival, because such a decision would depend on other users.
-    A refused record is forgotten and not counted: its content and the number of refused records are
-    private, too.
+    A batch belongs to the window of its partition's clock, the largest append time so far: none is
+    late. A window is closed when all partitions' clocks have reached its end. A user's first record
+    counts, in an order independent of reading, and a keyed hash of the id decides on the sample. No
+    record is dropped or counted because of other users' records: that would reveal them.
     """
 
     def __init__(self, plan: CentralPlan, wanted: Callable[[int], bool], key: bytes) -> None:
@@ -83,11 +75,11 @@ class RawWindows:
                 rows[digest] = row
 
     def closed_through(self) -> int:
-        """Return the number of the last window that all partitions' clocks have passed; else -1."""
+        """Return the last window that all partitions' clocks have passed, or -1."""
         return self._plan.window_at(min(self._clocks.values())) - 1
 
     def behind(self, milliseconds: int) -> list[int]:
-        """Return the numbers of the partitions whose clock has not reached a time."""
+        """Return the partitions whose clock has not reached a time."""
         return [number for number, clock in self._clocks.items() if clock < milliseconds]
 
     def take(self, window: int) -> list[bytes]:

@@ -1,7 +1,4 @@
-"""Definitions of the metrics that every process of the service exports.
-
-They are about its roles, and the numbers of the plan, to compare other metrics with.
-"""
+"""Metrics that every process of the service exports: its roles, and the numbers of the plan."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Definitions of the metrics of a publisher.
-
-Each has a name, a kind, a unit, its labels, a help text, and a last text for the operator. The last
-text usually has the form "unusual value: what it means; what to do".
-"""
+"""Metrics of a publisher; see `tally` for the last text."""
 
 from __future__ import annotations
 
@@ -127,6 +123,5 @@ all publishers is the right value."""
 
 
 def not_active(metrics: Metrics) -> None:
-    """Set the gauges of a publisher that is not active."""
     metrics.set_all(0, *OF_THE_ACTIVE)
     metrics.set_all(1, CHANGES_SMALLEST)  # so that the minimum over all publishers is right

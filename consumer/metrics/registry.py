@@ -1,7 +1,4 @@
-"""Registers the metrics of one role of a plan; every known series starts at 0.
-
-A series is one metric with one value for each of its labels.
-"""
+"""Registers the metrics of one role of a plan; every known series (set of labels) starts at 0."""
 
 from __future__ import annotations
 
@@ -34,12 +31,10 @@ _REGISTERED: WeakKeyDictionary[CollectorRegistry, dict[MetricDefinition, Collect
 
 
 def plan_label(plan: Plan) -> str:
-    """Return the value of the label ``plan``."""
     return plan_name(plan.name, plan.digest)
 
 
 def known_labels(plan: Plan, names: TopicNames) -> dict[str, list[str]]:
-    """Return all values that each label can have for this plan."""
     return {
         "plan": [plan_label(plan)],
         "group": [str(group) for group in range(len(plan.groups))],
@@ -51,10 +46,7 @@ def known_labels(plan: Plan, names: TopicNames) -> dict[str, list[str]]:
 
 
 class Metrics:
-    """The registered metrics. Safe for use from several threads.
-
-    Several plans of a process have one of these each, with the same definitions.
-    """
+    """The registered metrics of a plan, whose label is filled in. Safe for several threads."""
 
     def __init__(
         self,
@@ -77,13 +69,11 @@ class Metrics:
                     self._series.append((collector, values))
 
     def inc(self, definition: MetricDefinition, amount: float = 1, **labels: str) -> None:
-        """Add to a counter; the label ``plan`` is filled in."""
         child = self._child(definition, labels)
         assert isinstance(child, Counter)
         child.inc(amount)
 
     def set(self, definition: MetricDefinition, value: float, **labels: str) -> None:
-        """Set a gauge; the label ``plan`` is filled in."""
         child = self._child(definition, labels)
         assert isinstance(child, Gauge)
         child.set(value)
@@ -95,16 +85,12 @@ class Metrics:
                 collector.labels(*values).set(value)
 
     def observe(self, definition: MetricDefinition, value: float, **labels: str) -> None:
-        """Add an observation to a histogram; the label ``plan`` is filled in."""
         child = self._child(definition, labels)
         assert isinstance(child, Histogram)
         child.observe(value)
 
     def remove(self) -> None:
-        """Remove all series with labels; this object is not used afterwards.
-
-        Another role of the process may have removed the plan's numbers before.
-        """
+        """Remove all series with labels, if they are there; this object is not used afterwards."""
         for collector, values in self._series:
             with suppress(KeyError):
                 collector.remove(*values)
@@ -117,12 +103,7 @@ class Metrics:
 
 
 def new_registry() -> CollectorRegistry:
-    """Return a registry for one process, whose counters have no series ``_created``.
-
-    This series states when a counter was created. It would double the number of series and adds no
-    information: Prometheus detects restarts by itself. The client library has only a global switch
-    for it.
-    """
+    """Return a registry without series ``_created``: they double the number and help nobody."""
     disable_created_metrics()  # type: ignore[no-untyped-call]
     return CollectorRegistry()
 

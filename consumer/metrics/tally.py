@@ -1,8 +1,4 @@
-"""Definitions of the metrics of a tally worker.
-
-Each has a name, a kind, a unit, its labels, a help text, and a last text for the operator. The last
-text usually has the form "unusual value: what it means; what to do".
-"""
+"""Metrics of a tally worker. The last text tells the operator what an unusual value means."""
 
 from __future__ import annotations
 

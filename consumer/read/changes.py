@@ -22,20 +22,13 @@ from calmstream.estimators.plan import Plan
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes(Frame):
-    """What changed.
-
-    Attributes:
-        after: the windows that are tested.
-        before: those that they are tested against.
-        comparison: the results; differences are ``after`` minus ``before``.
-        flags: ``paired``, ``repeated``, ``suspicious``.
-        modelled: by attributes the differences of the fitted tables; empty until `with_modelled`.
-    """
+    """What changed, after minus before; flags: ``paired``, ``repeated``, ``suspicious``."""
 
     after: Counted
     before: Counted
     comparison: Comparison
     flags: tuple[str, ...]
+    # By attributes the differences of the fitted tables; empty until `with_modelled`.
     modelled: Mapping[Attributes, Modelled] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -62,10 +55,7 @@ class Changes(Frame):
         }
 
     def columns(self) -> FrameColumns:
-        """Return one row for each cell, the tables with the most evidence first.
-
-        A table without a test has one row, without labels and numbers.
-        """
+        """Return one row for each cell, most evidence first; a table without a test has one too."""
         tables = sorted(
             self.to_json()["tables"],
             key=lambda t: (t["p_adjusted"] is None, t["p_adjusted"]),
@@ -126,7 +116,7 @@ def changes_of_plans(
 
 
 def _counted(history: History, windows: str | Windows, which: str) -> Counted:
-    """Return the counts of one side; where it has no reports, the error says what to choose."""
+    """Return the counts of one side; an error says what to choose."""
     try:
         return history.counted(windows)
     except NoReports as error:
@@ -134,10 +124,7 @@ def _counted(history: History, windows: str | Windows, which: str) -> Counted:
 
 
 def with_modelled(found: Changes, history: History, other: History | None = None) -> Changes:
-    """Add the differences of the fitted tables, which shrink noise and borrow from other tables.
-
-    No test rests on them. Cost: one fit per side, unless the history has it.
-    """
+    """Add the differences of the fitted tables, on which no test rests; one fit per side."""
     names = found.after.plan.domain.names
     modelled = {}
     for table in found.comparison.tables:
@@ -164,7 +151,6 @@ def _compare(
 
 
 def _source(history: History, counted: Counted, *, repeats: bool) -> Source:
-    """Return the counts of one side, with the repeats of its devices where they count."""
     plan, windows = counted.plan, counted.windows
     period = plan.guarantee.windows
     if not repeats or period == 1:

@@ -46,7 +46,6 @@ def window_range(plan: Plan, windows: Windows) -> dict[str, Any]:
 
 
 def as_json(plan: Plan, answer: Answer) -> bytes:
-    """Return one object and a line feed."""
     return orjson.dumps(document(plan, answer)) + b"\n"
 
 
@@ -62,7 +61,6 @@ def as_csv(_plan: Plan, answer: Answer) -> bytes:
 
 
 def harmless(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 

@@ -96,13 +96,7 @@ class History:
         self._stack.close()
 
     def refresh(self) -> None:
-        """Read what was published since the last call.
-
-        Raises:
-            FatalError: a topic is missing.
-            InvalidInput: a record of a newer version.
-            RecoverableError: the broker does not answer.
-        """
+        """Read what was published since the last call."""
         self._kept.refresh()
         self._read = True
 
@@ -185,44 +179,29 @@ class History:
         windows: str | Windows = "total",
         group: Groups = "",
     ) -> tuple[GroupedTable, tuple[str, ...], Windows, Revision]:
-        """Return a table with its covariance, flags of its reports, its windows and revision.
-
-        Arguments and errors are those of `ask`.
-        """
+        """Return a table with its covariance, flags of its reports, its windows and revision."""
         self._ready()
         chosen = self._windows(windows)
         found, flags = self._table(attributes, chosen, group)
         return found, flags, chosen, self._kept.revision(chosen.last)
 
     def model(self, windows: str | Windows = "total") -> tuple[Model, Windows]:
-        """Return the fitted model of some windows, and these windows; raises as `ask`."""
+        """Return the fitted model of some windows, and these windows."""
         self._ready()
         chosen = self._windows(windows)
         return self._model(chosen)[0], chosen
 
     def counted(self, windows: str | Windows) -> Counted:
-        """Return the counts of some windows, without those of a pilot, and their flags.
-
-        Args:
-            windows: as for `ask`.
-
-        Raises:
-            InvalidInput: windows that are not final or not kept, or have no reports.
-        """
+        """Return the counts of some windows, without those of a pilot, and their flags."""
         self._ready()
         chosen = self._windows(windows)
         return self._counted(chosen)[0]
 
     def revision(self, windows: Windows) -> Revision:
-        """Return the revision of the final of the last window."""
         return self._kept.revision(windows.last)
 
     def window_counts(self, window: int) -> list[Tally]:
-        """Return the counts of one kept window, one tally per group.
-
-        Raises:
-            InvalidInput: the window is not kept.
-        """
+        """Return the counts of one kept window, one tally per group."""
         self._ready()
         return self._window(window)[0]
 
@@ -255,11 +234,6 @@ class History:
         return first_groups(conditional(found, given), only) if given else found, flags
 
     def _model(self, windows: Windows) -> _Fitted:
-        """Return the model of the windows, fitted once, and flags of their reports.
-
-        Raises:
-            InvalidInput: counts that are not kept, or without reports.
-        """
         place = (windows, self._kept.revision(windows.last))
         if place not in self._models:
             counted, fit = self._counted(windows)
@@ -270,11 +244,6 @@ class History:
         return self._models[place]
 
     def _counted(self, windows: Windows) -> tuple[Counted, Callable[[], Model]]:
-        """Return the counts of the windows, and what fits them.
-
-        Raises:
-            InvalidInput: counts that are not kept, or without reports.
-        """
         if windows.current:
             self._window(windows.last)
             now = self._tracked.through(windows.last)
@@ -297,10 +266,7 @@ class History:
         return Counted(self._plan, windows, tuple(tallies), tuple(flags)), fit
 
     def _tallies(self, windows: Windows) -> list[Tally]:
-        """Return the counts of the windows, one tally per group.
-
-        The difference of two totals gives them where both are kept; else all windows are added.
-        """
+        """Take the difference of two totals where both are kept; else add all windows."""
         own, last = self._window(windows.last)
         if windows.first in (0, windows.last):
             return own if windows.first else last

@@ -1,4 +1,4 @@
-"""Reading kept counts: which final windows have their counts, and these counts."""
+"""Reads kept counts: which final windows have their counts, and these counts."""
 
 from __future__ import annotations
 
@@ -23,19 +23,15 @@ _LOG = logging.getLogger("calmstream.history")
 
 
 class _Record(NamedTuple):
-    """Counts of one window and group as they are in the topic, with parts of their header."""
-
     revision: Revision
     suspicious: bool
     value: bytes
 
 
 class KeptCounts:
-    """The counts of a plan's final windows, as they are in the counts topic.
+    """The counts of final windows in the counts topic, compressed; for one thread.
 
-    Counts are written of windows that every partition has closed, and are a function of the log: a
-    window whose groups are all there is final, and these are its counts. Holds the compressed
-    records; one window is decoded at a time. Not safe for use from several threads.
+    Counts are written of windows that all partitions have closed: one with all groups is final.
     """
 
     def __init__(self, plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> None:
@@ -61,11 +57,9 @@ class KeptCounts:
         return len(self._records.get(window, ())) == len(self._plan.groups)
 
     def windows(self) -> list[int]:
-        """Return the windows whose counts are kept, ascending."""
         return [window for window in sorted(self._records) if self.kept(window)]
 
     def newest(self) -> int | None:
-        """Return the newest window whose counts are kept; None before the first."""
         return max(self.windows(), default=None)
 
     def revision(self, window: int) -> Revision:
@@ -74,7 +68,6 @@ class KeptCounts:
         return tuple(chain.from_iterable(records[group].revision for group in sorted(records)))
 
     def suspicious(self, window: int) -> bool:
-        """Return whether the raw counts of a window look forged; False if it is not kept."""
         return any(record.suspicious for record in self._records.get(window, {}).values())
 
     def tallies(self, window: int) -> tuple[list[Tally], list[Tally]]:

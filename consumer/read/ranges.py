@@ -29,19 +29,13 @@ _MILLISECONDS = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "week":
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Consecutive windows, both ends included.
-
-    Attributes:
-        first, last: their numbers.
-        total: whether they were asked for as all windows: then the counts of earlier plans, which
-            a plan may carry, join them.
-        current: whether the question is what the value is now: in the last window, with what
-            earlier ones say about it.
-    """
+    """Consecutive windows, both ends included."""
 
     first: int
     last: int
     total: bool = False
+    # The counts of earlier plans, which a plan may carry, join those of `total`. `current` is the
+    # last window, with what earlier ones say about it.
     current: bool = False
 
     def __len__(self) -> int:
@@ -59,7 +53,6 @@ class Windows:
 
 
 def against_windows(text: str | Windows, windows: Windows) -> str | Windows:
-    """Return the windows that ``previous`` and ``before`` stand for; other names as they are."""
     if text not in (PREVIOUS, BEFORE):
         return text
     if windows.first == 0:
@@ -71,9 +64,8 @@ def against_windows(text: str | Windows, windows: Windows) -> str | Windows:
 def read_windows(text: str, plan: Plan, newest: int) -> Windows:
     """Return the windows that a text names.
 
-    Dates are ISO 8601, UTC unless they say otherwise. A window belongs to a range of dates if it
-    begins in it; a date without a time stands for the whole day. ``last 7 days`` are those before
-    the end of the newest final window.
+    Dates are ISO 8601, UTC unless they say otherwise; one without a time is the whole day. A window
+    belongs to the range in which it begins. ``last 7 days`` end with the newest final window.
     """
     text = text.strip()
     if text == TOTAL:
@@ -99,7 +91,6 @@ def read_windows(text: str, plan: Plan, newest: int) -> Windows:
 
 
 def _last(count: int, unit: str, plan: Plan, newest: int) -> Windows:
-    """Return the windows that begin within a time before the end of the newest one."""
     if unit == "window":
         return Windows(max(0, newest + 1 - count), newest)
     start = plan.window_end(newest) - count * _MILLISECONDS[unit]
@@ -114,7 +105,6 @@ def _unknown(text: str) -> InvalidInput:
 
 
 def _known(plan: Plan, newest: int) -> str:
-    """Return the windows that are final, and when they begin."""
     starts = [datetime.fromtimestamp(plan.window_start(w) / 1000, UTC) for w in (0, newest)]
     first, last = (f"{start:%Y-%m-%dT%H:%M}" for start in starts)
     return f"windows 0 to {newest} are final and begin from {first} to {last} UTC"
@@ -135,7 +125,6 @@ def _of_dates(text: str, plan: Plan, newest: int) -> Windows:
 
 
 def _span_ms(text: str, zone: tzinfo) -> tuple[int, int]:
-    """Return the first millisecond of a date or time, and the first one after it."""
     if len(text) == len("2026-01-31"):
         day = date.fromisoformat(text)
         start, end = (

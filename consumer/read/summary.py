@@ -20,10 +20,7 @@ from calmstream.estimators.wire.table_summary import TableSummary
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
-    """Statistics of an attribute, or the rank correlation of two, for some windows.
-
-    The flags of the table are those of an answer (see `Answer`) and of `summary_rows`.
-    """
+    """Statistics of an attribute, or the rank correlation of two, for some windows."""
 
     table: TableSummary
     windows: Windows
@@ -34,7 +31,6 @@ class Summary:
 def split(
     domain: Domain, attributes: Sequence[str], given: Sequence[str], statistics: Sequence[str]
 ) -> tuple[Attribute, ...]:
-    """Return the attributes that statistics are about: those that are not given."""
     domain.index(attributes)
     if left := [name for name in given if name not in attributes]:
         raise InvalidInput(f"given: {left[0]!r} is not among the attributes")
@@ -86,7 +82,6 @@ def summary(
 
 
 def document(plan: Plan, found: Summary) -> dict[str, Any]:
-    """Return a summary as one JSON object; unknown numbers are null."""
     return {
         "plan": plan.digest,
         **found.table.to_json(),

@@ -1,8 +1,4 @@
-"""Shares of words, in the past of a plan: which of a list of candidates devices reported.
-
-Devices report a hashed attribute as buckets of several hashes of a word, so that words need not be
-listed in advance. The decoder finds which candidates explain the shares of the buckets.
-"""
+"""Shares of words: which of a list of candidates devices reported for a hashed attribute."""
 
 from __future__ import annotations
 
@@ -28,39 +24,28 @@ MAX_SHARES = 1 << 22
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordShares(Answer):
-    """Shares of candidates, a row for each label of a given attribute.
+    """Shares of candidates, a row for each label of a given attribute."""
 
-    Attributes:
-        seen: shape as the table: whether the share is far above 0.
-        collides: shape as the table: whether a seen word may be another one as well.
-        limits: per label of the given attribute, the smallest share that would be seen.
-        unexplained: per label, the share of one word that would explain what no seen one does.
-    """
-
+    # Shaped as the table: whether a share is far above 0, and may be of another word as well.
     seen: NDArray[np.bool_]
     collides: NDArray[np.bool_]
+    # By label: the smallest share that would be seen, and one that explains what no word does.
     limits: tuple[float, ...]
     unexplained: tuple[float, ...]
 
     def columns(self) -> FrameColumns:
-        """Return the columns of a `Table`; flags of a row say ``seen`` and ``collision``."""
         found = Answer.columns(self)
         pairs = zip(self.seen.ravel().tolist(), self.collides.ravel().tolist(), strict=True)
         rows = [[*self.flags, *["seen"] * s, *["collision"] * c] for s, c in pairs]
         return found._replace(data={**found.data, "flags": rows})
 
     def more(self) -> dict[str, Any]:
-        """See `Answer.more`."""
         found = {"seen": self.seen.ravel().tolist(), "collision": self.collides.ravel().tolist()}
         return found | {"limits": list(self.limits), "unexplained": list(self.unexplained)}
 
 
 def given_place(plan: Plan, name: str, given: Sequence[str]) -> int | None:
-    """Return the position of the attribute within whose labels shares are asked for.
-
-    Raises:
-        InvalidInput: no hashed attribute, several given ones, or one that is not reported with it.
-    """
+    """Return the position of the given attribute, which devices must report with the words."""
     kind_of(plan, name)
     if not given:
         return None

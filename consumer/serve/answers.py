@@ -38,10 +38,7 @@ class Answers:
         return etag in self._kept
 
     async def get(self, etag: str, submit: Submit) -> bytes:
-        """Return a kept answer, or compute it; everybody who waits for it gets the same one.
-
-        What nobody waits for any more is not computed, unless it runs already.
-        """
+        """Return a kept answer, or compute it once for all who wait, while anybody waits."""
         if etag in self._kept:
             self._kept.move_to_end(etag)
             return self._kept[etag]

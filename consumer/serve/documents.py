@@ -15,7 +15,6 @@ from calmstream.estimators.wire.snapshot import Manifest
 
 
 def short_plan(service: PlanService) -> dict[str, Any]:
-    """Return a plan as it stands in the list of plans."""
     plan = service.plan
     return {
         "name": plan.name,
@@ -29,7 +28,6 @@ def short_plan(service: PlanService) -> dict[str, Any]:
 
 
 def whole_plan(service: PlanService) -> dict[str, Any]:
-    """Return what a reader of results must know about a plan."""
     plan = service.plan
     loss = Loss.of(plan)
     names = plan.domain.names
@@ -60,7 +58,6 @@ def whole_plan(service: PlanService) -> dict[str, Any]:
 
 
 def attribute_document(attribute: Attribute) -> dict[str, Any]:
-    """Return an attribute; one that is no category says its kind, a number also its edges."""
     found: dict[str, Any] = {"name": attribute.name, "labels": list(attribute.labels)}
     kind = attribute.kind
     if isinstance(kind, Ordered):
@@ -88,13 +85,11 @@ def _hashed(plan: Plan, name: str) -> dict[str, Any]:
 
 
 def guarantee(plan: Plan) -> str:
-    """Return the guarantee as the command line spells it."""
     one = plan.guarantee
     return one.kind if one.kind == "once" else f"{one.kind}:{one.windows}"
 
 
 def words(plan: Plan) -> list[str]:
-    """Return sentences that say what is collected, from whom, and at what privacy cost."""
     d, loss = plan.domain.ordinary + len(plan.domain.hashed), Loss.of(plan)
     asked = max(len(view.attributes) for group in plan.groups for view in group.views)
     about = "its attribute" if d == 1 else f"its {d:,} attributes"
@@ -124,7 +119,6 @@ def words(plan: Plan) -> list[str]:
 
 
 def windows(service: PlanService, limit: int) -> dict[str, Any]:
-    """Return the newest finals, ascending, and which windows have kept counts."""
     results = service.results
     early = results.early
     return {

@@ -1,7 +1,6 @@
 """Checks every request before the application, and completes every answer.
 
-Only GET and HEAD pass. The name of the server must be known, so that no page can reach it by a
-name that it makes point here (DNS rebinding). Pages of other origins need to be allowed.
+A name of the server that is not known is refused: no page reaches it by DNS rebinding.
 """
 
 from __future__ import annotations
@@ -88,7 +87,6 @@ class Guard:
                 raise  # the server closes the connection
 
     def _refusal(self, scope: Any, headers: Mapping[bytes, bytes]) -> Problem | None:
-        """Return why a request does not pass; None if it passes."""
         wrong = self._wrong(scope["method"], headers)
         if wrong is not None:
             return wrong
@@ -99,7 +97,6 @@ class Guard:
         return Problem.UNAUTHORIZED
 
     def _wrong(self, method: str, headers: Mapping[bytes, bytes]) -> Problem | None:
-        """Return what no server of this kind answers."""
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if _without_port(host) not in self._hosts:
             return Problem.HOST
@@ -131,11 +128,7 @@ class Guard:
 
 
 class _Completing:
-    """Adds headers to an answer, and leaves its body out where only the head is asked for.
-
-    Attributes:
-        complete: whether the whole answer was sent.
-    """
+    """Adds headers to an answer, and leaves its body out where only the head is asked for."""
 
     def __init__(self, send: Send, head: bool, extra: tuple[tuple[bytes, bytes], ...]) -> None:
         self._send = send
@@ -156,7 +149,6 @@ class _Completing:
         await send_answer(self, answer_to(problem))
 
     async def preflight(self) -> None:
-        """Answer the question of a browser whether a page may ask."""
         await send_answer(self, HttpReply(204, headers=_CORS))
 
 

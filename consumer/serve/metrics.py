@@ -55,16 +55,13 @@ class ServeMetrics:
         self._to[REQUESTS].inc()
 
     def connection_refused(self, problem: str) -> None:
-        """A connection answered a request with a problem document by itself."""
         self._to[REQUESTS].inc()
         self._to[PROBLEMS].labels(problem).inc()
 
     def refused(self, problem: Problem) -> None:
-        """A request got a problem document."""
         self._to[PROBLEMS].labels(problem.value).inc()
 
     def turned(self, connections: int, failing: int, finals: Mapping[str, int]) -> None:
-        """So many connections are open, and so many plans have trouble."""
         for plan in self._plans - finals.keys():
             self._to[FINALS].remove(plan)
         self._plans = frozenset(finals)

@@ -41,17 +41,13 @@ class Parameters:
         return self._given.get(name, default).strip()
 
     def number(self, name: str, default: int, most: int) -> int:
-        """Return a whole number from 1 on."""
         text = self.text(name, str(default))
         if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= most:
             raise Refused(Problem.MALFORMED, f"{name}: expected a number from 1 to {most:,}")
         return int(text)
 
     def names(self, service: PlanService, name: str) -> tuple[str, ...]:
-        """Return names that are separated by commas, or one in each of several parameters.
-
-        A name that contains a comma is read where it is the whole parameter.
-        """
+        """Return names between commas or in repeated parameters; one with a comma stands alone."""
         texts = self._given.getlist(name)
         if len(texts) > 1 or (texts and texts[0] in service.plan.domain.names):
             return tuple(texts)
@@ -64,7 +60,6 @@ class Parameters:
     def table(
         self, service: PlanService, max_cells: int
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the attributes of a table and the given ones among them; both are checked."""
         attributes = self.names(service, "attributes")
         given = self.names(service, "given") if self.text("given") else ()
         if not attributes:

@@ -37,15 +37,10 @@ _LOG = logging.getLogger("calmstream.serve")
 
 
 class PlanService:
-    """Serves one plan. Its methods may be called from any thread.
+    """Serves one plan; for any thread. A thread of its own follows the snapshots and recovers.
 
-    A thread of its own follows the snapshots topic from its start, and recovers from every failure.
-    It asks for a refresh of the history before it notes a final. Jobs of a plan run in their order,
-    so a question about this final meets its counts.
-
-    Attributes:
-        results: what was published.
-        kept: windows whose counts are kept, ascending; replaced as they are read.
+    It asks for a refresh of the history before it notes a final; jobs of a plan run in order, so a
+    question about this final meets its counts.
     """
 
     def __init__(
@@ -87,7 +82,6 @@ class PlanService:
         self._thread.start()
 
     def stop(self, seconds: float = 5.0) -> None:
-        """Stop following and release the clients, as far as that is possible in this time."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(seconds)
@@ -104,7 +98,6 @@ class PlanService:
             self._ask_for_refresh()
 
     def trouble(self) -> Refused | None:
-        """Return why the plan is not served as it should be; None where it is."""
         found = self._topic_trouble or (None if self._caught_up else _STARTING)
         if found is not None:
             return found
@@ -113,22 +106,17 @@ class PlanService:
         return None if found is not None and found.problem is Problem.NOT_KEPT else found
 
     def silent_seconds(self) -> float:
-        """Return the age of the last answer from a broker while requests fail; 0 otherwise."""
         topic = self._topic
         return 0.0 if topic is None else topic.watch.silent_seconds()
 
     def require_results(self) -> None:
-        """Check that what was published is known."""
         trouble = self._topic_trouble
         if self._caught_up and (trouble is None or trouble.problem is Problem.UNAVAILABLE):
             return  # finals do not change: what is known is shown while the broker is away
         raise (trouble or _STARTING).copy()
 
     def submit(self, job: Callable[[History], T], peer: str) -> Future[T]:
-        """Run a job of a peer with the history, on the pool.
-
-        The future raises :class:`Refused` where the history cannot be read.
-        """
+        """Run a job of a peer with the history on the pool; the future may raise `Refused`."""
         try:
             return self._queue.submit(lambda: self._with_history(job), peer=peer)
         except QueueFull:
@@ -147,7 +135,6 @@ class PlanService:
         self._close_topic()
 
     def _follow(self) -> None:
-        """Read until stopped."""
         if self._topic is None:
             self._topic = SnapshotTopic(
                 self.plan, self._broker, self.names, self._clock, _LOG.warning
@@ -209,7 +196,6 @@ class PlanService:
             self._queue.submit(self._refresh)
 
     def _refresh(self) -> None:
-        """Read the counts that were published since."""
         self._refreshing = False
         try:
             if self._history is None:

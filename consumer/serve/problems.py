@@ -82,7 +82,6 @@ class Refused(Exception):  # noqa: N818 - it is an outcome, not a defect
 
 
 def refusal(error: CalmstreamError) -> Refused:
-    """Return the problem that stands for an error of the packages below."""
     by_type = (
         (NotFinal, Problem.NOT_FINAL),
         (NotKept, Problem.NOT_KEPT),

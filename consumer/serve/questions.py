@@ -26,14 +26,7 @@ from calmstream.estimators.analysis.words import candidates
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question about a plan.
-
-    Attributes:
-        last: newest window that it is about.
-        key: everything that decides the answer, beside the counts.
-        job: computes the answer.
-        format: of the answer, a key of `FORMATS`.
-    """
+    """A question about a plan, with everything beside the counts that decides its answer."""
 
     last: int
     key: tuple[object, ...]
@@ -148,12 +141,10 @@ QUESTIONS: Mapping[str, tuple[Read, tuple[str, ...]]] = {
 def associations(
     service: PlanService, history: History, windows: Windows, max_cells: int
 ) -> dict[str, Any]:
-    """Return the JSON object.
+    """Return the JSON object; ``strength`` is Cramér's V with the noise's share removed.
 
-    ``strength`` is Cramér's V with the noise's share removed, with the ``stderr`` of
-    `PairAssociation`. ``p`` is that of the test of independence with the covariance of the cells; a
-    method that shrinks its tables gives too large values, never too small ones. ``verdict`` is
-    ``dependent`` where the test rejects independence at 5 %, else ``undecided``.
+    ``p`` is of the test with the covariance of the cells; a method that shrinks its tables makes it
+    too large, never too small. ``verdict`` is ``dependent`` where it rejects at 5 %.
     """
     domain = service.plan.domain
     model, chosen = history.model(windows)

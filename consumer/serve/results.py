@@ -33,12 +33,10 @@ class Results:
 
     @property
     def newest(self) -> int | None:
-        """The newest final window; None before the first."""
         return self._newest
 
     @property
     def early(self) -> Manifest | None:
-        """The newest counts of a window that is not final; None if there are none."""
         return self._early
 
     def final(self, window: int) -> Manifest | None:
@@ -46,18 +44,15 @@ class Results:
         return self._finals.get(window)
 
     def revision(self, window: int) -> Revision:
-        """Return the revision of a final window; empty if the window is not final."""
         final = self.final(window)
         return () if final is None else final.revision
 
     def last(self, most: int) -> list[Manifest]:
-        """Return the newest finals, ascending by window."""
         with self._lock:
             chosen = sorted(self._finals)[-most:]
             return [self._finals[window] for window in chosen]
 
     def tables(self, window: int, kind: Kind = Kind.FINAL) -> Tables | None:
-        """Return the published tables of a final or current set, as far as they are kept."""
         return self._tables.get((window, kind))
 
     def take(self, snapshot: Snapshot) -> None:
@@ -71,7 +66,6 @@ class Results:
                 self._take_tables(snapshot)
 
     def clear(self) -> None:
-        """Forget everything: the topic is read again from its start."""
         with self._lock:
             self._finals.clear()
             self._room += sum(map(_size, self._tables.values()))
@@ -102,7 +96,6 @@ class Results:
 
 
 def suspicious(manifest: Manifest) -> bool:
-    """Return whether the raw counts of a window look forged."""
     return bool(manifest.poisoning.get("suspicious"))
 
 

@@ -32,8 +32,6 @@ _WITHOUT_TABLE = (Problem.NO_REPORTS, Problem.NOT_KEPT)
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """What is asked about every window."""
-
     service: PlanService
     attributes: tuple[str, ...]
     group: str
@@ -89,7 +87,6 @@ def _axes(wanted: _Series) -> tuple[list[str], list[list[str]]]:
 
 
 def _published(wanted: _Series, final: Manifest) -> dict[str, Any] | None:
-    """Return the entry of a window that needs no computation; None if it needs one."""
     if not final.reports:
         return _entry(final, final.reports)
     found = _table_of(wanted, final.window, Kind.FINAL)
@@ -97,7 +94,6 @@ def _published(wanted: _Series, final: Manifest) -> dict[str, Any] | None:
 
 
 def _table_of(wanted: _Series, window: int, kind: Kind) -> dict[str, Any] | None:
-    """Return a published table with its axes as asked for; None where there is none."""
     tables = wanted.service.results.tables(window, kind)
     record = None if tables is None else tables.get(frozenset(wanted.attributes))
     if record is None or wanted.group or wanted.given:

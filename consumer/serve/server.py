@@ -1,4 +1,4 @@
-"""The server: plans, application, connections, and the loop that looks after them."""
+"""The server of `calmstream serve`, and the loop that looks after its plans."""
 
 from __future__ import annotations
 
@@ -31,14 +31,7 @@ _TURN_SECONDS = 0.2
 
 
 class ResultsServer:
-    """Serves the results of plans over HTTP; a role of the service.
-
-    Attributes:
-        plans: a service for each plan that is served, by the plan's name; replaced as a whole.
-        port: the one in use.
-        health: of this role.
-        connections: that are open.
-    """
+    """Serves the results of plans over HTTP; a role of the service."""
 
     name = "serve"
 
@@ -104,7 +97,6 @@ class ResultsServer:
         return min((one.silent_seconds() for one in self.plans.values()), default=0.0)
 
     def run(self, stop: threading.Event) -> None:
-        """Serve until ``stop`` is set."""
         try:
             with contextlib.closing(self._socket), asyncio.Runner() as runner:
                 runner.run(self._serve(stop))
@@ -130,7 +122,6 @@ class ResultsServer:
         serving.result()
 
     def _turn(self) -> None:
-        """Look after health and metrics, and let plans try again."""
         self.health.turned()
         self._turn_plans()
         found = {name: one.trouble() for name, one in self.plans.items()}
@@ -150,7 +141,6 @@ class ResultsServer:
         self._metrics.turned(len(self.connections), len(troubles), finals)
 
     def _turn_plans(self) -> None:
-        """Take plans up and give plans back; let services try again what has failed."""
         wanted, served = self._wanted(), {one.plan.digest: one for one in self.plans.values()}
         for digest in served.keys() - wanted.keys():
             # Clients may take a while to close; the other plans do not wait for that.

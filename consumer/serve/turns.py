@@ -20,11 +20,10 @@ class QueueFull(Exception):  # noqa: N818 - it is an outcome, not a defect
 
 
 class Queue:
-    """Jobs of which one runs at a time. Safe for use from several threads.
+    """Jobs of which one runs at a time, one a turn: no queue delays the others for long.
 
-    A queue gets one job done per turn, so that none delays the others for long.
-    The jobs of the server itself come first, in their order. Then peers take turns, so that one
-    who asks much does not delay the others; the jobs of one peer keep their order.
+    Safe for several threads. Jobs of the server itself come first. Then peers take turns, so that
+    one who asks much does not delay the others; each one's jobs keep their order.
     """
 
     def __init__(self, threads: Threads, most: int) -> None:
@@ -59,7 +58,6 @@ class Queue:
                 del self._waiting[peer]
 
     def _schedule(self) -> None:
-        """Ask for one turn, if there is work and no turn was asked for."""
         if (self._own or self._waiting) and not self._scheduled:
             self._scheduled = True
             self._threads.put(self._turn)

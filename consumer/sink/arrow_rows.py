@@ -59,10 +59,7 @@ STATISTICS = pa.schema(
 
 
 def results_table(namespace: str, sets: Sequence[Snapshot]) -> pa.Table:
-    """Return one row for each cell, ordered by set, table and cell.
-
-    Cost: O(cells); Python makes the labels alone, a list for each cell.
-    """
+    """Return one row for each cell, ordered by set, table and cell."""
     tables = [
         (number, table) for number, one in enumerate(sets) for table in one.marginals.values()
     ]
@@ -86,7 +83,6 @@ def results_table(namespace: str, sets: Sequence[Snapshot]) -> pa.Table:
 
 
 def statistics_table(namespace: str, sets: Sequence[Snapshot]) -> pa.Table:
-    """Return one row for each statistic of the tables, ordered by set and table."""
     rows = [
         (number, row)
         for number, one in enumerate(sets)
@@ -102,7 +98,6 @@ def statistics_table(namespace: str, sets: Sequence[Snapshot]) -> pa.Table:
 
 
 def _set_columns(namespace: str, sets: Sequence[Snapshot], places: pa.Array) -> dict[str, pa.Array]:
-    """Return the columns of `_SET` for rows of which each is from the set at its place."""
     columns = {"output_namespace": pa.array([namespace] * len(sets), _TEXT).take(places)}
     for name, kind in _SET[1:]:
         values = [OF_CELL[name](one.manifest) for one in sets]

@@ -22,10 +22,7 @@ OF_SET: Mapping[str, Callable[[Manifest], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class StatisticRow:
-    """One statistic, within the labels of the given attributes; see `table_summary`.
-
-    Numbers are None where they are unknown. The flags are those of the table, then of the summary.
-    """
+    """One statistic, None where it is unknown; flags are the table's, then the summary's."""
 
     attributes: tuple[str, ...]
     given: tuple[str, ...]

@@ -28,17 +28,11 @@ _STATISTICS = b"calmstream.statistics"
 
 
 class ParquetTarget:
-    """A directory; see `Target`.
+    """A directory; see `Target`. A file is renamed into place: readers find it whole or not at all.
 
-    The file of a set is ``<output namespace>/<plan name>-<digest>/<kind>-<window>.parquet``, with
-    the first 8 digits of the digest and at least 6 of the window. It is written under another name,
-    synchronised and renamed, so that a reader finds a whole file or none. Its metadata
-    ``calmstream.set`` is a JSON object that describes the set, with the offsets, and
-    ``calmstream.statistics``, where the tables have statistics, a JSON list of them. A set without
-    tables is a file without rows.
-
-    A crash between two renames leaves the earlier sets of a call stored. The next call stores the
-    others.
+    The file of a set is ``<output namespace>/<plan name>-<digest>/<kind>-<window>.parquet``; its
+    metadata ``calmstream.set`` and ``calmstream.statistics`` are JSON. A set without tables has no
+    rows. A crash between two renames leaves a part of a call stored; the next call stores the rest.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -47,7 +41,7 @@ class ParquetTarget:
         self._mode = 0o666 & ~_umask()
 
     def check_plan(self, plan: Plan) -> None:
-        """See the protocol; Parquet stores every text."""
+        """Parquet stores every text."""
 
     def open(self) -> None:
         try:
@@ -74,7 +68,7 @@ class ParquetTarget:
         return Stored(len(chosen), sum(one.cells for one in chosen))
 
     def abort(self) -> None:
-        """See the protocol; nothing waits for an answer."""
+        """Nothing waits for an answer."""
 
     def close(self) -> None:
         """See the protocol."""
@@ -104,7 +98,6 @@ def _name(which: SetId) -> str:
 
 
 def _offsets(path: Path) -> Revision | None:
-    """Return the offsets of the stored set; None if there is none."""
     if not path.exists():
         return None
     try:

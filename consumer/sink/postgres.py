@@ -42,10 +42,7 @@ _INSERT_SET = sql.SQL(
 
 
 class PostgresTarget:
-    """A database; see `Target`.
-
-    Each :meth:`store` is one transaction, under an advisory lock so that sinks take turns.
-    """
+    """A database; see `Target`. `store` is one transaction under a lock, so sinks take turns."""
 
     def __init__(self, address: str) -> None:
         try:
@@ -62,7 +59,6 @@ class PostgresTarget:
         self._lock = threading.Lock()
 
     def check_plan(self, plan: Plan) -> None:
-        """See the protocol; PostgreSQL cannot store the character U+0000."""
         for attribute in plan.domain.attributes:
             if any("\0" in label for label in attribute.labels):
                 raise InvalidInput(
@@ -86,7 +82,7 @@ class PostgresTarget:
         return Stored(len(chosen), sum(one.cells for one in chosen))
 
     def abort(self) -> None:
-        """See the protocol: the socket is shut down, and the connection keeps its descriptor."""
+        """Shut the socket down; the connection keeps its descriptor."""
         connection = self._connection
         with contextlib.suppress(OSError, psycopg.Error):
             if connection is not None and not connection.closed:
@@ -110,7 +106,6 @@ class PostgresTarget:
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        """Change the driver's errors; after any error the next call connects again."""
         try:
             yield
         except CalmstreamError as error:
@@ -122,7 +117,6 @@ class PostgresTarget:
             raise (RecoverableError(text) if _passes(error) else FatalError(text)) from None
 
     def _message(self, error: psycopg.Error) -> str:
-        """Return the error in one line without the password."""
         lines = [line for line in str(error).splitlines() if "Is the server running" not in line]
         text = error.diag.message_primary or " ".join(" ".join(lines).split())
         text = text or type(error).__name__
@@ -130,7 +124,6 @@ class PostgresTarget:
 
 
 def _passes(error: psycopg.Error) -> bool:
-    """Return whether the same call may succeed later."""
     state = error.sqlstate or ""
     if state.startswith(("28", "3D")):
         return False  # wrong user, password or database
@@ -141,7 +134,6 @@ def _passes(error: psycopg.Error) -> bool:
 def _stored(
     connection: psycopg.Connection[Any], namespace: str, sets: Sequence[Snapshot]
 ) -> tuple[dict[SetId, int], dict[SetId, Revision]]:
-    """Return row ids and revisions of the stored sets of the same windows."""
     rows = connection.execute(
         "SELECT window_number, kind, set_id, offsets FROM calmstream.sets "
         "WHERE output_namespace = %s AND plan = %s AND window_number = ANY(%s)",

@@ -1,8 +1,4 @@
-"""The rule which set replaces which in a target.
-
-A *set* consists of all tables of one window and kind (early, final or total). Its *revision* states
-for each input partition the offset below which all reports are counted.
-"""
+"""The rule which set replaces which in a target."""
 
 from __future__ import annotations
 
@@ -25,11 +21,7 @@ def set_id(one: Snapshot) -> SetId:
 
 
 def replaces(new: Snapshot, stored: Mapping[SetId, Revision]) -> bool:
-    """Return whether a set replaces what is stored.
-
-    A set replaces one of the same window and kind with a lower revision. An early set never comes
-    after the final of its window.
-    """
+    """Return whether a set is newer than what is stored; an early set never follows its final."""
     window, kind = set_id(new)
     if kind is Kind.EARLY and SetId(window, Kind.FINAL) in stored:
         return False
@@ -37,7 +29,6 @@ def replaces(new: Snapshot, stored: Mapping[SetId, Revision]) -> bool:
 
 
 def replaced(new: Snapshot) -> tuple[SetId, ...]:
-    """Return the sets that are removed when a set is stored: itself, and a final's early set."""
     window, kind = set_id(new)
     if kind is Kind.FINAL:
         return (set_id(new), SetId(window, Kind.EARLY))
@@ -45,7 +36,6 @@ def replaced(new: Snapshot) -> tuple[SetId, ...]:
 
 
 def newest(sets: Iterable[Snapshot], stored: Mapping[SetId, Revision]) -> list[Snapshot]:
-    """Return the sets to store, of which none replaces another."""
     now, chosen = dict(stored), dict[SetId, Snapshot]()
     for new in sets:
         if replaces(new, now):

@@ -1,4 +1,4 @@
-"""What a sink expects of a target."""
+"""What a sink expects of a target, and the rule which set replaces which."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ class Stored:
 
 
 class Target(Protocol):
-    """A place where sets are kept; several threads and processes may store in it.
-
-    Each call of :meth:`store` compares the sets with what is stored and writes in one step, under a
-    lock of the target.
-    """
+    """A place where sets are kept; several threads and processes may store in it."""
 
     @property
     def name(self) -> str:
@@ -38,9 +34,8 @@ class Target(Protocol):
         """Connect, and create the tables where there are none."""
 
     def store(self, namespace: str, sets: Sequence[Snapshot]) -> Stored:
-        """Store those sets of one plan that are newer than what is stored; all of them or none.
+        """Store, under a lock of the target, those sets of one plan that are newer; all or none.
 
-        ``namespace`` is the one of the plan's results.
         After a failure the next call connects again.
         """
 

@@ -41,8 +41,7 @@ _LONGEST_PAUSE_SECONDS = 30.0
 class SinkWorker:
     """Stores the sets of a plan: a `PlanWorker`.
 
-    It reads the topic from its beginning at every start. Sets that are stored already are compared
-    by their revision and left alone, so no position has to be kept.
+    It reads the whole topic at every start; what is stored is left alone, so no position is kept.
     """
 
     name = "sink"
@@ -81,7 +80,6 @@ class SinkWorker:
         self._pause = 0.0
 
     def start(self, stop: threading.Event) -> None:  # noqa: ARG002 - its waits are short
-        """Check the plan against the target, and begin to read."""
         self._target.check_plan(self._plan)
         self._topic = SnapshotTopic(
             self._plan,
@@ -125,12 +123,11 @@ class SinkWorker:
         self.abandon()
 
     def abandon(self) -> None:
-        """End; what was read is in the topic."""
         if self._topic is not None:
             self._topic.close()
 
     def over(self) -> bool:
-        """Return False: a lost topic may be counted and published again."""
+        """A lost topic may be counted and published again."""
         return False
 
     def _poll(self, topic: SnapshotTopic) -> list[Snapshot] | None:
@@ -169,7 +166,6 @@ class SinkWorker:
             self._log.info("stored", sets=stored.sets, rows=stored.rows)
 
     def _failed(self, error: RecoverableError) -> None:
-        """Pause before the next attempt."""
         self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
         self._resume_at = self._clock.monotonic() + self._pause
         self._metrics.inc(m.FAILURES)

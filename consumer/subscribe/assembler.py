@@ -1,13 +1,9 @@
 """Puts single snapshot records together into complete sets, by the rule of all readers.
 
-A *set* is all tables of one window and kind. Its *manifest* lists the tables. Its *revision* states
-for each input partition the offset below which all reports are counted.
-
-A set is complete when its manifest and all tables that the manifest names were read, in any order,
-and have the same revision. A complete set is returned only if its revision is higher than that of
-the set returned before, of the same window and kind. Early sets are ignored once the window's final
-was returned. Therefore, two publishers that write at the same time can neither mix their sets nor
-cause an older set after a newer one. A manifest that names another plan is a foreign record.
+A *set* is all tables of one window and kind. It is complete when its manifest and all tables that
+the manifest names were read with one revision. A set is returned only if its revision is higher
+than that of the set before of the same window and kind, and no early set after its final: so two
+publishers at the same time can neither mix their sets nor bring back an older one.
 """
 
 from __future__ import annotations
@@ -101,12 +97,12 @@ class Snapshot(Frame):
 
     @property
     def kind(self) -> Kind:
-        """The kind of the set: early, final or total."""
+        """The kind of the set: early, final, total or current."""
         return self.manifest.kind
 
     @property
     def revision(self) -> Revision:
-        """The revision: one offset for each partition of the plan's reports topics."""
+        """By partition of the reports topics, the offset below which all reports are counted."""
         return self.manifest.revision
 
     @property
@@ -171,10 +167,7 @@ class Snapshot(Frame):
 
 
 def above(revision: Revision, other: Revision | None) -> bool:
-    """Return whether a revision is higher: at least the other in every partition, and not equal.
-
-    Every revision is higher than None.
-    """
+    """Return whether a revision is higher: at least the other in every partition, and not equal."""
     if other is None:
         return True
     return revision != other and at_least(revision, other)
@@ -193,9 +186,7 @@ _Record = MarginalRecord | Manifest
 class SnapshotAssembler:
     """Collects records until sets are complete. Not safe for use from several threads.
 
-    It keeps the records of incomplete sets, the revision of the last early set of each window
-    without a final, and the window number of each complete final and total. For finals and totals
-    the log itself determines the revision, so no higher one can follow.
+    The log itself determines the revision of a final or total, so no higher one can follow.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -207,12 +198,7 @@ class SnapshotAssembler:
         }
 
     def read(self, key: bytes, value: bytes | None) -> Snapshot | None:
-        """Read one record of the snapshots topic; return the set that it completes, if any.
-
-        Raises:
-            InvalidInput: a newer version of calmstream has written the record.
-            ForeignRecord: it is not a record of a snapshots topic, or a manifest of another plan.
-        """
+        """Read one record of the snapshots topic; return the set that it completes, if any."""
         window, kind, _ = parse_key(key)
         if value is None:
             self._forget((window, kind), key)
@@ -223,7 +209,6 @@ class SnapshotAssembler:
         return self.add(record)
 
     def add(self, record: MarginalRecord | Manifest) -> Snapshot | None:
-        """Take a decoded record; see :meth:`read`."""
         set_id = (record.window, record.kind)
         if not self._wanted(set_id, record.revision):
             return None
@@ -236,22 +221,16 @@ class SnapshotAssembler:
         return self._complete(set_id, pending)
 
     def complete(self, window: int, kind: Kind) -> bool:
-        """Return whether a complete final or total of this window was read."""
         return window in self._complete_windows[kind]
 
     def revision(self, window: int) -> Revision | None:
-        """Return the revision of the last complete early set of a window.
-
-        None before the first early set, and after the window's final.
-        """
+        """Return the revision of the last complete early set; None after the window's final."""
         return self._returned.get((window, Kind.EARLY))
 
     def count(self, kind: Kind) -> int:
-        """Return the number of windows of which a complete final (or total) was read."""
         return len(self._complete_windows[kind])
 
     def _wanted(self, set_id: _SetId, revision: Revision) -> bool:
-        """Return whether a record of this revision can belong to a set still to be returned."""
         window, kind = set_id
         if kind is Kind.EARLY:
             final = window in self._complete_windows[Kind.FINAL]
@@ -259,7 +238,6 @@ class SnapshotAssembler:
         return window not in self._complete_windows[kind]
 
     def _complete(self, set_id: _SetId, pending: dict[bytes, _Record]) -> Snapshot | None:
-        """Return the set if all its records were read, else None."""
         window, kind = set_id
         manifest = pending.get(manifest_key(window, kind))
         if not isinstance(manifest, Manifest):
@@ -293,7 +271,6 @@ class SnapshotAssembler:
             self._pending.pop((window, Kind.EARLY), None)
 
     def _forget(self, set_id: _SetId, key: bytes) -> None:
-        """Forget a record whose tombstone was read."""
         pending = self._pending.get(set_id, {})
         pending.pop(key, None)
         if not pending:

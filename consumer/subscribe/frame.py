@@ -29,19 +29,12 @@ _STYLE = """<style>
 
 
 class FrameColumns(NamedTuple):
-    """What a result consists of.
-
-    Attributes:
-        data: columns of equal length by name, among them ``value`` and ``stderr``.
-        shown: the columns that HTML shows before the value.
-        about: what HTML says above them.
-        points: whether values are differences of shares.
-    """
+    """Columns of equal length, those shown as rows' heads, and what HTML says above them."""
 
     data: Mapping[str, Sequence[Any]]
     shown: Sequence[str]
     about: Sequence[str]
-    points: bool = False
+    points: bool = False  # whether values are differences of shares
 
 
 class Frame(ABC):
@@ -123,7 +116,6 @@ def free_names(names: Sequence[str], taken: Sequence[str]) -> list[str]:
 
 
 def _types(pa: Any) -> dict[str, Any]:
-    """Return the types of all columns but those of texts."""
     texts, time = pa.list_(pa.string()), pa.timestamp("us", tz="UTC")
     return {
         **dict.fromkeys(("value", "stderr", "p", "p_adjusted"), pa.float64()),

@@ -26,7 +26,6 @@ __all__ = ["Snapshot", "SnapshotAssembler", "Table", "plan_names", "subscribe"]
 def plan_names(
     plan: Plan, namespace: str = DEFAULT_NAMESPACE, output_namespace: str = ""
 ) -> TopicNames:
-    """Return the names of a plan's topics in a namespace."""
     return TopicNames(
         namespace, plan.name, plan.digest, len(plan.groups), plan.partitions, output_namespace
     )
@@ -105,7 +104,6 @@ def subscribe(
 
 
 def connected(broker: Broker | str, stack: ExitStack) -> Broker:
-    """Return the connection; one that is created here is closed with ``stack``."""
     if not isinstance(broker, str):
         return broker
     from calmstream.broker.kafka import connect
@@ -118,9 +116,8 @@ def connected(broker: Broker | str, stack: ExitStack) -> Broker:
 class DeliveryOrder:
     """Delays a final or total until those of all earlier windows were delivered.
 
-    The publisher writes the sets in order. But if two publishers write the same record, compaction
-    keeps the newer copy only, so that a reader can read window W after window W + 1. A window that
-    is missing at the end of the topic will not come later; then the other sets do not wait for it.
+    If two publishers write a record, compaction keeps the newer copy, so that window W can be read
+    after W + 1. A window that is missing at the end of the topic will not come later.
     """
 
     def __init__(self, first: int = 0, latest: bool = False) -> None:

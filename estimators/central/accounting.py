@@ -73,7 +73,6 @@ class Spend:
         )
 
     def times(self, number: int) -> Spend:
-        """Return the cost of a number of releases that cost this each."""
         steps = number * self.quantiles
         return Spend(number * self.precision, steps, self.quantile_epsilon, number * self.delta)
 
@@ -111,7 +110,6 @@ NOTHING = Spend(Fraction(0), 0, Fraction(0), Fraction(0))
 
 
 def parse_delta(text: object) -> Decimal:
-    """Return delta as an exact decimal."""
     if not isinstance(text, str) or not _DELTA.fullmatch(text):
         raise PlanError(f'delta must be a decimal number in a string such as "1e-6", got {text!r}')
     value = Decimal(text)
@@ -121,10 +119,7 @@ def parse_delta(text: object) -> Decimal:
 
 
 def rho_budget(epsilon: str, delta: str) -> Fraction:
-    """Return the rho of (epsilon, delta)-DP, rounded down by less than 1e-50 of its value.
-
-    Half of delta is for the conversion from zCDP.
-    """
+    """Return rho of (epsilon, delta)-DP at half of delta, rounded down by less than 1e-50 of it."""
     loss, log = parse_epsilon(epsilon), _log_two_over(parse_delta(delta))
     # eps^2 / (sqrt(eps + log) + sqrt(log))^2 is the same number without cancellation; all
     # roundings make the denominator larger.
@@ -156,11 +151,8 @@ def _root(value: Decimal) -> Decimal:
 class Allocation:
     """How one release spends its budget; level k counts k-tuples.
 
-    Attributes:
-        quantile_epsilon: epsilon of the private quantile that gives each level's contribution
-            limit; above 0.
-        variance: variance sigma^2 of the noise of each level's counts, if the contribution limit
-            is 1.
+    ``quantile_epsilon`` is of the quantile that gives each level's contribution limit; ``variance``
+    is sigma^2 of the noise of each level's counts, if that limit is 1.
     """
 
     levels: int

@@ -1,10 +1,8 @@
 """Candidates for k-tuples: those whose (k-1)-subtuples were all released.
 
-A k-tuple is a set of k columns with a value for each. The candidates V_k follow from the tuples
-S_{k-1} that the previous level released and from their noisy counts H_{k-1}, and from nothing else.
-So they may be public, and a choice among them costs no privacy: if there would be too many
-candidates, only the tuples with the largest noisy counts are extended. No function here raises an
-error, because the budget of the release is spent already.
+They follow from the tuples S_{k-1} and noisy counts H_{k-1} of the previous level alone: they may
+be public. If there would be too many, only the tuples with the largest noisy counts are extended.
+No function here raises an error, because the budget of the release is spent already.
 """
 
 from __future__ import annotations
@@ -35,11 +33,7 @@ Alive = Callable[[], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Universe:
-    """The candidates V_k of one level.
-
-    Attributes:
-        above: only tuples with noisy counts above this were extended; None if all were.
-    """
+    """The candidates V_k; they extend only tuples with noisy counts ``above`` this, all if None."""
 
     cells: Cells
     parents: int
@@ -53,10 +47,7 @@ def grow(
     cardinalities: tuple[int, ...],
     alive: Alive = lambda: None,
 ) -> Universe:
-    """Return V_k from S_{k-1} and H_{k-1}, within the limits of candidates and column sets.
-
-    Cost: at most some 25 passes over S_{k-1} for every column, and O(candidates).
-    """
+    """Return V_k from S_{k-1} and H_{k-1}, within the limits of candidates and column sets."""
     kept, above = previous, None
     if not _fits(previous, k, cardinalities, alive):
         levels = np.unique(np.concatenate(list(counts.values())))

@@ -1,8 +1,6 @@
-"""Packed records, one per user, and the coded table from which a release is computed.
+"""Packed records, one per user (place in the log, values in UTF-8), and the coded table.
 
-A packed record consists of its place in the log, which orders the records of a user, and of the
-values in UTF-8. Its size depends on the values of that user only, and is at most 1,024 bytes per
-value.
+Their size depends on the values of that user only: at most 1,024 bytes per value.
 """
 
 from __future__ import annotations
@@ -38,9 +36,8 @@ def pack(timestamp: int, partition: int, offset: int, row: int, values: Sequence
 def most_raw_bytes(plan: CentralPlan) -> int:
     """Return the maximum number of bytes of memory for the raw records of one window.
 
-    It follows from the plan's number of users, not from the records; it is 0 if the plan states no
-    number. The number of users in a sample is random; this allows for seven standard deviations
-    above the mean.
+    It follows from the plan's number of users (0 if it states none), never from the records; the
+    sample is random, so seven standard deviations above its mean are allowed for.
     """
     mean = plan.users * plan.sampled
     kept = (
@@ -54,15 +51,10 @@ def most_raw_bytes(plan: CentralPlan) -> int:
 def code_records(
     rows: list[bytes], columns: int, alive: Callable[[], None] = lambda: None
 ) -> tuple[Records, tuple[list[bytes], ...]]:
-    """Turn packed records into codes; ``rows`` is emptied to save memory.
+    """Turn packed records into codes, with each column's labels in UTF-8, ascending.
 
-    A code is the rank of a label among the labels of its column. So the codes, and the order of a
-    release, contain no information about the order of the records.
-
-    Returns:
-        The records and, for every column, the label of each code in UTF-8, ascending.
-
-    Cost: O(n · columns) and the sorting of the distinct labels.
+    It empties ``rows``. A code is the rank of a label among those of its column, so that codes and
+    the order of a release do not tell the order of the records. Cost: O(n · columns) and sorting.
     """
     count = len(rows)
     index: list[dict[bytes, int]] = [{} for _ in range(columns)]

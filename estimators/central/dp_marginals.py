@@ -1,12 +1,8 @@
-"""DP Marginals (Gopi, Mahabadi and Yekhanin): noisy counts of k-tuples, k = 1..T.
+"""DP Marginals (Gopi, Mahabadi and Yekhanin), Algorithms 1 and 2: noisy counts of k-tuples.
 
-A k-tuple is a set of k columns with a value for each. The module has Algorithms 1 and 2 of the
-paper, with the corrected accounting of :mod:`.accounting`, exact integer noise and the thresholds
-of :mod:`.thresholds`. Neighbouring data sets differ by one record, added or removed.
-
-When the budget is spent, no record can cause an error: everything that has a limit (candidates,
-column sets, contribution limits) is reduced by means of public values. Everything that can be
-refused is refused before, from the plan alone, by :func:`check_allocation`.
+Neighbouring data sets differ by one record, added or removed. When the budget is spent, no record
+can cause an error: all that has a limit (candidates, column sets, contribution limits) is reduced
+by public values, and :func:`check_allocation` refuses before, from the plan alone.
 """
 
 from __future__ import annotations
@@ -46,10 +42,10 @@ class ReleaseSettings:
 
     Attributes:
         quantile: Q, the share of users whose tuples should all count; above 0, at most 1.
-        spurious: eta, the maximum expected number of spurious k-tuples (which no record has) per
-            tuple of the previous level; above 0 and below 1.
-        seen_only: whether only tuples that some record has are candidates (Remark 1.1 of the
-            paper). Then thresholds are higher, and no tuple is spurious.
+        spurious: eta, the maximum expected number of tuples that no record has, per tuple of the
+            previous level; above 0 and below 1.
+        seen_only: only tuples that some record has are candidates, with higher thresholds
+            (Remark 1.1).
     """
 
     quantile: Fraction = Fraction(99, 100)
@@ -68,12 +64,10 @@ class Level:
     """The released tuples of one size (S_k) and their noisy counts (H_k).
 
     Attributes:
-        variance: variance of the noise of each count, sigma_k^2 Delta_k and a little more.
+        variance: of the noise of each count, sigma_k^2 Delta_k and a little more.
         threshold: a tuple is released if its noisy count is above this.
-        candidates: number of candidates |V_k| if it is public (k >= 2 and not ``seen_only``), else
-            None, because the number of different values in the records is private.
-        extended_above: if there were too many candidates, they extend only tuples of the previous
-            level with noisy counts above this; None if they extend all of them.
+        candidates: |V_k| if it is public (k >= 2 and not ``seen_only``), else None.
+        extended_above: see `Universe.above`.
         cells: S_k: for each column set its tuples, as mixed-radix numbers over ``cardinalities``.
         counts: H_k: noisy counts in the same order, int64.
     """
@@ -92,12 +86,9 @@ class Level:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
-    """The result of one release.
+    """Levels k = 1..T, fewer if one released no tuple; and by column the codes released.
 
-    Attributes:
-        values: the codes of the released values of each column, ascending; the cells of every
-            level are mixed-radix numbers of positions in them.
-        levels: the levels k = 1..T; fewer if a level released no tuple.
+    The cells of every level are mixed-radix numbers of positions in ``values``.
     """
 
     values: tuple[Integers, ...]
@@ -105,10 +96,7 @@ class Release:
 
 
 def check_allocation(allocation: Allocation) -> int:
-    """Return the largest contribution limit whose noise can be drawn.
-
-    It must be called before the budget is spent.
-    """
+    """Return the largest contribution limit whose noise can be drawn, before anything is paid."""
     limit = int(LARGEST / allocation.variance)
     if limit < 1:
         raise PlanError(
@@ -135,10 +123,8 @@ def release(
 ) -> Release:
     """Compute one release by Algorithm 1; it costs at most ``allocation.cost``.
 
-    Args:
-        alive: called every few seconds or more often, to show that the work goes on.
-
-    Cost: O(n · column sets) per level, O(candidates) noise; memory as :func:`working_bytes` says.
+    ``alive`` is called every few seconds or more often. Cost: O(n · column sets) per level,
+    O(candidates) noise; memory as :func:`working_bytes` says.
     """
     extraction = _Extraction(allocation, settings, randomness, check_allocation(allocation), alive)
     first = extraction.level(records, Universe(_single(records), 0, None), 1)
@@ -217,11 +203,9 @@ class _Extraction:
         )
 
     def _limit(self, held: Integers, column_sets: int) -> int:
-        """Return Delta_k, a private quantile of the number of candidates in a record, at least 1.
+        """Return Delta_k, a private quantile of the candidates that each record has, at least 1.
 
-        Args:
-            held: shape (n,), number of candidates that each record has.
-            column_sets: must be public; a record has at most one tuple of each.
+        The number of column sets must be public; a record has at most one tuple of each.
         """
         found = private_quantile(
             held,
@@ -255,11 +239,7 @@ def noisy_threshold(
     randomness: Randomness,
     alive: Alive = lambda: None,
 ) -> tuple[Integers, Integers]:
-    """Add noise to the count of every candidate of one column set (the end of Algorithm 2).
-
-    Args:
-        alive: called every few seconds or more often.
-    """
+    """Add noise to the count of every candidate of one column set (the end of Algorithm 2)."""
     kept = [(cells[:0], counts[:0])]
     for start in range(0, len(cells), _NOISE_BLOCK):
         alive()

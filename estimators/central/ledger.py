@@ -1,9 +1,7 @@
-"""The ledger of the privacy budget of a central plan: its arithmetic and its JSON document.
+"""The ledger of a central plan's privacy budget: its arithmetic and its JSON document.
 
-The costs of all releases add up, because a user's records can be in each of them. The cost of a
-release is entered *before* anything of it can be published, and is never refunded: an unfinished
-release counts in full. The same release is never made twice, because new noise on the same records
-costs again. Files are handled in consumer.central.
+The costs of all releases add up, because a user may be in each. A cost is entered *before* anything
+of the release can be published and never refunded; no release is made twice: it would cost again.
 """
 
 from __future__ import annotations
@@ -36,11 +34,7 @@ class BudgetSpent(FatalError):  # noqa: N818 - it is a refusal, not a defect
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One release.
-
-    Attributes:
-        published: whether the release is known to be published; its cost counts in any case.
-    """
+    """One release; its cost counts whether or not it is known to be published."""
 
     release: str
     cost: Spend
@@ -49,13 +43,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The account of all privacy costs under one plan.
-
-    Attributes:
-        epsilon: epsilon of the whole budget, decimal string.
-        delta: delta of the whole budget, decimal string.
-        bound: one of ``BOUNDS``, by which all releases are charged.
-    """
+    """The account of all privacy costs under one plan; ``bound`` is one of ``BOUNDS``."""
 
     plan: str
     epsilon: str
@@ -84,10 +72,7 @@ class Ledger:
         return replace(self, topic=topic)
 
     def pay(self, release: str, cost: Spend) -> Ledger:
-        """Return the ledger with the cost of a release.
-
-        The caller must store it before the release is computed.
-        """
+        """Return the ledger with a release's cost, to be stored before the release is computed."""
         for entry in self.entries:
             if entry.release == release:
                 state = "was published" if entry.published else "was begun and may be published"
@@ -110,7 +95,6 @@ class Ledger:
         return replace(self, entries=tuple(entries))
 
     def summary(self) -> str:
-        """Return what is spent, as one line of text."""
         spent = self.spent
         shown = spent.epsilon(self.bound, self.delta)
         other = spent.epsilon(ZCDP, self.delta)

@@ -1,8 +1,4 @@
-"""The plan of a central collection: raw records go to a trusted aggregator, noisy counts leave.
-
-It says ``"model": "central"`` and has other fields than a plan for local reports, so that neither
-side can take the other's by accident.
-"""
+"""The plan of a central collection; no field makes it a plan for local reports by accident."""
 
 from __future__ import annotations
 
@@ -57,26 +53,15 @@ class CentralPlan:
 
     Window w covers [start + w·window, start + (w+1)·window) of the log's append times and is
     released once; all ``releases`` windows together cost (epsilon, delta), evenly, for users that
-    may be in every one of them.
+    may be in every one of them. Decimal numbers are strings such as "0.99".
 
     Attributes:
-        name: lower case letters, digits and hyphens, at most 48.
-        purpose: why the statistics are collected.
-        owner: who answers for them.
-        columns: names of a record's columns; their values are learnt, privately, by the release.
-        epsilon, delta: decimal strings, the whole loss of a user over all windows.
+        columns: names; their values are learnt, privately, by the release.
         levels: T, the largest tuples that are extracted.
-        quantile: Q, the share of users whose tuples should all count, a decimal string such as
-            "0.99".
-        spurious: eta, the maximum expected number of spurious tuples (which no record has) per
-            tuple of the previous level, a decimal string.
-        seen_only: whether only tuples that some record has are candidates, with higher thresholds.
-        start, window, releases: see above.
-        partitions: number of partitions of the raw topic.
-        sample: share of the users that count, chosen by a keyed hash of their ids; a decimal
-            string.
-        users: maximum number of users of a window for which the plan is meant; 0 if it states none.
-        bound: one of ``BOUNDS``, by which releases are charged; documents without it mean zCDP.
+        quantile, spurious, seen_only: see `ReleaseSettings`.
+        sample: share of the users that count, chosen by a keyed hash of their ids.
+        users: maximum number of users of a window for which the plan is meant; 0: not stated.
+        bound: one of ``BOUNDS``; documents without it mean zCDP.
     """
 
     name: str

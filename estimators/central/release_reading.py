@@ -1,12 +1,8 @@
 """Reads the records of the releases topic: which writer's release of a window is valid.
 
-Several aggregators may write about one window. Each of them writes a *claim* first, a record with a
-random nonce; the first claim of a window in the log decides whose release is valid. A release is
-one record for each *level* (the noisy tables of k columns, for one k) and then a manifest.
-
-The classes take the records one by one, in the order of the log. They count and skip records that
-cannot be read, that belong to another plan, or that are not valid. They never raise an error.
-docs/wire-formats.md lists the records; docs/central-privacy.md gives the reasons.
+A window's first claim, a random nonce, decides. A release is one record for each *level* (the noisy
+tables of k columns) and a manifest. Records that cannot be read or are not valid are counted and
+skipped, never an error (docs/wire-formats.md, docs/central-privacy.md).
 """
 
 from __future__ import annotations
@@ -55,12 +51,7 @@ class CentralRelease:
 class ReleaseOwners:
     """Decides which records of each window are valid, from the records read so far.
 
-    The first record about a window decides: after a claim only records with its nonce are valid;
-    after a level or manifest, whose nonce was not claimed before, none is.
-
-    Attributes:
-        owners: by window, the nonce of valid records; "" if no record is valid.
-        ignored: number of records that were skipped.
+    After a claim, only records with its nonce; after a level or manifest without one, none.
     """
 
     plan: str
@@ -85,7 +76,7 @@ class ReleaseOwners:
 
 @dataclass(slots=True)
 class ReleaseFold:
-    """Collects the records of each release of one plan until the release is complete."""
+    """Collects the records of each release of one plan until it is complete; returns it once."""
 
     owners: ReleaseOwners
     malformed: int = 0
@@ -95,14 +86,10 @@ class ReleaseFold:
 
     @property
     def ignored(self) -> int:
-        """Number of records that were skipped."""
         return self.owners.ignored + self.malformed
 
     def read(self, value: bytes | None) -> CentralRelease | None:
-        """Take the value of the next record; return the release that it completes, else None.
-
-        A release is returned once, even if its records come again.
-        """
+        """Take the value of the next record; return the release that it completes, else None."""
         body = self.owners.read(value)
         if body is None or body["window"] in self._returned:
             return None
@@ -135,7 +122,6 @@ def _document(value: bytes | None, plan: str) -> dict[str, Any] | None:
 
 
 def _well_formed(body: dict[str, Any]) -> bool:
-    """Return whether a level or a manifest has the fields that readers use."""
     fields = _LEVEL if "k" in body else _MANIFEST
     for name, kind in fields.items():
         if not isinstance(body.get(name), kind) or isinstance(body[name], bool):
@@ -147,7 +133,6 @@ def _well_formed(body: dict[str, Any]) -> bool:
 
 
 def _is_table(table: Any, k: int) -> bool:
-    """Return whether a table of a level has k columns and one count for each row."""
     if not isinstance(table, dict):
         return False
     names, values, counts = (table.get(name, []) for name in ("attributes", "values", "counts"))

@@ -1,10 +1,6 @@
-"""Records of the releases topic as they are written: claims, levels and manifests.
+"""Writes the records of the releases topic: claims, then levels, then the manifest of a release.
 
-JSON. A claim, key ``claim/<nonce>``: ``{"v": "central-1.0", "plan": "<digest>", "claim": "<nonce>",
-"window": 7}``. It is appended before anything is computed or paid. The first record about a window
-decides, for ever, whose release of it counts. Then one record per level, key ``<window>/<k>``, and
-a manifest, key ``<window>``, written last; both carry the nonce of their claim. None of them says
-how many records there were: that number is private.
+None of them says how many records there were: that number is private.
 """
 
 from __future__ import annotations
@@ -32,7 +28,6 @@ def claim_key(nonce: str) -> bytes:
 
 
 def encode_claim(plan: CentralPlan, window: int, nonce: str) -> bytes:
-    """Return the claim of one window; ``nonce`` is random, 32 hexadecimal digits."""
     return orjson.dumps({"v": VERSION, "plan": plan.digest, "claim": nonce, "window": window})
 
 
@@ -107,7 +102,6 @@ def _level_body(
 def encode_manifest(
     plan: CentralPlan, window: int, nonce: str, released: Release, ledger: Ledger, software: str
 ) -> bytes:
-    """Return the manifest of one release; it is written after the levels."""
     cost = plan.allocation.cost
     return orjson.dumps(
         {

@@ -1,7 +1,7 @@
 """k-tuples of a table with missing values: which candidates each record has, and their counts.
 
-A k-tuple is a set of k columns with a value for each. Tuples are stored by column set: the cells of
-one set are ascending mixed-radix numbers of the values. No Python loop runs over records.
+Tuples are stored by column set: the cells of one set are ascending mixed-radix numbers of the
+values. No Python loop runs over records.
 """
 
 from __future__ import annotations
@@ -31,11 +31,7 @@ _LOOKUP_PER_RECORD = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """Coded raw records.
-
-    Attributes:
-        codes: shape (n, d), int32; -1 where the value is missing.
-    """
+    """Coded raw records; ``codes`` has shape (n, d), int32, and -1 where the value is missing."""
 
     codes: NDArray[np.integer[Any]]
     cardinalities: tuple[int, ...]
@@ -105,15 +101,11 @@ class Locator:
     def count(
         self, held: Integers, limit: int, randomness: Randomness
     ) -> Iterator[tuple[Columns, Integers]]:
-        """Count every candidate, with at most ``limit`` tuples of each record.
+        """Yield every column set, and counts in the order of its cells, int64.
 
-        A record with more keeps a uniformly random subset: its tuples come one after another, and
-        each is kept with probability (number still allowed) / (number still to come). Privacy
-        depends only on the size of the subset; uniformity is for accuracy, so a slight bias by the
-        remainder of random words is harmless.
-
-        Yields:
-            Every column set, and counts in the order of its cells, int64.
+        A record with more than ``limit`` tuples keeps a uniformly random subset: each in turn with
+        probability (number still allowed) / (number still to come). Privacy depends only on the
+        size of the subset, so a slight bias by the remainder of random words is harmless.
         """
         over = held > limit
         left, quota = held.copy(), np.minimum(held, limit)

@@ -1,14 +1,11 @@
 """Batches of raw records: how senders write them, and how readers read each record.
 
 Raw 1.0, JSON: ``{"v": "central-1.0", "plan": "<digest>", "n": 2, "users": ["u1", "u2"],
-"columns": {"sex": ["F", null], ...}}``: one entry per user and column; null or "" is missing. The
-key is a random batch id of 16 bytes. Readers of local reports refuse the version.
+"columns": {"sex": ["F", null], ...}}``; null or "" is missing. The key is a random batch id.
 
-The content of one user's record never has an effect on another record. :func:`user_id` and
-:func:`value_text` convert each entry by itself. Senders write only what the two functions return;
-readers apply them again, because the sender may be other software. Only the frame (JSON, version,
-plan, lengths of the lists) can make a whole batch unreadable, and the sender writes the frame, not
-a user.
+One user's record never has an effect on another's: :func:`user_id` and :func:`value_text` convert
+each entry by itself, at the sender and again at readers. Only the frame (JSON, version, plan,
+lengths), which no user writes, can make a whole batch unreadable.
 """
 
 from __future__ import annotations
@@ -46,12 +43,7 @@ _MAX_DIGITS = 18  # int() refuses very long numbers: one would make its batch un
 
 @dataclass(frozen=True, slots=True)
 class RawBatch:
-    """The raw records of one batch, as :func:`user_id` and :func:`value_text` convert them.
-
-    Attributes:
-        users: n ids; "" if a record has no usable id, so that it does not count.
-        columns: n values of each column of the plan; "" if a value is missing.
-    """
+    """The raw records of one batch, n ids and n values per column; "" is unusable or missing."""
 
     users: list[str]
     columns: tuple[list[str], ...]
@@ -89,11 +81,8 @@ def encode_batches(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield batches of all records that have a user, in order: number of records, and body.
 
-    Blocks of ``batch_size`` records; a block whose text is too large for one batch is halved until
-    its parts fit, so that long values never reach beyond their own block.
-
-    Args:
-        columns: for every column of the plan its values; None or "" is missing.
+    A block of ``batch_size`` records that is too large for one batch is halved until its parts
+    fit, so that long values never reach beyond their own block.
     """
     _check_room(plan)
     for start in range(0, len(users), batch_size):
@@ -165,11 +154,7 @@ def decode_raw(plan: CentralPlan, key: bytes | None, value: bytes | None) -> Raw
 
 
 def _parsed(raw: bytes) -> object:
-    """Parse JSON, also if a strict parser would refuse the batch because of one user's text.
-
-    Senders of other makes may pass on bytes that are not UTF-8, control characters, lone
-    surrogates and numbers of any size.
-    """
+    """Parse JSON, also if a strict parser would refuse the batch because of one user's text."""
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:

@@ -1,8 +1,4 @@
-"""Sends raw records to a trusted aggregator, for central plans only.
-
-A central plan trusts the aggregator, which adds the noise; the devices' records are sent unchanged.
-They go to a topic of their own, never to a reports topic.
-"""
+"""Sends raw records to a trusted aggregator, for central plans only, never to a reports topic."""
 
 from __future__ import annotations
 
