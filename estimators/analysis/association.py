@@ -12,13 +12,7 @@ Floats = NDArray[np.float64]
 
 
 def mutual_information(table: Floats) -> float:
-    """Return the mutual information of two attributes in nats: 0 if they are independent.
-
-    Noise increases it, so a test of independence should be read together with it.
-
-    Args:
-        table: shape (r, s), non-negative, any positive sum.
-    """
+    """Return the mutual information in nats of a non-negative table (r, s); noise increases it."""
     cells = np.asarray(table, np.float64)
     if cells.sum() <= 0.0:
         return 0.0
@@ -31,11 +25,7 @@ def mutual_information(table: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One edge of a dependence tree: two attributes that depend on each other directly.
-
-    Attributes:
-        information: mutual information of the two in nats.
-    """
+    """Two attributes that depend on each other directly, and their mutual information in nats."""
 
     first: int
     second: int
@@ -45,12 +35,8 @@ class Edge:
 def chow_liu(d: int, information: Mapping[tuple[int, int], float]) -> tuple[Edge, ...]:
     """Return the tree over d attributes whose edges have the largest sum of mutual information.
 
-    The product of its edges' conditional distributions is the tree-shaped distribution nearest to
-    the joint in Kullback-Leibler distance.
-
-    Args:
-        information: mutual information by ascending pair; missing pairs are never joined, so the
-            result may be a forest.
+    Chow and Liu 1968: its distribution is the tree-shaped one nearest to the joint in
+    Kullback-Leibler distance. Pairs without information are never joined: it may be a forest.
     """
     # Kruskal's algorithm with a union-find structure: parents lead to the root of each component.
     parent = list(range(d))

@@ -10,10 +10,7 @@ from calmstream.estimators.methods.base import HiddenCauses, Model
 
 
 def causes(domain: Domain, model: Model) -> list[dict[str, Any]]:
-    """Return the causes of a model, those with the most evidence first; see `Cause`.
-
-    A method without a model of causes has none.
-    """
+    """Return the causes of a model, most evidence first; none of a model without `HiddenCauses`."""
     known = model.causes() if isinstance(model, HiddenCauses) else ()
     return [_document(domain, one) for one in known]
 

@@ -1,12 +1,11 @@
 """Test of independence of two attributes, on a table with noise.
 
-The statistic is Pearson's chi-square, as in Cormode et al., section 6.1. For independent attributes
-it is a weighted sum of squared normal variables. The weights are the eigenvalues of the covariance
-of the interaction (what the margins do not explain), and the mechanism's noise makes them much
-larger than Pearson assumes. So a comparison with the usual critical value, as in the paper, rejects
-independence nearly always. Here the critical value is that of the weighted sum, by Satterthwaite's
-approximation, which is exact for two binary attributes. Gaboardi et al. 2016 treat the central
-model, Rao and Scott 1981 the same problem in surveys.
+The statistic is Pearson's chi-square (Cormode et al., section 6.1). For independent attributes it
+is a sum of squared normal variables, weighted by the eigenvalues of the covariance of the
+interaction, which noise makes much larger than Pearson assumes: with the usual critical value, as
+in the paper, independence is nearly always rejected. Here it is that of the weighted sum, by
+Satterthwaite's approximation, exact for two binary attributes. Gaboardi et al. 2016 treat the
+central model, Rao and Scott 1981 the same problem in surveys.
 """
 
 from __future__ import annotations
@@ -26,17 +25,11 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Independence:
-    """The result of one test.
-
-    Attributes:
-        critical: value that the statistic of independent attributes exceeds with probability
-            `LEVEL`, with the noise.
-        p_value: probability that independent attributes give at least this statistic.
-    """
+    """The result of one test."""
 
     statistic: float
-    critical: float
-    p_value: float
+    critical: float  # exceeded by independent attributes with probability `LEVEL`
+    p_value: float  # probability of at least this statistic if independent
 
     @property
     def dependent(self) -> bool:
@@ -46,13 +39,10 @@ class Independence:
 def independence(
     table: Floats, covariance: Floats, margins: tuple[Floats, Floats], n: int
 ) -> Independence:
-    """Test independence of the two attributes of a table.
+    """Test independence of the two attributes of an unbiased table, shape (r, s).
 
-    Args:
-        table: shape (r, s), unbiased; cells may be negative, because a correction would change the
-            distribution of the statistic. The sum need not be 1.
-        covariance: shape (r s, r s), covariance of the cells, row-major, including that the devices
-            are a sample of a population.
+    Cells may be negative, because a correction would change the distribution of the statistic, and
+    need not sum to 1. ``covariance`` is that of the cells, row-major, with the sampling of devices.
     """
     # Half a report per value avoids a division by 0 for values that do not occur.
     rows, columns = (np.maximum(m, 0.5 / n) for m in margins)
@@ -68,28 +58,18 @@ def independence(
 def even_independence(
     table: Floats, covariance: Floats, margins: tuple[Floats, Floats]
 ) -> Independence:
-    """Test independence with all cells weighted alike.
+    """Test independence of a table (r, s) with all cells weighted alike.
 
-    The statistic is the sum of the squared interaction, in a unit that makes it a chi-square.
     Pearson's weights make the errors of cells that hardly occur dominate where the errors of all
     cells are alike, as under local privacy. With the mean and the covariance of a posterior that
     shrinks towards independence, p-values are too large rather than too small.
-
-    Args:
-        table: shape (r, s).
-        covariance: shape (r s, r s), of the cells, row-major.
     """
     slope = _slope(*margins)
     return zero_test(slope @ table.ravel(), slope @ covariance @ slope.T)
 
 
 def zero_test(values: Floats, covariance: Floats) -> Independence:
-    """Test whether normal variables have the mean 0, by the sum of their squares.
-
-    Args:
-        values: shape (k,).
-        covariance: shape (k, k).
-    """
+    """Test whether normal variables (k,) have the mean 0, by the sum of their squares."""
     found = float(np.square(values).sum())
     scaled = _scaled_chi_square(covariance)
     if scaled is None:
@@ -100,24 +80,20 @@ def zero_test(values: Floats, covariance: Floats) -> Independence:
 
 
 def _scaled_chi_square(covariance: Floats) -> tuple[float, float] | None:
-    """Return scale and degrees of freedom of a chi-square like a sum of squared normal variables.
+    """Return scale and degrees of freedom of a chi-square with the moments of a sum of squares.
 
-    It has the mean and the variance of that sum (Satterthwaite 1946). None where nothing varies.
-
-    Args:
-        covariance: shape (k, k), of the normal variables, whose means are 0.
+    The sum is of normal variables of mean 0 and this covariance (Satterthwaite 1946); None where
+    nothing varies.
     """
     total, squares = float(np.trace(covariance)), float(np.square(covariance).sum())
     return (squares / total, total**2 / squares) if total > 0.0 else None
 
 
 def _slope(rows: Floats, columns: Floats) -> Floats:
-    """Return the matrix that takes a table, row-major, to its interaction: shape (cells, cells).
+    """Return the matrix from a table, row-major, to its interaction: shape (cells, cells).
 
-    It is the Kronecker product of ``I - p 1^T`` and ``I - q 1^T``, where p and q are the margins.
-    With the margins of the table itself, which sum to 1, the interaction is the table minus their
-    product. With other margins it is linear in the table, and its mean is 0 for independent
-    attributes if one of the two margins is right.
+    With the margins p, q of the table itself the interaction is the table minus their product. With
+    others it is linear in the table, of mean 0 for independent attributes if one of them is right.
     """
     out = [np.eye(len(m)) - np.outer(m, np.ones(len(m))) for m in (rows, columns)]
     return np.asarray(np.kron(*out), np.float64)

@@ -1,7 +1,6 @@
-"""The chi-square distribution, for any positive number of degrees of freedom, also fractional.
+"""The chi-square distribution, also for fractional degrees of freedom.
 
-scipy has these two functions. But it would triple the size of the installed numerical packages and
-more than double the time of their import, so they are implemented here.
+scipy has it, but would triple the installed numerical packages and double their import time.
 """
 
 from __future__ import annotations
@@ -16,13 +15,9 @@ _ENOUGH = 1e-15
 
 
 def tail(x: float, freedom: float) -> float:
-    """Return P(chi-square > x).
+    """Return P(chi-square > x), the upper incomplete gamma Q(freedom / 2, x / 2), to about 1e-12.
 
-    It is the regularised upper incomplete gamma function Q(freedom / 2, x / 2).
-
-    Returns:
-        A probability, accurate to about 1e-12. For x below the mean it is computed by a series
-        (DLMF 8.11.4), above by Lentz's algorithm for a continued fraction (DLMF 8.9.2).
+    Below the mean a series (DLMF 8.11.4), above Lentz's algorithm for a fraction (DLMF 8.9.2).
     """
     if x <= 0.0:
         return 1.0
@@ -51,10 +46,7 @@ def tail(x: float, freedom: float) -> float:
 
 
 def critical_value(alpha: float, freedom: float) -> float:
-    """Return the value that chi-square exceeds with probability alpha.
-
-    It is found by bisection, with a relative accuracy of 1e-10.
-    """
+    """Return what chi-square exceeds with probability alpha: bisection, to a relative 1e-10."""
     low, high = 0.0, freedom + 10.0
     while tail(high, freedom) > alpha:
         high *= 2.0

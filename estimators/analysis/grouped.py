@@ -1,7 +1,6 @@
 """Tables over groups of labels, with the full covariance of the groups.
 
-Adding cells adds their errors together with all covariances between them. Errors of neighbours in a
-table are mostly opposed, so the error of a sum is mostly less than that of independent cells.
+Errors of neighbours are mostly opposed: that of a sum is mostly below that of independent cells.
 """
 
 from __future__ import annotations
@@ -33,26 +32,17 @@ APPROXIMATE = "approximate"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupedTable:
-    """A table over groups of labels.
-
-    Attributes:
-        table: shape of the labels: a distribution.
-        covariance: shape (cells, cells), of ``raw``, cells row-major; None where it would be too
-            large.
-        stderr: shape of the labels.
-        flags: as `Marginal`, and ``approximate``.
-        independent: whether the covariances between cells are not known.
-    """
+    """A table over groups of labels; arrays but the covariance have the shape of the labels."""
 
     attributes: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
-    table: Floats
+    table: Floats  # a distribution
     raw: Floats
-    covariance: Floats | None
+    covariance: Floats | None  # (cells, cells), of `raw`; None where too large
     stderr: Floats
     reports: int
-    flags: tuple[str, ...]
-    independent: bool = False
+    flags: tuple[str, ...]  # as `Marginal`, and `APPROXIMATE`
+    independent: bool = False  # whether the covariances between cells are unknown
 
 
 def grouped(
@@ -149,7 +139,6 @@ def _arranged(
     own: Sequence[Grouping],
     order: Sequence[int],
 ) -> GroupedTable:
-    """Put the axes into the order asked for."""
     shape = [len(one.labels) for one in own]
     cells = np.arange(found.table.size).reshape(shape).transpose(order)
     place = cells.ravel()
@@ -170,9 +159,8 @@ def _arranged(
 def conditional(joint: GroupedTable, given: Sequence[str]) -> GroupedTable:
     """Return the proportions within each combination of the given attributes, which come first.
 
-    A cell is r = x / m for the mass m of its combination. Its standard error is of first order,
-    the square root of ``(var(x) - 2 r cov(x, m) + r² var(m)) / m²``, at most 1. A combination
-    without mass gets proportions 0 and standard errors 1.
+    Standard errors are of first order (`ratios`). A combination without mass gets proportions 0 and
+    standard errors 1.
     """
     names = joint.attributes
     if not given or not set(given) < set(names) or len(set(given)) != len(given):
@@ -205,7 +193,6 @@ def conditional(joint: GroupedTable, given: Sequence[str]) -> GroupedTable:
 
 
 def first_groups(found: GroupedTable, names: Sequence[str]) -> GroupedTable:
-    """Return the part of a conditional table within the first group of some given attributes."""
     for name in names:
         axis = found.attributes.index(name)
         found = replace(
@@ -220,9 +207,9 @@ def first_groups(found: GroupedTable, names: Sequence[str]) -> GroupedTable:
 
 
 def ratios(x: Floats, covariance: Floats) -> tuple[Floats, Floats]:
-    """Return each block's cells over its mass, and their standard errors.
+    """Return each block's cells x over its mass m, (blocks, cells), and their errors, at most 1.
 
-    Shapes (blocks, cells), of the result too, and (blocks, cells, cells).
+    Of first order: the variance of r = x / m is ``(var(x) - 2 r cov(x, m) + r² var(m)) / m²``.
     """
     mass = x.sum(axis=1, keepdims=True)
     there = mass > 0.0

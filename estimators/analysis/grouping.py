@@ -1,16 +1,7 @@
 """Groups of labels: ``region=EU|US,other`` and, of numbers or ordered labels, ``age=17-30|51+``.
 
-``;`` separates attributes, ``|`` groups, ``,`` the members of a group. A member is, in this order:
-
-- a label;
-- ``first..last``: all labels from one to another, in the plan's order;
-- ``low-high`` or ``low+``: all labels that are numbers within these bounds, both included. A label
-  that is itself such a span is in a group if all of it is; one that is partly inside is refused.
-  Of an attribute that is a number, the bins within these edges (`Number`).
-
-Labels that no group names form a last group, ``(rest)``. A name or a label that contains one of
-``;=|,`` or begins with a quote stands in double quotes: ``"a;b"="x|y",z``. A double quote within is
-written twice. Names that contain ``=`` need no quotes: ``apps=mail=yes|no``.
+docs/asking-later.md has the grammar. A member is, in this order: a label, ``first..last``, or the
+labels that are numbers, spans or bins of numbers within ``low-high`` or ``low+``.
 """
 
 from __future__ import annotations
@@ -40,15 +31,10 @@ _PLAIN = re.compile(_NUMBER)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouping:
-    """How the labels of one attribute are put together.
-
-    Attributes:
-        member: shape (groups, labels), float64: 1 where a group has a label. Each label is in
-            exactly one group.
-    """
+    """How the labels of one attribute are put together: each is in exactly one group."""
 
     labels: tuple[str, ...]
-    member: Floats
+    member: Floats  # (groups, labels): 1 where a group has a label
 
     @property
     def identity(self) -> bool:
@@ -87,7 +73,6 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _raw_split(text: str, separator: str) -> list[str]:
-    """Return the parts between separators outside quotes."""
     parts, begin, inside, fresh = [], 0, False, True
     for place, character in enumerate(text):
         if character == '"' and (inside or fresh):
@@ -110,7 +95,6 @@ def _quoted(text: str) -> bool:
 
 
 def _unquoted(text: str) -> str:
-    """Return a name or label without the quotes around it."""
     if not _quoted(text):
         return text
     if len(text) < 2 or not text.endswith('"'):
@@ -121,10 +105,7 @@ def _unquoted(text: str) -> str:
 def of_question(
     group: Groups, where: Groups, domain: Domain
 ) -> tuple[dict[int, Grouping], tuple[str, ...]]:
-    """Return the groupings of a question, and the attributes of ``where``.
-
-    The question is only about people whose labels of these are in the first group.
-    """
+    """Return the groupings, and the attributes of ``where``, whose first groups it is about."""
     found, only = (
         parse(one, domain) if isinstance(one, str) else of_mapping(one, domain)
         for one in (group, where)
@@ -135,7 +116,6 @@ def of_question(
 
 
 def of_mapping(groups: Mapping[str, str], domain: Domain) -> dict[int, Grouping]:
-    """Return groupings given as attribute: groups; raises as :func:`parse`."""
     found = {}
     for name, text in groups.items():
         (position,) = domain.index([name])
@@ -144,7 +124,6 @@ def of_mapping(groups: Mapping[str, str], domain: Domain) -> dict[int, Grouping]
 
 
 def of_labels(attribute: Attribute, groups: list[str]) -> Grouping:
-    """Return the grouping of one attribute; raises as :func:`parse`."""
     owner = np.full(attribute.cardinality, -1)
     for number, group in enumerate(groups):
         if not group:
@@ -216,7 +195,6 @@ def _bounds_of(attribute: Attribute, code: int) -> tuple[float, float] | None:
 
 
 def _bounds(label: str) -> tuple[float, float] | None:
-    """Return the numbers that a label stands for; None if it is no number and no span."""
     if _PLAIN.fullmatch(label.strip()):
         return float(label), float(label)
     return _span(label.strip())

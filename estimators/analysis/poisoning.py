@@ -1,22 +1,7 @@
 """Test whether the reports of one window look forged, from the raw counts.
 
-A forger chooses the group and the content of its reports freely (Cao, Jia and Gong, "Data Poisoning
-Attacks to Local Differential Privacy Protocols", USENIX Security 2021). Honest reports follow
-distributions that a forger has to imitate in every group at once. Four tests compare the unbiased
-tables, before anything is made non-negative, with these distributions:
-
-``shares``     reports per view against the plan's shares: chi-square.
-``agreement``  what overlapping views estimate for one attribute: chi-square of their differences,
-               weighted by their covariances; for all attributes that two views or more hold.
-``totals``     whether the cells of a table add up to 1, where the mechanism leaves that open.
-``cells``      cells below -4 or above 1 + 4 standard errors: their number, the number of all cells,
-               and an upper bound of the probability of that many.
-
-The same devices can report in several of the windows that are added up, each with the same record
-and in the same group. Then the numbers of devices vary as those of fewer reports do.
-
-A passed test proves nothing: forged reports that follow the distribution of another population
-cannot be distinguished from that population. The formulas are in docs/methods/poisoning.md.
+Unbiased tables are compared with distributions that a forger (Cao, Jia and Gong, USENIX Security
+2021) has to imitate in every group at once. docs/methods/poisoning.md has tests and formulas.
 """
 
 from __future__ import annotations
@@ -53,18 +38,12 @@ MIN_EXPECTED = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one test.
-
-    Attributes:
-        statistic: chi-square; for ``cells`` the number of impossible cells.
-        of: degrees of freedom; for ``cells`` the number of cells that were examined.
-        p: probability that honest reports give at least this statistic; for ``cells`` a bound.
-    """
+    """The result of one test."""
 
     test: str
-    statistic: float
-    of: int
-    p: float
+    statistic: float  # chi-square; for ``cells`` the number of impossible cells
+    of: int  # degrees of freedom; for ``cells`` the number of cells
+    p: float  # probability of at least this if all are honest; for ``cells`` a bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +86,7 @@ class _Table:
 
 
 def examine(plan: Plan, tallies: Sequence[Tally], windows: int = 1) -> Examination:
-    """Make all tests on the counts of consecutive windows.
-
-    Cost: O(cells of all views · attributes of a view), whatever the number of reports.
-    """
+    """Make all tests on the counts of consecutive windows: O(cells of all views)."""
     tables = _tables(plan, tallies)
     repeats = -(-windows // plan.guarantee.windows) if plan.guarantee.windows > 1 else 1
     found = (
@@ -150,10 +126,8 @@ def _agreement(
 ) -> Finding | None:
     """Test whether the one-way tables of each attribute agree among the views that contain it.
 
-    Tables of different views are independent, but one view enters for each of its attributes, so
-    the statistics of different attributes are dependent. The p-value of the test is the smallest
-    one times the number of attributes tested; statistic and degrees of freedom are those of the
-    attribute with the smallest p-value.
+    One view enters for each of its attributes, so their statistics depend on each other: the
+    smallest p-value counts, times the number of attributes tested.
     """
     best, tested = None, 0
     for attribute in range(len(cardinalities)):
@@ -171,10 +145,9 @@ def _agreement(
 def _homogeneity(
     holding: Sequence[_Table], attribute: int, cardinalities: tuple[int, ...], repeats: int
 ) -> Finding:
-    """Return the result of the test for one attribute.
+    """Test the weighted squared distance of one-way tables from their weighted mean.
 
-    The statistic is the weighted squared distance of the views' one-way tables from their weighted
-    mean. The last cell is left out, because it follows from the total.
+    The last cell is left out, because it follows from the total.
     """
     means, weights = [], []
     for table in holding:
@@ -214,8 +187,7 @@ def _totals(tables: Sequence[_Table]) -> Finding | None:
 def _cells(tables: Sequence[_Table]) -> Finding | None:
     """Compare the number of impossible cells with a binomial distribution.
 
-    The probability of one impossible cell is a normal tail. It is largest for a true frequency of
-    0 or 1, which is assumed of all cells; hence the p-value is an upper bound.
+    A normal tail is largest for a true frequency of 0 or 1, which is assumed: p is a bound.
     """
     outside = total = 0
     for table in tables:

@@ -20,20 +20,10 @@ SHARE_OF_OPTION = "share:yes"
 def published_summaries(
     model: Model, domain: Domain, attributes: Attributes, statistics: Sequence[str]
 ) -> tuple[TableSummary, ...]:
-    """Return the summaries of one published table.
+    """Return the summaries of one published table; the same as ``calmstream query --summary``.
 
-    A table of one attribute has the statistics of a number or of ordered labels, and the share of
-    an option. A table of two has those of a number or of ordered labels within each label of a
-    category or of an option, those of an option within each label of a category, and the rank
-    correlation of two numbers or ordered attributes. Other tables have none, nor have tables of
-    more than 1,024 cells or without reports.
-
-    Args:
-        attributes: positions of the table, ascending.
-
-    Returns:
-        The same summaries as ``calmstream query --summary`` of the same counts. Cost: as `grouped`,
-        and O(cells²).
+    One attribute: statistics of a number or of ordered labels, or the share of an option. Two:
+    those within each label of a category or an option, or the rank correlation. Others: none.
     """
     found = [domain.attributes[i] for i in attributes]
     if not statistics or len(found) > 2 or domain.size(attributes) > MAX_CELLS:
@@ -72,7 +62,6 @@ def _correlation(
 
 
 def _joint(model: Model, domain: Domain, order: Sequence[Attribute]) -> GroupedTable | None:
-    """Return the table with its covariance; None where no report is about it."""
     joint = grouped(model, domain, [attribute.name for attribute in order], {})
     return joint if joint.reports and joint.covariance is not None else None
 

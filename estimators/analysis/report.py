@@ -40,14 +40,7 @@ MAX_TESTED_CELLS = 512
 def analyse(
     model: Model, domain: Domain, marginals: Sequence[Attributes], n: int
 ) -> dict[str, Any]:
-    """Return the association of every published pair, and a dependence tree over all attributes.
-
-    Returns:
-        A JSON-ready object. ``pairs`` is a list with ``attributes`` (names), ``mutual_information``
-        (nats), ``cramers_v`` and, if the covariance of the cells is known, ``chi_square`` (the
-        fields of `Independence`). ``tree`` is the list of edges of the Chow-Liu tree, strongest
-        first, with the names of the attributes and the mutual information in nats.
-    """
+    """Return ``pairs`` with the association of published pairs, and ``tree``, by Chow and Liu."""
     pairs, information = [], {}
     for attributes in marginals:
         if len(attributes) == 2:
@@ -73,20 +66,12 @@ def analyse(
 
 @dataclass(frozen=True, slots=True)
 class PairAssociation:
-    """How strongly two attributes depend on each other.
+    """How strongly two attributes depend on each other."""
 
-    Attributes:
-        information: mutual information of the published table in nats; noise increases it.
-        strength: Cramér's V with the noise's share removed.
-        stderr: of the strength, by the delta method; None for pairs that may be independent,
-            because near 0 the errors of V are far from normal.
-        test: None where the covariance of the cells is not known.
-    """
-
-    information: float
-    strength: float
-    stderr: float | None
-    test: Independence | None
+    information: float  # mutual information of the published table in nats
+    strength: float  # Cramér's V without the noise's share
+    stderr: float | None  # by the delta method; None near 0, where errors are not normal
+    test: Independence | None  # None where the covariance of the cells is not known
 
 
 def associate(model: Model, domain: Domain, pair: Attributes, n: int) -> PairAssociation:
@@ -109,12 +94,10 @@ def associate(model: Model, domain: Domain, pair: Attributes, n: int) -> PairAss
 
 
 def check_pair(model: Model, domain: Domain, attributes: Attributes, n: int) -> Independence | None:
-    """Test one pair for independence; None if the covariance of its cells is not known."""
     return _tested(model, domain, attributes, n)[2]
 
 
 def pairs_of(plan: Plan, max_cells: int) -> list[Attributes]:
-    """Return all pairs of attributes whose tables are small enough; of many, the published ones."""
     d = plan.domain.ordinary
     pairs: Iterable[Attributes] = combinations(range(d), 2)
     if comb(d, 2) > MAX_PAIRS:
@@ -158,15 +141,7 @@ def _tested(
 def unbiased_pair(
     model: Model, domain: Domain, attributes: Attributes, n: int
 ) -> tuple[Floats, Floats, tuple[Floats, Floats]] | None:
-    """Return the unbiased table of a pair, its covariance and the distributions of both attributes.
-
-    Args:
-        attributes: the pair, ascending.
-
-    Returns:
-        Shapes (r, s), (r s, r s), and (r,) with (s,). The covariance includes that the devices are
-        a sample of a population. None if the method has no unbiased table of the pair.
-    """
+    """Return the unbiased table (r, s), its covariance with devices' sampling, and margins."""
     shape = domain.shape(attributes)
     published = np.maximum(model.marginal(attributes).table, 0.0).reshape(shape)
     if published.sum() <= 0.0:

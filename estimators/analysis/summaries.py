@@ -1,9 +1,7 @@
 """Means, quantiles and shares of ranges of ordered attributes, with standard errors.
 
-All are functions of a table's cells, so they have the errors that follow from the covariance of the
-cells: exact for sums and means, of first order for ratios. Quantiles have intervals by inversion
-(Woodruff 1952): the values at which the estimated distribution function is within its own error of
-the wanted share. See docs/numbers.md.
+Errors follow from the covariance of the cells: exact for sums and means, of first order for ratios.
+Intervals of quantiles are by inversion (Woodruff 1952). See docs/numbers.md.
 """
 
 from __future__ import annotations
@@ -25,21 +23,12 @@ Z95 = 1.959963984540054
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SummaryLevels:
-    """The ordered codes of an attribute.
+    """The ordered codes of an attribute."""
 
-    Attributes:
-        unit: of the positions; empty for labels, which are counted from 0.
-        positions: the number that each code stands for, rising, shape (levels,).
-        bounds: lower and upper end of each code's values, shape (levels, 2); both equal to the
-            position where a code stands for one number.
-        count: codes of the attribute, those without an order included (the code ``other`` of a
-            number is its last one).
-    """
-
-    unit: str
-    positions: Floats
-    bounds: Floats
-    count: int
+    unit: str  # of the positions; empty for labels, counted from 0
+    positions: Floats  # (levels,), rising
+    bounds: Floats  # (levels, 2), lower and upper end; both the position of a single number
+    count: int  # with codes without an order: a number's code `other` is its last one
 
     @property
     def size(self) -> int:
@@ -47,7 +36,6 @@ class SummaryLevels:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The smallest and the largest number that a value counts as."""
         numbers = np.concatenate([self.positions, self.bounds.ravel()])
         numbers = numbers[np.isfinite(numbers)]
         return float(numbers.min()), float(numbers.max())
@@ -64,7 +52,6 @@ class Value:
 
 
 def levels(attribute: Attribute) -> SummaryLevels:
-    """Return the ordered codes of an attribute; labels of a category count in their order."""
     kind = attribute.kind
     if isinstance(kind, Number):
         return SummaryLevels(kind.unit, kind.positions, kind.bounds, attribute.cardinality)
@@ -74,19 +61,11 @@ def levels(attribute: Attribute) -> SummaryLevels:
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """The estimated distribution of one ordered attribute.
-
-    Args:
-        shares: shape (codes,), of all codes of the attribute; may have negative entries and any
-            positive sum.
-        covariance: shape (codes, codes), of the shares.
-
-    Shares of the codes without an order are left out, and the others divided by their sum.
-    """
+    """The estimated distribution of one ordered attribute."""
 
     levels: SummaryLevels
-    shares: Floats
-    covariance: Floats
+    shares: Floats  # (codes,), of all codes; any sign, any positive sum
+    covariance: Floats  # (codes, codes)
 
     def __post_init__(self) -> None:
         n = self.levels.count
@@ -98,10 +77,7 @@ class Distribution:
         return float(self.shares[: self.levels.size].sum())
 
     def ratio(self, weights: Floats) -> Value:
-        """Return the weighted sum of the ordered shares over their sum; weights of shape (levels,).
-
-        The error is of first order, and exact where no code is without an order.
-        """
+        """Return the weighted sum of the ordered shares over their sum; weights (levels,)."""
         if self._mass <= 0.0:
             return _UNKNOWN
         size = self.levels.size
@@ -111,18 +87,11 @@ class Distribution:
         return _value(value, float(np.sqrt(max(variance, 0.0))))
 
     def mean(self) -> Value:
-        """Return the mean of the positions.
-
-        For a grid it is an estimate of the mean of the clamped values. For bins the middles of the
-        bins stand for their values: see :meth:`mean_bounds`.
-        """
+        """Return the mean of the positions; middles stand for bins: see `mean_bounds`."""
         return self.ratio(self.levels.positions)
 
     def mean_bounds(self) -> tuple[Value, Value]:
-        """Return the means if all values were at the lower, or all at the upper end of their bins.
-
-        Values beyond all edges count as the nearest edge.
-        """
+        """Return the means if all values were at the lower, or at the upper end of their bins."""
         ends = np.where(np.isfinite(self.levels.bounds), self.levels.bounds, np.nan)
         inner = self.levels.positions[:, None]
         ends = np.where(np.isnan(ends), inner, ends)
@@ -141,8 +110,8 @@ class Distribution:
     def quantile(self, share: float) -> Value:
         """Return the value below which this share of the ordered values lies.
 
-        Within a bin the values are taken as spread evenly; a code that stands for one number gives
-        that number. The standard error is the half of the 95 % interval's width, divided by 1.96.
+        Values are taken as spread evenly within a bin. The standard error is half of the 95 %
+        interval's width, over 1.96.
         """
         if self._mass <= 0.0 or not 0.0 < share < 1.0:
             return _UNKNOWN
@@ -156,7 +125,6 @@ class Distribution:
         return Value(value, (high - low) / (2.0 * Z95), min(low, value), max(high, value))
 
     def _cumulative_errors(self) -> Floats:
-        """Return the standard errors of the shares up to each level, of their sum."""
         size = self.levels.size
         running = np.tril(np.ones((size, size)))
         shares = self.shares[:size]
@@ -167,7 +135,6 @@ class Distribution:
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)), np.float64)
 
     def _invert(self, below: Floats, share: float) -> float:
-        """Return the value at which a distribution function reaches a share."""
         place = int(np.searchsorted(below[1:], share, side="left"))
         place = min(place, self.levels.size - 1)
         low, high = self.levels.bounds[place]

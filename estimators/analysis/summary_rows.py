@@ -1,8 +1,6 @@
 """Statistics of an ordered attribute, overall or within each combination of other attributes.
 
-A statistic is ``mean``, ``median``, a quantile ``q0.9``, or the share of a range,
-``share:10..100`` or ``share:100+``. ``rank`` is the rank correlation of two attributes. See
-docs/numbers.md.
+``mean``, ``median``, ``q0.9``, ``share:10..100``, ``share:100+`` or ``rank``: docs/numbers.md.
 """
 
 from __future__ import annotations
@@ -74,7 +72,6 @@ def _named(name: str, found: Value) -> Statistic:
 
 
 def check(attribute: Attribute, statistics: Sequence[str]) -> None:
-    """Check statistics of an attribute before anything is read; raises as `summarise`."""
     own = _levels(attribute, statistics)
     for text in statistics:
         _statistic(attribute, own, text)
@@ -147,15 +144,9 @@ def _flags(attribute: Attribute, statistics: Sequence[str]) -> tuple[str, ...]:
 
 
 def rank_correlation(table: Floats, covariance: Floats) -> Value:
-    """Return Spearman's rank correlation of a table; tied values have the mean of their ranks.
+    """Return Spearman's rank correlation of a table (r, s); ties have the mean of their ranks.
 
-    Args:
-        table: shape (r, s), any positive sum; negative cells are possible.
-        covariance: shape (r s, r s), cells row-major.
-
-    Returns:
-        The correlation, within -1 to 1, its standard error of first order and a 95 % interval;
-        NaN where an attribute has one value only. Cost O(r² s²).
+    Its error is of first order; NaN where an attribute has one value only. Cells may be negative.
     """
     total = float(table.sum())
     if total <= 0.0:
@@ -184,14 +175,13 @@ def rank_correlation(table: Floats, covariance: Floats) -> Value:
 
 
 def _ranks(p: Floats) -> Floats:
-    """Return the middle of each value's ranks, minus 1/2."""
     return np.asarray(np.cumsum(p) - p / 2.0 - 0.5, np.float64)
 
 
 def _through_ranks(weights: Floats) -> Floats:
     """Return the derivative of a sum of weighted ranks by each share.
 
-    Rank i is the sum of the shares before i and half of share i. Shape of the weights.
+    Rank i is the sum of the shares before i and half of share i.
     """
     after = weights[::-1].cumsum()[::-1] - weights
     return np.asarray(after + weights / 2.0, np.float64)

@@ -1,8 +1,6 @@
 """Distributions over all attributes, from which synthetic records are drawn.
 
-The tree (`tree_of`) joins published tables of pairs. The mixture (`mixture_of`) is the mean over
-the posterior of noise-aware's model: given the state of hidden causes, attributes are independent.
-Its tables differ from the published ones by the residuals that the causes do not explain.
+Tables of the mixture differ from published ones by residuals that the causes do not explain.
 """
 
 from __future__ import annotations
@@ -33,13 +31,12 @@ class RecordSource(Protocol):
 
 
 class Mixture:
-    """A mixture of states: their weights (states,), and per attribute shares (states, labels)."""
+    """States of weights (states,), and of shares (states, labels) of independent attributes."""
 
     def __init__(self, weights: Floats, shares: list[Floats]) -> None:
         self.weights, self.shares = weights, shares
 
     def sample(self, count: int, random: np.random.Generator) -> Codes:
-        """Return independent records: codes of shape (count, attributes)."""
         state = random.choice(len(self.weights), count, p=self.weights)
         codes = np.zeros((count, len(self.shares)), np.uint16)
         for i, share in enumerate(self.shares):
@@ -65,11 +62,7 @@ def tree_of(model: Model, domain: Domain) -> TreeDistribution:
 
 
 def mixture_of(model: Model, _: Domain) -> Mixture:
-    """Return the distribution of a fitted model's hidden causes.
-
-    Raises:
-        InvalidInput: the method has no hidden causes.
-    """
+    """Return the mean over the posterior of a fitted model's hidden causes."""
     if not isinstance(model, HiddenCauses):
         raise InvalidInput("only noise-aware has a model to draw from: use the tree")
     return Mixture(*model.mixture())

@@ -1,9 +1,4 @@
-"""The joint distribution of a dependence tree (Chow and Liu, 1968): tables and samples of it.
-
-It is the product of the conditional tables along the tree's edges, each from the published table of
-a pair. Of all tree-shaped distributions it is the nearest to the joint one in Kullback-Leibler
-distance. Attributes that no edge joins depend only through the attributes between them.
-"""
+"""The joint distribution of a dependence tree (Chow and Liu, 1968): tables and samples of it."""
 
 from __future__ import annotations
 
@@ -25,16 +20,11 @@ MAX_CELLS = 1 << 22
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
-    """One attribute given its parent.
-
-    Attributes:
-        parent: None for a root.
-        shares: shape (labels of the parent, labels), rows of sum 1; of a root one row.
-    """
+    """One attribute given its parent."""
 
     attribute: int
-    parent: int | None
-    shares: Floats
+    parent: int | None  # None for a root
+    shares: Floats  # (labels of the parent, labels), rows of sum 1; of a root one row
 
 
 class TreeDistribution:
@@ -44,10 +34,7 @@ class TreeDistribution:
         self.branches = tuple(branches)
 
     def table(self, attributes: Attributes) -> Floats:
-        """Return the table over ascending positions: shape of their labels, of sum 1.
-
-        Cost: linear in the attributes, and in the cells of the table.
-        """
+        """Return the table over ascending positions, of sum 1; cost linear in its cells."""
         labels = {branch.attribute: branch.shares.shape[1] for branch in self.branches}
         if prod(labels[i] for i in attributes) > MAX_CELLS:
             raise InvalidInput(f"a table of more than {MAX_CELLS:,} cells")
@@ -84,17 +71,10 @@ class TreeDistribution:
 def tree_distribution(
     singles: Sequence[Floats], pairs: Mapping[tuple[int, int], Floats]
 ) -> TreeDistribution:
-    """Return the distribution of the Chow-Liu tree.
+    """Return the distribution of the Chow-Liu tree of non-negative tables.
 
-    Args:
-        singles: per attribute the table, non-negative.
-        pairs: tables of ascending pairs, shape (r, s), non-negative; missing pairs are never
-            joined.
-
-    Returns:
-        Its tables of single attributes and of the tree's edges are those given, as far as these
-        agree with each other. A parent's label without a share says nothing: there the child has
-        its own table.
+    Its tables of attributes and edges are those given, as far as these agree with each other. A
+    parent's label without a share says nothing: there the child has its own table.
     """
     d = len(singles)
     near: list[list[int]] = [[] for _ in range(d)]

@@ -1,16 +1,11 @@
 """Shares of words that nobody listed in advance, from the buckets of a hashed attribute.
 
-Let y_j[b] be the estimated share of bucket b under hash j minus 1 / B. A word s with the share f
-adds f (1 - 1 / B) to the bucket h_j(s) of every hash j, so that
-
-    f(s) = mean_j y_j[h_j(s)] / (1 - 1 / B)
-
-is unbiased over hashes. Its variance has two parts: the noise, which more reports lower, and the
-collisions with other words, sum_u f_u^2 / (B H (1 - 1 / B)), which only more hashes lower: it is
-the same error in every window. The decoder removes the collisions with the words that it sees:
-non-negative least squares over those, added largest first, each far above noise and remaining
-collisions. So no word is seen because it fits noise, however many candidates there are. A hash in
-which a word shares its bucket with a large unknown one is left out of its mean.
+With y_j[b] the share of bucket b under hash j minus 1 / B, ``mean_j y_j[h_j(s)] / (1 - 1 / B)`` is
+the unbiased share of word s. Its variance is noise, and collisions with other words u: ``sum_u
+f_u^2 / (B H (1 - 1 / B))``, which only more hashes lower. The decoder takes out collisions with the
+words that it sees: non-negative least squares over those, added largest first, each far above noise
+and remaining collisions, so that no word is seen because it fits noise. A hash in which a word
+shares its bucket with a large unknown one is left out of its mean.
 """
 
 from __future__ import annotations
@@ -52,48 +47,27 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Words:
-    """Shares of candidates. Arrays have the shape (candidates,).
+    """Shares of candidates, of all devices. Arrays have the shape (candidates,)."""
 
-    Attributes:
-        shares: shares of all devices, not negative.
-        stderr: standard errors: noise, sampling and collisions.
-        seen: whether the share is far enough above 0.
-        collides: whether another candidate would explain a seen one, or hashes were left out.
-        limit: the smallest share that would be seen.
-        unexplained: the share of one word that would explain what no seen word does; 0 where noise
-            does.
-    """
-
-    shares: Floats
-    stderr: Floats
-    seen: NDArray[np.bool_]
-    collides: NDArray[np.bool_]
-    limit: float
-    unexplained: float
+    shares: Floats  # not negative
+    stderr: Floats  # noise, sampling and collisions
+    seen: NDArray[np.bool_]  # whether the share is far enough above 0
+    collides: NDArray[np.bool_]  # another candidate would explain it, or hashes were left out
+    limit: float  # the smallest share that would be seen
+    unexplained: float  # share of one word that would explain what no seen word does
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BucketShares:
-    """Estimates of one population.
+    """Estimates of one population."""
 
-    Attributes:
-        share: the population's share of all devices.
-        values: shape (hashes, buckets): shares of buckets minus their mean, unbiased.
-        noise: shape as values: variance of a bucket apart from their mean, over 1 - 1 / B; very
-            large without reports.
-    """
-
-    share: float
-    values: Floats
-    noise: Floats
+    share: float  # the population's share of all devices
+    values: Floats  # (hashes, buckets): shares of buckets minus their mean, unbiased
+    noise: Floats  # variance apart from the mean, over 1 - 1 / B; huge without reports
 
 
 def candidates(texts: Sequence[str]) -> tuple[list[str], list[bytes]]:
-    """Return the different words of a list, without empty ones, and their bytes.
-
-    Raises:
-        InvalidInput: none, too many, or one that no device can report.
-    """
+    """Return the different words of a list, without empty ones, and their bytes."""
     found: dict[bytes, str] = {}
     for number, text in enumerate(texts, 1):
         raw = text_bytes(text)
@@ -107,11 +81,7 @@ def candidates(texts: Sequence[str]) -> tuple[list[str], list[bytes]]:
 
 
 def kind_of(plan: Plan, name: str) -> Hashed:
-    """Return the first hash of a hashed attribute.
-
-    Raises:
-        InvalidInput: there is no hashed attribute of this name.
-    """
+    """Return the first hash of a hashed attribute."""
     if name not in plan.domain.hashed:
         there = ", ".join(plan.domain.hashed) or "none"
         raise InvalidInput(f"{name!r} is no hashed attribute; there are {there}")
@@ -138,11 +108,7 @@ def _about(view: View, hashes: Attributes, given: int | None = None) -> bool:
 def bucket_shares(
     plan: Plan, tallies: Sequence[Tally], name: str, given: int | None = None
 ) -> list[BucketShares]:
-    """Return estimates from tallies, one a group of the plan: of all devices, or of each label.
-
-    Args:
-        given: position of an ordinary attribute.
-    """
+    """Return estimates of all devices, or of each label of the attribute at position ``given``."""
     kind, hashes = kind_of(plan, name), plan.domain.hashed[name]
     labels = 1 if given is None else plan.domain.cardinalities[given]
     sums = np.zeros((labels, kind.hashes, kind.buckets))
@@ -168,10 +134,7 @@ def bucket_shares(
 
 
 def smallest_share(plan: Plan, name: str) -> float:
-    """Return the smallest share of a word that a window of the expected size shows.
-
-    It takes in noise, not collisions with other words, which no plan knows.
-    """
+    """Return the smallest share that a window of the expected size shows, without collisions."""
     kind, hashes = kind_of(plan, name), plan.domain.hashed[name]
     known = 0.0
     for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
@@ -200,14 +163,7 @@ def _noise(mechanism: Mechanism, n: int, table: Floats, *, summed: bool) -> Floa
 
 
 def decode(estimates: BucketShares, places: Buckets) -> Words:
-    """Return the shares of candidates in one population, as shares of all devices.
-
-    Args:
-        estimates: of the population.
-        places: shape (candidates, hashes): the bucket of each candidate under each hash.
-
-    Cost: O(rounds · candidates · hashes); there are at most 40 rounds.
-    """
+    """Return the shares of candidates; ``places``: their buckets (candidates, hashes)."""
     return _Decoder(estimates, places).run()
 
 

@@ -1,10 +1,9 @@
 """The interactions of a table: an orthonormal basis of functions of its cells.
 
-An attribute of r labels has r - 1 functions of mean 0 and mean square 1 over its labels, and they
-are orthogonal to each other. A function of a table is a product of one function, or of the constant
-1, for each attribute. Its *interaction* is the set of attributes that contribute no constant, its
-coefficient theta the expected value over the records. A table pi of N cells and its coefficients
-are linear transforms of each other: ``theta = Phi^T pi`` and ``pi = Phi theta / N``.
+An attribute of r labels has r - 1 orthogonal functions of mean 0 and mean square 1 over its labels.
+A function of a table is a product of one of them, or of the constant 1, for each attribute; its
+*interaction* is the set of attributes that contribute no constant, its coefficient theta the
+expected value over the records: ``theta = Phi^T pi`` and ``pi = Phi theta / N`` for N cells.
 """
 
 from __future__ import annotations
@@ -21,10 +20,7 @@ Indices = NDArray[np.int64]
 
 @lru_cache(maxsize=256)
 def functions(labels: int) -> Floats:
-    """Return the functions of one attribute: shape (labels, labels); column 0 is the constant 1.
-
-    Column j is that of Helmert: labels before j against label j.
-    """
+    """Return the constant 1 and Helmert's functions of one attribute: shape (labels, labels)."""
     out = np.zeros((labels, labels))
     out[:, 0] = 1.0
     for j in range(1, labels):
@@ -38,8 +34,8 @@ def functions(labels: int) -> Floats:
 def contrasts(shape: tuple[int, ...]) -> Floats:
     """Return all functions of a table except the constant: shape (cells, cells - 1).
 
-    Columns are numbered as cells of a table of the same shape, without the first one: the index of
-    an attribute is that of its function.
+    Columns are numbered as the cells but the first: the index of an attribute is that of its
+    function.
     """
     whole = np.ones((1, 1))
     for labels in shape:
@@ -49,15 +45,7 @@ def contrasts(shape: tuple[int, ...]) -> Floats:
 
 @lru_cache(maxsize=4096)
 def positions(shape: tuple[int, ...], axes: tuple[int, ...]) -> Indices:
-    """Return where the coefficients of the table over ``axes`` are among those of the whole table.
-
-    Args:
-        shape: of the whole table.
-        axes: ascending positions in it.
-
-    Returns:
-        Shape (cells over ``axes`` - 1,), positions in the columns of `contrasts`.
-    """
+    """Return the columns of `contrasts` that are functions of the attributes ``axes`` only."""
     grid = np.arange(int(np.prod(shape))).reshape(shape)
     chosen = grid[tuple(slice(None) if i in axes else 0 for i in range(len(shape)))]
     found: Indices = chosen.ravel()[1:] - 1
@@ -65,7 +53,7 @@ def positions(shape: tuple[int, ...], axes: tuple[int, ...]) -> Indices:
 
 
 def own_positions(shape: tuple[int, ...], axes: tuple[int, ...]) -> Indices:
-    """Return the positions of the coefficients of exactly the interaction ``axes``."""
+    """Return the columns of `contrasts` of exactly the interaction ``axes``."""
     grid = np.arange(int(np.prod(shape))).reshape(shape)
     chosen = grid[tuple(slice(1, None) if i in axes else 0 for i in range(len(shape)))]
     found: Indices = chosen.ravel() - 1

@@ -26,31 +26,18 @@ ALPHA = 0.001
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparedTable:
-    """The result for one table.
+    """The result for one table."""
 
-    Attributes:
-        attributes: ascending positions.
-        statistic: of the test; None where there is no test.
-        p: p-value; None where there is no test.
-        dependence: p-value of the test whether the dependence of its attributes changed, whatever
-            their margins did; None where it does not apply or was not asked for.
-        uncovered: sets of its attributes whose interaction one source does not cover: the test says
-            nothing about them.
-        reason: why there is no test; empty where there is one.
-        difference: second source minus first, per cell, before anything is corrected; None where
-            it was not asked for. What is not covered counts as unchanged.
-    """
-
-    attributes: Attributes
-    statistic: float | None = None
+    attributes: Attributes  # ascending positions
+    statistic: float | None = None  # None, and p, where there is no test
     freedom: int = 0
     p: float | None = None
     adjusted: float | None = None
-    dependence: float | None = None
-    uncovered: tuple[Attributes, ...] = ()
+    dependence: float | None = None  # p-value of that test; None where it does not apply
+    uncovered: tuple[Attributes, ...] = ()  # the test says nothing of these interactions
     left_out: tuple[Attributes, ...] = ()
-    reason: str = ""
-    difference: Floats | None = None
+    reason: str = ""  # why there is no test
+    difference: Floats | None = None  # second minus first, per cell; unchanged if uncovered
     stderr: Floats | None = None
 
     @property
@@ -87,12 +74,8 @@ def compare(
 ) -> Comparison:
     """Test for every table whether two sources have the same distribution.
 
-    Args:
-        targets: ascending positions of the tables' attributes.
-        details: tables with an adjusted p-value of at most this also get the test of dependence,
-            and the differences of their cells.
-
-    Cost: per table O(coefficients^3); the views' covariances are computed once.
+    Tables with an adjusted p-value of at most ``details`` also get the test of dependence and the
+    differences of their cells. Cost: O(coefficients^3) per table.
     """
     check(first, second)
     readings = Readings((first, second))
@@ -124,10 +107,7 @@ def check(first: Source, second: Source) -> None:
 
 
 def benjamini_hochberg(values: Sequence[float | None]) -> list[float | None]:
-    """Return adjusted p-values: at most ``q`` means rejected at a false discovery rate of q.
-
-    Source: Benjamini and Hochberg 1995. None stays None and does not count as a test.
-    """
+    """Return p-values adjusted for the false discovery rate (1995); None is no test."""
     tested = [i for i, p in enumerate(values) if p is not None]
     p = np.array([values[i] for i in tested], np.float64)
     order = np.argsort(p, kind="stable")

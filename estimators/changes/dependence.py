@@ -1,13 +1,9 @@
 """The test whether the dependence of a table's attributes changed, whatever their margins did.
 
-Interactions move with the margins: those of two independent attributes are
-``theta_ij = theta_i theta_j``. So the test is about the *central* interactions
-
-    C_S = E[product over i in S of (phi_i - theta_i)]
-
-of the sets S of at least two attributes, phi_i the functions of attribute i: for pairs
-``C_ij = theta_ij - theta_i theta_j``. All of them are 0 if the attributes are independent. Their
-covariance follows from that of theta to first order, for each source at its own frequencies.
+Interactions move with the margins: those of independent attributes are ``theta_i theta_j``. So the
+test is about the *central* ones, ``C_S = E[product over i in S of (phi_i - theta_i)]`` for sets S
+of two and more attributes, which are 0 if they are independent. Their covariance follows from that
+of theta to first order, for each source at its own frequencies.
 """
 
 from __future__ import annotations
@@ -25,14 +21,7 @@ Shape = tuple[int, ...]
 
 
 def dependence(first: Fit, second: Fit, shape: Shape) -> float | None:
-    """Return the p-value; None where no pair of the table is covered by both sources.
-
-    All central interactions of a table that both sources cover are tested together, those of three
-    and more attributes too. Cost: O(cells^3).
-
-    Args:
-        shape: number of labels of each attribute.
-    """
+    """Return the p-value of all central interactions that both cover; None without any."""
     rows = covered_rows(first.known & second.known, shape)
     if not len(rows):
         return None
@@ -60,15 +49,9 @@ def _central(fit: Fit, shape: Shape, rows: Indices) -> tuple[Floats, Floats]:
 
 
 def central(theta: Floats, shape: Shape) -> tuple[Floats, Floats]:
-    """Return all central interactions and their derivatives.
+    """Return all central interactions and their derivatives by theta, numbered as theta.
 
-    Args:
-        theta: coefficients of a table, shape (cells - 1,).
-        shape: number of labels of each attribute.
-
-    Returns:
-        Shapes (cells - 1,), numbered as theta, and (cells - 1, cells - 1). The entries of single
-        attributes are 0.
+    Shapes (cells - 1,) and (cells - 1, cells - 1). Entries of single attributes are 0.
     """
     places = np.arange(len(theta) + 1).reshape(shape)
     change = np.ones((1, 1))

@@ -24,11 +24,7 @@ def table_document(
     flags: Sequence[str] = (),
     modelled: Modelled | None = None,
 ) -> dict[str, Any]:
-    """Return the object of one table.
-
-    Args:
-        modelled: the differences that the method's fits give; None where they were not asked for.
-    """
+    """Return the object of one table; ``modelled`` where the method's fits were asked for."""
     own = [PARTIAL] if change.uncovered and not change.reason else []
     own += [LEFT_OUT] if change.left_out else []
     return {
@@ -48,7 +44,6 @@ def table_document(
 
 
 def rounded(value: float | None) -> float | None:
-    """Return a number with six significant digits."""
     return None if value is None else float(f"{value:.6g}")
 
 

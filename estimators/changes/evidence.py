@@ -19,54 +19,38 @@ MAX_PLAIN_CELLS = 1 << 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """Unbiased estimates of some combinations of coefficients: ``z = H theta + offset + noise``.
+    """Unbiased estimates of combinations of coefficients: ``z = H theta + offset + noise``."""
 
-    Attributes:
-        z: shape (m,).
-        offset: shape (m,).
-        precision: pseudo-inverse of the covariance of z: shape (m, m).
-        design: H, shape (m, coefficients of the target); None where H selects ``places``.
-        places: positions of the selected coefficients: shape (m,).
-    """
-
-    z: Floats
+    z: Floats  # (m,), as the offset
     offset: Floats
-    precision: Floats
-    design: Floats | None
-    places: Indices
+    precision: Floats  # pseudo-inverse of the covariance of z
+    design: Floats | None  # H, (m, coefficients); None where it selects `places`
+    places: Indices  # (m,)
 
     def expected(self, theta: Floats) -> Floats:
-        """Return the expected value of z for these coefficients: shape (m,)."""
         held = theta[self.places] if self.design is None else self.design @ theta
         return np.asarray(held + self.offset)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of a view that speaks about a target.
+    """The part of a view that speaks about a target."""
 
-    Attributes:
-        shape: number of labels of the view's attributes; of another kind than ``cell`` its cells.
-        axes: axes of that shape that are kept.
-    """
-
-    shape: tuple[int, ...]
-    axes: tuple[int, ...]
+    shape: tuple[int, ...]  # labels of the view's attributes; of another kind than `cell` its cells
+    axes: tuple[int, ...]  # of that shape, those that are kept
     cells: int
 
     @property
     def basis(self) -> Floats:
-        """The functions of the part: shape (cells, cells - 1)."""
         return contrasts(tuple(self.shape[j] for j in self.axes))
 
 
 def part_of(own: Observed, target: Attributes, domain: Domain) -> Part | None:
     """Return the part of a view that speaks about a table; None if it says nothing about it.
 
-    A coefficient of attributes that are not all in the table says nothing about the table, so a
-    table's other attributes are summed out. Some mechanisms count smaller tables only; where none
-    of them has all attributes in common with the target, the view is not used. A view of another
-    kind than ``cell`` speaks about the table only if all its attributes are in it.
+    A coefficient of attributes that are not all in the table says nothing about it, so other
+    attributes are summed out, if the mechanism counts that. A view of another kind than ``cell``
+    speaks about the table only if all its attributes are in it.
     """
     attributes = own.view.attributes
     if own.view.kind != "cell":
@@ -104,11 +88,6 @@ def covariance(own: Observed, part: Part, expected: Floats) -> Floats:
 def evidence(
     own: Observed, part: Part, target: Attributes, domain: Domain, z: Floats, precision: Floats
 ) -> Evidence:
-    """Return what a view says about a table.
-
-    Args:
-        target: ascending positions of the table's attributes.
-    """
     shape = domain.shape(target)
     if own.view.kind == "cell":
         common = tuple(target.index(own.view.attributes[j]) for j in part.axes)
@@ -136,10 +115,7 @@ def _possible(matrix: Floats) -> bool:
 def _plain_design(
     own: Observed, part: Part, target: Attributes, domain: Domain
 ) -> tuple[Floats, Floats]:
-    """Return H and the constant of a view that maps records to a few inputs.
-
-    An input's probability is the sum of the cells that are mapped to it.
-    """
+    """Return H and offset of a view that maps records to few inputs: sums of cells."""
     attributes = own.view.attributes
     shape = domain.shape(attributes)
     codes = np.zeros((int(np.prod(shape)), len(domain)), np.uint16)

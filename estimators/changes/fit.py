@@ -16,26 +16,16 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """Estimated coefficients of a table.
+    """Estimated coefficients of a table; 0 in directions that the views do not determine."""
 
-    Attributes:
-        theta: shape (coefficients,); 0 in directions that the views do not determine.
-        covariance: shape (coefficients, coefficients), the same.
-        known: shape (coefficients,): whether the views determine the coefficient.
-        determined: shape (coefficients, rank): orthonormal combinations that the views determine.
-    """
-
-    theta: Floats
-    covariance: Floats
-    known: Flags
-    determined: Floats
+    theta: Floats  # (coefficients,)
+    covariance: Floats  # (coefficients, coefficients)
+    known: Flags  # (coefficients,): whether the views determine it
+    determined: Floats  # (coefficients, rank): orthonormal combinations that they determine
 
 
 def fit(pieces: Sequence[Evidence], coefficients: int) -> Fit:
-    """Return the estimate with the smallest variance: ``J^+ sum H^T S^+ z``.
-
-    Cost: O(coefficients^3 + pieces · their coefficients^2).
-    """
+    """Return the estimate of least variance, ``J^+ sum H^T S^+ z``, in O(coefficients^3)."""
     information = np.zeros((coefficients, coefficients))
     score = np.zeros(coefficients)
     for one in pieces:

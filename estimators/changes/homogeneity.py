@@ -14,16 +14,11 @@ from calmstream.estimators.changes.fit import Fit
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Homogeneity:
-    """The result of the test.
+    """The result of the test."""
 
-    Attributes:
-        statistic: ``Q = Delta^T (V_1 + V_2)^+ Delta`` over the common coefficients.
-        p: probability of at least this statistic if the tables are equal; 1 without a coefficient.
-    """
-
-    statistic: float
+    statistic: float  # `Delta^T (V_1 + V_2)^+ Delta` over the common coefficients
     freedom: int
-    p: float
+    p: float  # 1 without a common coefficient
 
 
 def homogeneity(first: Fit, second: Fit) -> Homogeneity:

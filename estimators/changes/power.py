@@ -72,12 +72,7 @@ def planned_views(plan: CollectionPlan, users: int) -> tuple[Observed, ...]:
 def expected_fit(
     views: Sequence[Observed], domain: Domain, target: Attributes, table: Floats
 ) -> Fit:
-    """Return the covariance of the coefficients of a table, from numbers of reports alone.
-
-    Args:
-        target: ascending positions of the table's attributes.
-        table: the distribution at which covariances are taken: shape (cells,).
-    """
+    """Return the covariance of the coefficients from numbers of reports, at ``table``: (cells,)."""
     shape = domain.shape(target)
     theta = contrasts(shape).T @ table
     pieces = []
@@ -98,7 +93,6 @@ def expected_fit(
 
 
 def noncentrality(first: Fit, second: Fit, delta: Floats) -> tuple[float, int]:
-    """Return noncentrality and degrees of freedom of the test for a shift of the coefficients."""
     shared = common(first.determined, second.determined)
     if not shared.shape[1]:
         return 0.0, 0
@@ -117,9 +111,6 @@ def smallest_shift(
 
     The other cells of a uniform table give way in proportion. None if no view of one side speaks
     about the table.
-
-    Args:
-        target: ascending positions of the table's attributes.
     """
     design = contrasts(domain.shape(target))
     cells = len(design)

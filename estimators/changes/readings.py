@@ -41,8 +41,6 @@ Key = tuple[int, int, tuple[int, ...], bool]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Inverse:
-    """An inverse covariance, and the reports that it belongs to."""
-
     precision: Floats
     n: int
     repeats: float
@@ -64,11 +62,7 @@ class Readings:
     def of(
         self, side: int, target: Attributes, *, together: bool
     ) -> tuple[list[Evidence], list[Attributes]]:
-        """Return what one side says about a table, and the views that are left out.
-
-        Args:
-            target: ascending positions.
-        """
+        """Return what one side says about a table, and the views that are left out."""
         source = self.sides[side]
         found, left_out = [], []
         for number, own in enumerate(source.views):
@@ -112,8 +106,7 @@ class Readings:
     def _precision(self, side: int, number: int, part: Part, *, together: bool) -> Floats:
         """Return the inverse of the covariance of a part's coefficients.
 
-        At common frequencies it is in proportion to the number of reports, so one inverse serves
-        both sides.
+        At common frequencies it is in proportion to the reports: one inverse serves both sides.
         """
         own = self.sides[side].views[number]
         shared = self._shared.get((number, part.axes)) if together else None

@@ -16,22 +16,15 @@ from calmstream.estimators.view import View
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """The reports on one view.
-
-    Attributes:
-        counts: shape (width,).
-        repeats: mean number of reports of a device that is behind a report, at least 1; above 1 the
-            sampling of devices adds that much more variance.
-    """
+    """The reports on one view."""
 
     view: View
     mechanism: Mechanism
     n: int
-    counts: Counts
-    repeats: float = 1.0
+    counts: Counts  # (width,)
+    repeats: float = 1.0  # mean reports of a report's device; above 1 sampling has more variance
 
     def same_question(self, other: Observed) -> bool:
-        """Return whether both have the same view and mechanism, so that counts can be added."""
         return self.view == other.view and self.mechanism == other.mechanism
 
 
@@ -50,11 +43,7 @@ class Source:
 def source(
     plan: CollectionPlan, tallies: Sequence[Tally], repeats: Sequence[Sequence[float]] | None = None
 ) -> Source:
-    """Return the source of some windows.
-
-    Args:
-        repeats: per group and view `Observed.repeats`; None where every device reported once.
-    """
+    """Return the source of some windows; ``repeats`` per group and view, None for once."""
     views = []
     for g, (group, mechanism, tally) in enumerate(
         zip(plan.groups, plan.mechanisms, tallies, strict=True)

@@ -1,7 +1,6 @@
 """Whether two sets of windows hold the same devices, and what that does to their comparison.
 
-With the guarantee w-event a device reports in every w-th window, so that windows t, t + w, ... are
-of the same devices. The numbers of windows modulo w are called slots.
+With w-event windows t, t + w, ... are of the same devices; t modulo w is their slot.
 """
 
 from __future__ import annotations
@@ -17,16 +16,10 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """How two sides share devices.
+    """How two sides share devices."""
 
-    Attributes:
-        flags: ``paired``: both sides hold some of the same devices, so that the test is
-            conservative. ``repeated``: a side holds devices several times, which counts.
-        repeats: whether the sampling of devices must count once per device on each side.
-    """
-
-    flags: tuple[str, ...]
-    repeats: tuple[bool, bool]
+    flags: tuple[str, ...]  # paired, which makes the test conservative, and repeated, which counts
+    repeats: tuple[bool, bool]  # whether sampling must count once per device on each side
 
 
 def relation(period: int, one: Span, other: Span) -> Relation:

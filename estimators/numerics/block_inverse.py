@@ -1,13 +1,9 @@
 """The inverse of randomised response on blocks of attributes, one block at a time (Castell).
 
-A block is a set of attributes that one randomised response perturbs together, with probability p of
-the true cell and q of any other. Its transition matrix is ``P = (p - q) I + q J``, where J has all
-entries 1. For a part of the block's attributes the matrix has the same form, with fewer cells, the
-same ``p - q`` and a larger q. The inverse has ``(1 - q) / (p - q)`` on the diagonal and
-``-q / (p - q)`` elsewhere. For several blocks, each inverse is applied along its own axes (Kikuchi
-et al., Algorithm 3), in O(axes · cells), because ``P^-1 t = (t - q · sum(t)) / (p - q)``.
-
-All results are linear or quadratic in the observed frequencies; negative values are not corrected.
+A response on a block, with probability p of the true cell and q of any other, has the matrix
+``P = (p - q) I + q J``; a part of the block's attributes has the same form with the same ``p - q``
+and a larger q. Along its own axes ``P^-1 t = (t - q · sum(t)) / (p - q)`` (Kikuchi et al.,
+Algorithm 3), in O(axes · cells). Negative values are not corrected.
 """
 
 from __future__ import annotations
@@ -25,20 +21,13 @@ Floats = NDArray[np.float64]
 
 
 class BlockResponse(Protocol):
-    """The properties of a mechanism with randomised response on blocks that the inverse needs.
-
-    It is a protocol, so that this module need not import mechanisms, which use it themselves.
-    """
+    """What the inverse needs of a mechanism; a protocol, because mechanisms import this."""
 
     @property
-    def axes(self) -> tuple[int, ...]:
-        """Number of values of each attribute of a record."""
-        ...
+    def axes(self) -> tuple[int, ...]: ...
 
     @property
-    def blocks(self) -> tuple[tuple[int, ...], ...]:
-        """Ascending positions of the attributes of each block."""
-        ...
+    def blocks(self) -> tuple[tuple[int, ...], ...]: ...
 
     @property
     def block_cells(self) -> tuple[int, ...]: ...
@@ -50,30 +39,24 @@ class BlockResponse(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AxisChannel:
-    """Randomised response on some axes of a table together (the part of one block).
-
-    Attributes:
-        gap: p - q, above 0 and below 1.
-    """
+    """Randomised response on some axes of a table together (the part of one block)."""
 
     axes: tuple[int, ...]
     cells: int
-    gap: float
+    gap: float  # p - q, above 0 and below 1
     q: float
 
     @property
     def diagonal(self) -> float:
-        """Entry of the inverse for the own cell, (1 - q) / (p - q)."""
         return (1.0 - self.q) / self.gap
 
     @property
     def off(self) -> float:
-        """Entry of the inverse for another cell, -q / (p - q)."""
         return -self.q / self.gap
 
     @property
     def moment(self) -> float:
-        """Sum M of the squares of a column of the inverse, which is the same for every report."""
+        """Sum M of the squares of a column of the inverse, the same for every report."""
         return self.diagonal**2 + (self.cells - 1) * self.off**2
 
 
@@ -92,11 +75,7 @@ def channels(mechanism: BlockResponse, attributes: Sequence[int]) -> tuple[AxisC
 
 
 def unmix(observed: Floats, factors: Sequence[AxisChannel]) -> Floats:
-    """Return unbiased joint frequencies from observed ones.
-
-    Returns:
-        The same shape; sums to 1 up to rounding, may be negative.
-    """
+    """Return unbiased joint frequencies from observed ones; may be negative."""
     out = observed.astype(np.float64)
     for f in factors:
         out = (out - f.q * out.sum(axis=f.axes, keepdims=True)) / f.gap
@@ -123,8 +102,8 @@ def _square_unmix(observed: Floats, factors: Sequence[AxisChannel]) -> Floats:
 def noise(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Floats:
     """Return an unbiased estimate of each cell's variance, from observed frequencies.
 
-    A report y adds ``g(y, x) / n`` to cell x, where g is the entry of the inverse. Given the data,
-    the variance is ``(E g^2 - f) / n`` with the true frequency f. Negative estimates become 0.
+    A report y adds ``g(y, x) / n`` to cell x, g the entry of the inverse: given the data, the
+    variance is ``(E g^2 - f) / n`` at the true frequency f. Negative estimates become 0.
     """
     variance: Floats = _square_unmix(observed, factors) - unmix(observed, factors)
     return np.maximum(variance, 0.0) / n
@@ -137,10 +116,10 @@ def noise_given_truth(truth: Floats, factors: Sequence[AxisChannel], n: int) -> 
 
 
 def expected_sse(factors: Sequence[AxisChannel], n: int) -> float:
-    """Return the exact expected sum of squared errors of a joint estimate, for any data.
+    """Return the exact expected squared error of a joint estimate: ``(prod M - 1) / n``.
 
-    It is ``(prod M - 1) / n``, because the squared entries of the inverse add up to prod M for
-    every report (docs/methods/whole-records.md).
+    Squared entries of the inverse add up to prod M for every report
+    (docs/methods/whole-records.md).
     """
     return (prod(f.moment for f in factors) - 1.0) / n
 

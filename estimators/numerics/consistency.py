@@ -1,11 +1,10 @@
 """Make overlapping tables consistent: equal marginals over the attributes that they share.
 
-A view is a set of attributes with an estimated table. All tables of a plan are in one flat vector,
-one after another. A *closed* set is a set of attributes in two views or more that equals the
-intersection of all views that contain it. It suffices to make the marginals over closed sets equal,
-from the smallest sets to the largest. Sets of the same size do not contain each other, and their
-intersections have been treated before, so all sets of one size are one vectorised step. One pass
-over all sizes is the weighted least-squares projection onto consistent tables.
+All tables of a plan are in one flat vector, one after another. A *closed* set is a set of
+attributes in two views or more that equals the intersection of all views that contain it. It
+suffices to make the marginals over closed sets equal, small sets first. Sets of one size are one
+vectorised step: their intersections have been treated before. One pass is the weighted
+least-squares projection.
 """
 
 from __future__ import annotations
@@ -36,46 +35,32 @@ class _Level:
 
     A *slot* is one cell of the marginal of one view over a shared set. A *pool* is one cell of a
     shared set; its slots, one per view, should be equal.
-
-    Attributes:
-        cell: shape (cells of all pairs,): index of each cell in the flat vector.
-        slot: shape (cells of all pairs,): slot to which the cell contributes.
-        pool: shape (slots,): pool to which the slot belongs.
-        view: shape (slots,): view to which the slot belongs.
-        summed: shape (slots,): number of cells that are summed in the slot.
     """
 
-    cell: Indices
-    slot: Indices
-    pool: Indices
-    view: Indices
-    summed: Indices
+    cell: Indices  # (cells of all pairs,): index in the flat vector
+    slot: Indices  # (cells of all pairs,): where the cell contributes
+    pool: Indices  # (slots,)
+    view: Indices  # (slots,)
+    summed: Indices  # (slots,): number of cells that are summed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConsistencyStructure:
-    """The part of a family of views that does not depend on data; built by `structure`.
-
-    Attributes:
-        offsets: shape (views + 1,): start of each table in the flat vector, and its total length.
-        levels: one per size of the shared sets, ascending, without the empty set.
-    """
+    """The part of a family of views that does not depend on data; built by `structure`."""
 
     views: tuple[Attributes, ...]
     cardinalities: tuple[int, ...]
-    offsets: Indices
-    levels: tuple[_Level, ...]
+    offsets: Indices  # (views + 1,): start of each table in the flat vector, and its length
+    levels: tuple[_Level, ...]  # by size of the shared sets, ascending, without the empty set
     widths: tuple[tuple[int, Indices], ...]
 
     def flatten(self, tables: Sequence[Floats]) -> Floats:
-        """Put one table per view into one vector."""
         return np.concatenate(tables) if tables else np.zeros(0)
 
     def table(self, flat: Floats, view: int) -> Floats:
         return flat[self.offsets[view] : self.offsets[view + 1]]
 
     def shape(self, view: int) -> tuple[int, ...]:
-        """Return the number of values of each attribute of a view."""
         return tuple(self.cardinalities[i] for i in self.views[view])
 
     def rows(self) -> Iterator[Indices]:
@@ -88,13 +73,7 @@ class ConsistencyStructure:
 def structure(
     views: tuple[Attributes, ...], cardinalities: tuple[int, ...]
 ) -> ConsistencyStructure:
-    """Return the index arrays for a family of views; they are cached.
-
-    Args:
-        views: ascending positions of the attributes of each view.
-
-    Cost: O(total cells · number of shared subsets of a view) time and memory.
-    """
+    """Return the index arrays of a family of views: O(cells · shared subsets of a view)."""
     sizes = np.array([prod(cardinalities[i] for i in view) for view in views], np.int64)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     closed = _closed_sets(views)
@@ -162,18 +141,10 @@ def harmonise(
 ) -> tuple[Floats, float]:
     """Make tables consistent, with totals 1, by one pass of weighted least squares.
 
-    Shared marginals become the weighted average of the views' marginals.
-
-    Args:
-        flat: shape (total cells,), all tables.
-        precision: shape (views,), positive: inverse variance of one cell of each view's table. The
-            weight of a cell of a marginal is this, divided by the number of cells in the sum.
-
-    Returns:
-        The consistent tables nearest to ``flat`` in ``sum_v precision_v |change_v|²``, and the
-        largest difference before: of a total from 1, or of a marginal from the average.
-
-    Cost: linear in the cells of all pairs of a view and a shared set.
+    ``flat`` are all tables, (total cells,); ``precision`` is the inverse variance of one cell of
+    each view, (views,). A cell of a marginal weighs this over the number of cells in the sum.
+    Returns the consistent tables nearest in ``sum_v precision_v |change_v|²``, and the largest
+    difference before: of a total from 1, or of a marginal from the average.
     """
     flat = flat.copy()
     gap = 0.0
@@ -200,20 +171,11 @@ def non_negative(shared: ConsistencyStructure, flat: Floats) -> Floats:
 
 
 def reconcile(shared: ConsistencyStructure, flat: Floats, precision: Floats) -> Floats:
-    """Return tables that agree, are non-negative and sum to 1, close to the given ones.
+    """Return tables that agree, are non-negative and sum to 1, close to ``flat``; as `harmonise`.
 
-    `harmonise` and `non_negative` alternate until the largest difference is below ``TOLERANCE``,
-    or for ``MAX_ROUNDS`` rounds. Then `harmonise` runs once more, and all tables are mixed with
-    uniform tables, which are consistent, with the smallest weight that makes every cell at least 0.
-
-    Args:
-        flat: shape (total cells,), all tables.
-        precision: shape (views,), as in `harmonise`.
-
-    Returns:
-        All tables, in the shape of ``flat``. They are consistent and sum to 1 up to rounding.
-
-    Cost: at most ``MAX_ROUNDS`` passes; deterministic.
+    `harmonise` and `non_negative` alternate until the largest difference is below ``TOLERANCE``, at
+    most ``MAX_ROUNDS`` times. Then `harmonise` runs once more, and all tables are mixed with
+    uniform ones, which are consistent, by the least weight that makes no cell negative.
     """
     if not len(flat):
         return flat

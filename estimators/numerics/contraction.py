@@ -11,14 +11,9 @@ Floats = NDArray[np.float64]
 
 
 def contract(table: Floats, members: Sequence[Floats]) -> Floats:
-    """Sum the last axes of an array over groups.
+    """Sum the last axes of a table (..., r_1, .., r_k) over groups: shape (..., g_1, .., g_k).
 
-    Args:
-        table: shape (..., r_1, .., r_k).
-        members: per axis shape (g_i, r_i): 1 where a group has a label.
-
-    Returns:
-        Shape (..., g_1, .., g_k).
+    Per axis, ``members`` (g_i, r_i) is 1 where a group has a label.
     """
     first = table.ndim - len(members)
     out = table
@@ -32,14 +27,7 @@ def contract(table: Floats, members: Sequence[Floats]) -> Floats:
 
 
 def contract_both(covariance: Floats, members: Sequence[Floats]) -> Floats:
-    """Return the covariance of sums over groups.
-
-    Args:
-        covariance: shape (cells, cells), cells row-major over the labels.
-
-    Returns:
-        Shape (groups, groups), groups row-major.
-    """
+    """Return the covariance (groups, groups) of sums, given that of the cells, row-major."""
     shape = [member.shape[1] for member in members]
     groups = int(np.prod([len(member) for member in members]))
     once = contract(covariance.reshape(-1, *shape), members).reshape(-1, groups)

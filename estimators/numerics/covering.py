@@ -1,9 +1,8 @@
 """Choose sets of attributes on which devices report: covering designs and balanced families.
 
 A (d, l, k) *covering design* is a family of l-subsets of d attributes such that every k-subset is
-in at least one of them; C(d, l, k) is the size of the smallest. All results are deterministic: of
-equally good sets the lexicographically first one is chosen, and the work is limited by counts, not
-by time. `l` is the symbol of the papers.
+in one of them; C(d, l, k) is the size of the smallest; `l` is the papers' symbol. All is
+deterministic: of equally good sets the first one is chosen, and counts, not time, limit the work.
 """
 
 from __future__ import annotations
@@ -42,18 +41,11 @@ def schoenheim(d: int, k: int, l: int) -> int:  # noqa: E741 - the papers' symbo
 
 @lru_cache(maxsize=64)
 def covering(d: int, k: int, l: int, limit: int) -> tuple[Attributes, ...] | None:  # noqa: E741
-    """Return a greedy covering design of at most ``limit`` sets.
+    """Return a greedy covering design, sorted; None beyond ``limit`` or this module's limits.
 
     Every step chooses the l-set that contains the most uncovered k-sets. If there are too many
     l-sets for that, a set starts as the first uncovered k-set and grows by the attribute that
     covers most. At the end, sets that the others make redundant are dropped.
-
-    Returns:
-        The sets in lexicographic order, or None if the greedy design has more than ``limit`` sets
-        or the search would exceed the limits of this module.
-
-    Cost: O(C(d, l)) a set when all are candidates, bounded by ``MAX_INCIDENCES`` in total for
-    bookkeeping; else O((l - k) d C(l, k - 1)) a set, bounded by ``MAX_LOOKUPS`` in total.
     """
     if not 1 <= k <= l <= d:
         raise ValueError(f"a covering design needs 1 <= k <= l <= d, got k={k}, l={l}, d={d}")
@@ -134,13 +126,10 @@ def _grow(d: int, k: int, l: int, limit: int) -> list[Attributes] | None:  # noq
 def balanced(d: int, l: int, m: int) -> tuple[Attributes, ...]:  # noqa: E741
     """Choose m of the C(d, l) sets so that attributes, then pairs, appear equally often.
 
-    It is greedy: each step chooses a new set whose attributes have been used the fewest times in
-    total; among equals, one whose pairs have been used the fewest times. CALM's noise error assumes
-    m·l/d sets per attribute; here the numbers of sets per attribute differ by at most one.
-
-    Cost: O(C(d, l) l²) per set, if all l-sets can be compared within ``MAX_INCIDENCES``. Otherwise
-    a set grows by one attribute at a time in O(d l); then there can be fewer than m sets, because a
-    set that exists already is not added again.
+    Each step chooses a new set whose attributes, and then pairs, have been used the fewest times.
+    CALM's noise error assumes m·l/d sets per attribute; here they differ by at most one. If there
+    are too many l-sets to compare, a set grows by one attribute at a time; then there can be fewer
+    than m, because a set that exists already is not added again.
     """
     if not (1 <= l <= d and 1 <= m <= comb(d, l)):
         raise ValueError(f"there are no {m} sets of {l} out of {d} attributes")
@@ -206,7 +195,6 @@ class _Ranks:
         ).reshape(size, d)
 
     def __call__(self, sets: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the ranks of ascending sets: shape (..., size) becomes shape (...)."""
         positions = np.arange(self._table.shape[0])
         ranks: NDArray[np.int64] = self._last - self._table[positions, sets].sum(axis=-1)
         return ranks
@@ -219,7 +207,7 @@ class _Supersets:
         self._d, self._rank, self._others = d, _Ranks(d, l), _subsets(d - k, l - k)
 
     def __call__(self, sets: Sets) -> NDArray[np.int64]:
-        """Return the ranks of all l-sets: shape (number, k) becomes (number · C(d - k, l - k),)."""
+        """Return the ranks: shape (number, k) becomes (number · C(d - k, l - k),)."""
         inside = np.zeros((len(sets), self._d), bool)
         np.put_along_axis(inside, sets, values=True, axis=1)
         rest = np.nonzero(~inside)[1].reshape(len(sets), -1)

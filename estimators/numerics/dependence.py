@@ -11,21 +11,11 @@ Floats = NDArray[np.float64]
 
 
 def cramers_v(table: Floats, variance: Floats | None = None) -> float:
-    """Return Cramér's V of a 2-way table: 0 for independent attributes, at most 1.
+    """Return Cramér's V of a 2-way table (r, s): 0 for independent attributes, at most 1.
 
-    For a table with noise, the expected contribution of the noise to chi-square is subtracted, so
-    that noise alone does not look like dependence. The expected frequency of a cell is then
-    taken as at least the standard error of the cell, because otherwise a few cells near zero would
-    dominate the sum.
-
-    Args:
-        table: shape (r, s) with r and s at least 2, as attributes have at least two labels;
-            frequencies or counts, exact or unbiased estimates.
-        variance: shape (r, s), variance of each cell by noise; None for exact tables.
-
-    Returns:
-        From 0 to 1; 0 if all records have the same label of an attribute, if the sum of the table
-        is not positive, or if noise explains all dependence.
+    With the ``variance`` of each cell by noise, its expected contribution to chi-square is
+    subtracted, and a cell's expected frequency is taken as at least its standard error, because
+    otherwise a few cells near zero would dominate the sum.
     """
     cells = np.asarray(table, np.float64)
     total = float(cells.sum())
@@ -42,16 +32,10 @@ def cramers_v(table: Floats, variance: Floats | None = None) -> float:
 
 
 def cramers_v_error(table: Floats, covariance: Floats, variance: Floats | None = None) -> float:
-    """Return the standard error of :func:`cramers_v` by the delta method.
+    """Return the standard error of `cramers_v` by the delta method, from the cells' covariance.
 
     V is the root of a quadratic, so the value is right only where V is several times as large; near
-    independence it means nothing.
-
-    Args:
-        covariance: shape (r s, r s), covariance of the cells, row-major.
-
-    Returns:
-        At least 0; infinite where V is 0. Cost: O((r s)^2).
+    independence it means nothing. Infinite where V is 0.
     """
     v = cramers_v(table, variance)
     if v <= 0.0:

@@ -30,12 +30,9 @@ def signs(words: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def transform(table: NDArray[Any]) -> NDArray[Any]:
-    """Return ``sum over x of chi_a(x) · table[..., x]`` for every a.
+    """Return ``sum over x of chi_a(x) · table[..., x]`` for every a: shape (..., K), K = 2^j.
 
-    ``table``: shape (..., K), K a power of two. Not scaled: two transforms multiply it by K.
-
-    Returns:
-        An array of the same shape and type; integer results are exact. Cost O(K log K) per row.
+    Not scaled: two transforms multiply by K. Integers are exact. Cost O(K log K) per row.
     """
     *rows, size = table.shape
     if size < LEAST_TURNED:

@@ -1,11 +1,10 @@
 """Maximum likelihood of a small table whose attributes were randomised one by one (InpEM).
 
 The observed table is ``m = P pi`` plus noise, where P is the product of the attributes' randomised
-responses, and pi the true table. The log-likelihood of pi is concave. There are three rules to stop
-before its maximum. One is expectation-maximisation until no cell changes (Cormode et al., after
-Fanti et al. 2016). The other two use Newton's method with a logarithmic barrier, and stop when the
-log-likelihood can grow only negligibly, or when the table fits the reports as well as the true one
-is expected to.
+responses; the log-likelihood of pi is concave. Three rules stop before its maximum:
+expectation-maximisation until no cell changes (Cormode et al., after Fanti et al. 2016), or
+Newton's method with a logarithmic barrier until the log-likelihood can grow only negligibly, or
+until the table fits the reports as well as the true one is expected to.
 """
 
 from __future__ import annotations
@@ -45,15 +44,10 @@ _SHORTEST_STEP = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LikelihoodFit:
-    """A fitted table.
-
-    Attributes:
-        table: the distribution, in the shape of the observed table: non-negative, sum 1.
-        steps: number of steps; 1 means that the result is almost the uniform table.
-    """
+    """A fitted table: the distribution, in the shape of the observed one."""
 
     table: Floats
-    steps: int
+    steps: int  # 1 means that the result is almost uniform
 
 
 def _mix(table: Floats, factors: Sequence[AxisChannel]) -> Floats:
@@ -67,11 +61,8 @@ def _mix(table: Floats, factors: Sequence[AxisChannel]) -> Floats:
 def expectation_maximisation(observed: Floats, factors: Sequence[AxisChannel]) -> LikelihoodFit:
     """Iterate from the uniform table until no cell changes by more than 1e-5.
 
-    For a small epsilon per attribute the first step changes no cell by more than that, so the
-    result is nearly the uniform table, however different the true one is. The paper's Table 3
-    counts such failures.
-
-    Cost: O(steps · axes · cells), at most 100,000 steps.
+    For a small epsilon per attribute the first step changes no cell by more than that: the result
+    is nearly uniform, whatever the true one. The paper's Table 3 counts such failures.
     """
     guess = np.full(observed.shape, 1.0 / observed.size)
     steps = 0
@@ -90,11 +81,8 @@ def barrier(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Likelih
     """Maximise the log-likelihood of the n reports, up to a certified difference of 0.01.
 
     If the unbiased inverse has no negative cell, it is the maximum. Otherwise Newton's method
-    maximises ``mean log-likelihood + mu sum log pi`` for decreasing mu. At such a maximum the
-    log-likelihood can grow by at most ``n · cells · mu``, for any epsilon, n and table; so the
-    method stops when this is below 0.01.
-
-    Cost: tens of steps of O(cells^3).
+    maximises ``mean log-likelihood + mu sum log pi`` for decreasing mu, where the log-likelihood
+    can grow by at most ``n · cells · mu``. Cost: tens of steps of O(cells^3).
     """
     raw = unmix(observed, factors)
     if raw.min() >= 0.0:
@@ -105,14 +93,10 @@ def barrier(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Likelih
 def discrepancy(observed: Floats, factors: Sequence[AxisChannel], n: int) -> LikelihoodFit:
     """Return the smoothest table that fits the reports about as well as the true table.
 
-    The most likely table fits the noise too. The maxima of `barrier` for decreasing mu lead from
-    the uniform table to the most likely one. The result is the first of them whose deviance is at
-    most the median of the deviance of the true table (Morozov's discrepancy principle), or the most
-    likely table if there is none. The deviance is twice the log-likelihood that unrestricted
-    frequencies would gain; for the true table it has the chi-square distribution with ``cells - 1``
-    degrees of freedom.
-
-    Cost: as `barrier`.
+    The maxima of `barrier` for decreasing mu lead from the uniform table to the most likely one,
+    which fits the noise too. The first one counts whose deviance is at most the median of that of
+    the true table (Morozov's discrepancy principle). The deviance, twice the log-likelihood that
+    unrestricted frequencies would gain, is chi-square with ``cells - 1`` degrees of freedom.
     """
     freedom = observed.size - 1
     # The median of chi-square by the approximation of Wilson and Hilferty.
@@ -142,13 +126,7 @@ def _central_path(
 
 
 def _newton(table: Floats, seen: Floats, matrix: Floats, mu: float) -> tuple[Floats, float]:
-    """Make one damped Newton step on distributions.
-
-    Args:
-        table: shape (cells,), positive, sum 1.
-        seen: shape (cells,), observed frequencies.
-        matrix: shape (cells, cells), the matrix P.
-    """
+    """Make one damped Newton step on distributions (cells,); ``matrix`` is P."""
     mixed = matrix @ table
     slope = matrix @ (seen / mixed) + mu / table
     curvature = (matrix * (seen / mixed**2)) @ matrix + np.diag(mu / table**2)

@@ -1,8 +1,4 @@
-"""The table of maximum entropy with given marginals, by iterative proportional fitting.
-
-A table that no view contains is reconstructed in this way from the tables over some of its
-attributes, which are called projections here.
-"""
+"""The table of maximum entropy with given projections, by iterative proportional fitting."""
 
 from __future__ import annotations
 
@@ -30,17 +26,9 @@ def maximum_entropy(
 ) -> Floats:
     """Return the distribution of largest entropy with the given projections.
 
-    The fitting starts from the uniform table and scales it to each projection in turn, until every
-    cell of every projection is met up to ``TOLERANCE``, or for ``MAX_ROUNDS`` rounds. Projections
-    that are consistent with each other may still have no common table. Then the result is the table
-    after the last round, which is a distribution too.
-
-    Args:
-        shape: number of values of each attribute of the table.
-        projections: ascending axes of the table, with a distribution over them, row-major; the
-            distributions are consistent. Without any, the result is the uniform table.
-
-    Cost: O(rounds · projections · cells); one round when no two projections share an axis.
+    These are consistent distributions over ascending axes, row-major. The uniform table is scaled
+    to each in turn until all are met up to ``TOLERANCE``, or for ``MAX_ROUNDS`` rounds: consistent
+    projections may have no common table. Cost: O(rounds · projections · cells).
     """
     cells = prod(shape)
     order = sorted(range(len(shape)), key=shape.__getitem__) if cells > MANY_CELLS else None
@@ -61,8 +49,7 @@ def maximum_entropy(
 def _ratio(wanted: Floats, found: Floats) -> Floats:
     """Return the factors that scale one projection to another.
 
-    A cell of 0 stays 0, even if another projection requires a positive value there: no factor can
-    change that. Division by 0 is avoided, and the final normalisation makes the sum 1.
+    A cell of 0 stays 0, even if another projection requires a positive value there.
     """
     ratio: Floats = wanted / np.where(found > 0.0, found, 1.0)
     return ratio
@@ -90,7 +77,7 @@ class _Strided:
     """A projection of a large table, by sums along axes.
 
     Adjacent axes that are all in the projection, or all not in it, are merged into one axis. The
-    table has its largest axis last, because sums along long contiguous axes are fast.
+    largest axis is last, because sums along long contiguous axes are fast.
     """
 
     __slots__ = ("runs", "summed", "wanted")
@@ -113,7 +100,6 @@ class _Strided:
         self.wanted = wanted.reshape([shape[i] for i in axes]).transpose(places).reshape(sizes)
 
     def scale(self, table: Floats) -> Floats:
-        """Scale the table to the projection, in place, and return its projection before."""
         cube = found = table.reshape(self.runs)
         # One axis at a time, because a sum over several axes reads memory in small steps.
         for axis in self.summed:
@@ -127,7 +113,6 @@ class _Strided:
 def _target(
     shape: tuple[int, ...], order: list[int] | None, axes: tuple[int, ...], wanted: Floats
 ) -> _Indexed | _Strided:
-    """Return a projection in the form for small tables, or for large ones if ``order`` is given."""
     if order is None:
         return _Indexed(shape, axes, np.asarray(wanted))
     return _Strided(shape, order, axes, np.asarray(wanted))

@@ -13,15 +13,10 @@ Floats = NDArray[np.float64]
 def rake(
     start: Floats, targets: Sequence[tuple[tuple[int, ...], Floats]], rounds: int = 40
 ) -> Floats:
-    """Scale tables to each of several margins in turn, until they have all of them.
+    """Scale tables (batch, *shape) to each of several margins in turn, until they have all of them.
 
-    The result is the table with these margins that is nearest to the start in relative entropy. If
-    no table has all of them, it is the table of the last round, non-negative and of sum 1 too.
-
-    Args:
-        start: tables to start from, shape (batch, *shape), non-negative, of sum 1.
-        targets: ascending axes of a table with the margins over them, of shape (batch or 1, *the
-            shape of these axes).
+    Targets are ascending axes, and margins (batch or 1, *their shape). The result is nearest to the
+    start in relative entropy. If no table has all, it is that of the last round, of sum 1 too.
     """
     axes = start.ndim - 1
     aligned = []

@@ -1,15 +1,12 @@
 """What a reader of counts learns about one of n devices: a bound by clones.
 
-n devices each send one report with a local loss of at most epsilon, and a reader sees only which
-reports there were, not whose. Then each report of another device is, with probability
-``exp(-epsilon)``, as good as one of two copies of the device's own report (Feldman, McMillan and
-Talwar, "Hiding among the clones", FOCS 2021). Any function of the reports is at least as private as
-the pair of distributions ``(A + D, C - A + 1 - D)`` and ``(A + 1 - D, C - A + D)`` with
-``C ~ Bin(n - 1, exp(-epsilon))``, ``A ~ Bin(C, 1/2)`` and
-``D ~ Bernoulli(exp(epsilon) / (exp(epsilon) + 1))``. That holds for every local mechanism. The
-smaller bound of the authors' later paper holds for fewer mechanisms and is not used.
-
-All roundings are upwards: results are upper bounds.
+A reader sees which reports n devices sent, with a local loss of at most epsilon, not whose. Each
+report of another device is, with probability ``exp(-epsilon)``, as good as one of two copies of the
+device's own (Feldman, McMillan and Talwar, "Hiding among the clones", FOCS 2021). Any function of
+the reports is at least as private as the pair ``(A + D, C - A + 1 - D)`` and
+``(A + 1 - D, C - A + D)`` with ``C ~ Bin(n - 1, exp(-epsilon))``, ``A ~ Bin(C, 1/2)`` and
+``D ~ Bernoulli(exp(epsilon) / (exp(epsilon) + 1))``. That holds for every local mechanism; the
+smaller bound of the authors' later paper does not. All roundings are upwards.
 """
 
 from __future__ import annotations
@@ -38,10 +35,7 @@ _STEPS = 50
 
 @lru_cache(maxsize=1024)
 def central_epsilon(epsilon: float, n: int, delta: float) -> float:
-    """Return an epsilon, at most the local one, with which n shuffled reports are private.
-
-    Cost: about a second for n = 10^7, less for fewer.
-    """
+    """Return an epsilon, at most the local one, with which n shuffled reports are private."""
     low, high = 0.0, epsilon
     for _ in range(_STEPS):
         if high - low < 1e-4 * high:
@@ -55,10 +49,7 @@ def central_epsilon(epsilon: float, n: int, delta: float) -> float:
 
 
 def divergence(epsilon: float, n: int, central: float) -> float:
-    """Return the delta at which n shuffled reports are (central, delta)-private, or more.
-
-    It is the hockey-stick divergence of the two distributions, summed over C.
-    """
+    """Return the delta at which n shuffled reports are (central, delta)-private, or more."""
     probability = exp(-epsilon)
     clones, chances, missed = _clones(n - 1, probability)
     own = 1.0 / (1.0 + probability)
@@ -86,7 +77,7 @@ def _log_choose(n: int, k: int) -> float:
 
 
 def _given_clones(clones: Counts, own: float, ratio: float) -> Floats:
-    """Return the divergence for each number of clones: shape of ``clones``.
+    """Return the hockey-stick divergence for each number of clones.
 
     The likelihood ratio increases with the first counter k, so the worst set is all counts from
     some k on. Around the exact k all neighbours are tried.

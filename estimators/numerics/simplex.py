@@ -1,8 +1,4 @@
-"""Euclidean projection onto the probability simplex, by which tables are made non-negative.
-
-The procedure Norm-Sub converges to it: set negative cells to 0, subtract the same amount from
-every positive cell so that the sum is 1 again, and repeat.
-"""
+"""Euclidean projection onto the probability simplex, to which the procedure Norm-Sub converges."""
 
 from __future__ import annotations
 
@@ -13,13 +9,7 @@ Floats = NDArray[np.float64]
 
 
 def project(tables: Floats) -> Floats:
-    """Return the nearest distribution to every row.
-
-    Args:
-        tables: shape (rows, cells), finite numbers with any sign and sum.
-
-    Returns:
-        For each row, the distribution with the smallest Euclidean distance, in the same shape.
+    """Return the nearest distribution to every row of finite numbers: shape (rows, cells).
 
     Source: Held, Wolfe and Crowder 1974, the variant that sorts. Cost O(rows · cells log cells).
     """

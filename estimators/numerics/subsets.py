@@ -16,10 +16,8 @@ Indices = NDArray[np.intp]
 def elementary(values: Iterable[int], largest: int) -> list[int]:
     """Return the elementary symmetric polynomials of degree 0 to ``largest``.
 
-    Entry s is the sum, over all subsets of s values, of the product of the subset. If the values
-    are numbers of labels of attributes, that is the number of cells of all tables of s attributes.
-
-    Cost: O(values · largest).
+    Entry s sums the products of all subsets of s values: of numbers of labels, the cells of all
+    tables of s attributes.
     """
     sums = [1] + [0] * largest
     for value in values:

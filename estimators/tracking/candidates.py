@@ -1,14 +1,10 @@
 """Candidate models of how the tables of a group's views move from window to window.
 
-The unit is a *counter frequency*: a view's counters divided by its number of reports. A candidate
-predicts the next window's frequencies of every view, with a number of reports that it is worth:
-a prediction worth N reports has the variance of the mean of N reports.
-
-A *level* with discount d keeps N <- d N + n and C <- d C + counts. This is the exact filter of a
-random walk whose step has 1/d - 1 times the variance of the previous posterior (West and Harrison,
-Bayesian Forecasting and Dynamic Models, 1997, section 6.3). Discount 1 is the running total,
-discount 0 the window alone. A *season* keeps one such tally for each phase (day of the week, hour
-of the day), and shrinks it to the level of all phases.
+The unit is a *counter frequency*: a view's counters divided by its reports. A prediction worth N
+reports has the variance of the mean of N. A *level* with discount d keeps ``N <- d N + n`` and
+``C <- d C + counts``, the exact filter of a random walk whose step has 1/d - 1 times the variance
+of the posterior (West and Harrison 1997, section 6.3). A *season* keeps one for each phase (day of
+the week, hour of the day), and shrinks it to the level of all phases.
 """
 
 from __future__ import annotations
@@ -31,15 +27,10 @@ SEASON_SHRINKAGE = (4.0, 64.0, 1024.0)
 
 
 class Weighted(NamedTuple):
-    """Frequencies and the number of reports that they are worth.
+    """Frequencies and the number of reports that they are worth."""
 
-    Attributes:
-        n: shape (candidates, views).
-        mean: shape (candidates, views, width); any value where n is 0.
-    """
-
-    n: Floats
-    mean: Floats
+    n: Floats  # (candidates, views)
+    mean: Floats  # (candidates, views, width); any value where n is 0
 
 
 class Candidates(Protocol):
@@ -58,19 +49,17 @@ class Candidates(Protocol):
         """Return the reports that `now` is worth: shape (candidates, views)."""
 
     def drift(self) -> Floats:
-        """Return which share of the variance of `now` is drift since the reports came in.
+        """Return which share of the variance of `now` is drift since the reports: as `worth`.
 
-        The rest is the noise of the reports: shape (candidates, views). It is d / (1 + d) for a
-        level in its steady state.
+        The rest is noise of the reports. It is d / (1 + d) for a level in its steady state.
         """
 
 
 class LevelCandidates:
     """One level for each discount.
 
-    Args:
-        restart: shape (views,): reports that a prediction is worth at least, because tables cannot
-            move by more than a table can differ from another one.
+    A prediction is worth ``restart`` reports (views,) at least: tables cannot move by more than two
+    can differ.
     """
 
     def __init__(self, discounts: tuple[float, ...], restart: Floats, width: int) -> None:
@@ -109,11 +98,7 @@ class LevelCandidates:
 
 
 class SeasonCandidates:
-    """One season for each discount and shrinkage; a phase is a window's number modulo the period.
-
-    Args:
-        restart: as for `LevelCandidates`.
-    """
+    """One for each discount and shrinkage; a phase is a window modulo the period."""
 
     def __init__(self, period: int, restart: Floats, width: int) -> None:
         views, kinds = len(restart), len(SEASON_DISCOUNTS)

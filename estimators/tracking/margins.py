@@ -15,12 +15,7 @@ from calmstream.estimators.view import View
 
 
 class Margins:
-    """One row of counter frequencies for each attribute of a domain.
-
-    Args:
-        labels: the label of each counter, by axis: see `labels_of`.
-        restart: reports that a guess of a view is worth.
-    """
+    """One row of counter frequencies for each attribute; ``labels`` as of `labels_of`."""
 
     def __init__(
         self,
@@ -50,19 +45,13 @@ class Margins:
 
     @property
     def evidence(self) -> Floats:
-        """The logarithm of the evidence for each candidate: shape (candidates, attributes)."""
         return self._series.evidence
 
     def worth(self) -> Floats:
-        """Return the reports that each candidate is worth: shape (candidates, attributes)."""
         return self._series.worth()
 
     def score(self, window: int, n: Floats, counts: Floats, noise: Floats) -> Floats:
-        """Return the log density of a window by candidate: shape (candidates, attributes).
-
-        Args:
-            n, counts, noise: reports, counters, and the variance of one report, of each view.
-        """
+        """Return the log density of a window, given reports, counters and noise of each view."""
         sums = np.zeros(self._counts.size)
         for places in self._places:
             sums += np.bincount(places.ravel(), counts.ravel(), sums.size)

@@ -27,14 +27,7 @@ _LEAST = -100.0
 
 
 class Series:
-    """The candidates of some rows, and their evidence: shape (candidates, rows).
-
-    Args:
-        restart: shape (rows,): see `LevelCandidates`.
-        free: shape (rows,): free directions of a row's frequencies.
-        width: counters of a row.
-        period: phases of a season, 0 without one.
-    """
+    """The candidates of some rows, and their evidence; ``free`` directions of each row."""
 
     def __init__(
         self,
@@ -51,19 +44,15 @@ class Series:
         self.evidence = np.zeros((len(self.predict(0).n), len(restart)))
 
     def predict(self, window: int) -> Weighted:
-        """Return what each candidate expects of a window."""
         return _joined([part.predict(window) for part in self._parts])
 
     def now(self) -> Weighted:
-        """Return the frequencies in the window that was added last, by candidate."""
         return _joined([part.now() for part in self._parts])
 
     def worth(self) -> Floats:
-        """Return the reports that each candidate is worth: shape (candidates, rows)."""
         return np.concatenate([part.worth() for part in self._parts])
 
     def drift(self) -> Floats:
-        """Return the share of drift in the variance of `now`: shape (candidates, rows)."""
         return np.concatenate([part.drift() for part in self._parts])
 
     def score(self, seen: Weighted, expected: Weighted, noise: Floats) -> Floats:

@@ -31,31 +31,17 @@ _FEWEST = 100
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """What is known of the window that was added last.
+    """What is known of the window that was added last. Arrays: (views of all groups,)."""
 
-    Attributes:
-        tallies: one per group, in whole reports: what an ordinary window with these reports would
-            have counted. Every method takes them; `model` is the fit with the errors that it has.
-        discounts: shape (views of all groups,): effective discount of each view, 1 - n / reports.
-        windows: shape as discounts: reports that the table is worth over those of a mean window.
-        misfit: shape as discounts: factor of the variance because of misfit, at least 1.
-        variance: shape as discounts: factor of the variance for all reasons, at least 1.
-        repeats: shape as discounts: reports of one device among those that a table is worth, at
-            least 1.
-        anew: shape as discounts: the window in which a view began anew; the first without a jump.
-        since: the first window that was added.
-        missing: number of later windows that were not.
-    """
-
-    tallies: tuple[Tally, ...]
-    discounts: Floats
-    windows: Floats
-    misfit: Floats
-    variance: Floats
-    repeats: Floats
-    anew: NDArray[np.int64]
-    since: int
-    missing: int
+    tallies: tuple[Tally, ...]  # per group, what an ordinary window with these reports would count
+    discounts: Floats  # effective: 1 - n / reports
+    windows: Floats  # reports that a table is worth over those of a mean window
+    misfit: Floats  # factor of the variance because of misfit, at least 1
+    variance: Floats  # factor of the variance for all reasons, at least 1
+    repeats: Floats  # reports of one device among those that a table is worth, at least 1
+    anew: NDArray[np.int64]  # the window in which a view began anew
+    since: int  # the first window that was added
+    missing: int  # number of later windows that were not
 
     def model(self, plan: Plan) -> Model:
         """Return the plan's method fitted to the tallies, with errors grown by `variance`."""
@@ -75,7 +61,6 @@ class Current:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the manifest of a current set states (`wire.snapshot.Manifest`)."""
         return {
             "since": self.since,
             "missing": self.missing,
@@ -90,14 +75,9 @@ class Current:
 
 
 class Tracker:
-    """Follows the tables of a plan. Not safe for use from several threads.
+    """Follows the tables of a plan, as a function of the windows added, in their order.
 
-    A function of the windows that were added, in their order. Cost of a window: O(candidates x
-    counters), whatever the number of earlier windows; memory the same.
-
-    Args:
-        discounts: discounts of the levels.
-        seasons: whether the day of the week or the hour of the day is a candidate.
+    Not safe for use from several threads. Cost of a window: O(candidates x counters).
     """
 
     def __init__(
@@ -123,7 +103,6 @@ class Tracker:
             group.add(window, tally, own, anew)
 
     def current(self) -> Current:
-        """Return what is known of the window that was added last."""
         lags = self._lags()
         found = [
             group.current(
@@ -145,9 +124,9 @@ class Tracker:
     def _lags(self) -> Floats:
         """Return how far tables lag behind a label, as a share of a window's variance: (labels,).
 
-        A discount follows the whole view. Where few of its cells move, these cells lag, and their
-        distances from the predictions have one sign for several windows. The mean product of two
-        distances in a row is the square of the lag; all views with the label say it together.
+        A discount follows the whole view. Where few of its cells move, these lag: their distances
+        from the predictions have one sign for several windows. The mean product of two in a row is
+        the square of the lag; all views with the label say it together.
         """
         products, counts = np.zeros(self._label_count), np.zeros(self._label_count)
         for group in self._groups:
@@ -162,7 +141,6 @@ class Tracker:
         return lags
 
     def _shared(self) -> Floats:
-        """Return what all groups say of each attribute: shape (candidates, attributes)."""
         return np.asarray(np.sum([group.margins.evidence for group in self._groups], axis=0))
 
     def _weights(self) -> list[Floats]:
@@ -175,10 +153,7 @@ class Tracker:
 
 
 def _posterior(evidence: Floats) -> Floats:
-    """Return the probability of each candidate, per row, which share a distribution.
-
-    That follows by empirical Bayes.
-    """
+    """Return each candidate's probability per row, whose prior all rows share (empirical Bayes)."""
     likelihood = np.exp(evidence - evidence.max(axis=0))
     common = np.full(len(evidence), 1 / len(evidence))
     for _ in range(_ROUNDS):
@@ -190,11 +165,7 @@ def _posterior(evidence: Floats) -> Floats:
 
 
 def phases(window: int) -> int:
-    """Return the phases of a season: hours of a day, days of a week; 0 without a season.
-
-    Args:
-        window: length of a window in seconds.
-    """
+    """Return the phases of a season for windows of so many seconds; 0 without a season."""
     for season in (_DAY, _WEEK):
         if window < season:
             count, rest = divmod(season, window)

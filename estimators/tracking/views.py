@@ -21,15 +21,7 @@ _SMALL = 0.2
 
 
 class FollowedViews:
-    """The views of one group.
-
-    Attributes:
-        labels: the label of each counter, by axis: see `labels_of`.
-        margins: the labels of the group's attributes.
-        anew: shape (views,): the window in which a view began anew, -1 before its first report.
-        products, pairs: shapes (views, width) and (views,): products of standardised distances from
-            the predictions of two windows in a row, and their number.
-    """
+    """The views of one group."""
 
     def __init__(self, plan: Plan, number: int, discounts: tuple[float, ...], period: int) -> None:
         mechanism, views = plan.mechanisms[number], plan.groups[number].views
@@ -46,23 +38,20 @@ class FollowedViews:
         self._n, self._counts = np.zeros(count), np.zeros((count, width))
         self._last_n, self._windows = np.zeros(count), np.zeros(count)
         self._squares, self._directions = np.zeros(count), np.zeros(count)
-        self.anew = np.full(count, -1)
+        self.anew = np.full(count, -1)  # the window in which it began; -1 before its first report
         self._distance = np.zeros((count, width))
+        # Products of standardised distances from predictions of two windows in a row; their number.
         self.products, self.pairs = np.zeros((count, width)), np.zeros(count)
 
     @property
     def evidence(self) -> Floats:
-        """What each view says itself: shape (candidates, views)."""
         return self._series.evidence
 
     def fastest(self, own: Floats, shared: Floats) -> Floats:
-        """Return the probability of each candidate: that of the fastest attribute of a view.
+        """Return each candidate's probability: that of the fastest attribute of a view.
 
         A table is as old as its oldest part. Where no attribute is faster, a view has its own.
-
-        Args:
-            own: the candidates' probabilities by the views' evidence: (candidates, views).
-            shared: those by all views with an attribute: (candidates, attributes).
+        ``own`` is by views' evidence (candidates, views), ``shared`` by attributes'.
         """
         rows = self.margins.holds @ self._n
         ages = _worth(own, self._series.worth()) / np.maximum(self._n, 1.0)
@@ -81,12 +70,7 @@ class FollowedViews:
     def add(
         self, window: int, tally: Tally, weights: Floats, attributes: NDArray[np.bool_]
     ) -> None:
-        """Add a window whose margins were scored.
-
-        Args:
-            weights: the probability of each candidate: shape (candidates, views).
-            attributes: which attributes begin anew.
-        """
+        """Add a window whose margins were scored; ``attributes`` begin anew."""
         n, counts = tally.n.astype(float), tally.counts.astype(float)
         some, expected, noise = n > 0, self._series.predict(window), self._noise()
         known = some & (expected.n > 0).any(axis=0)

@@ -1,7 +1,6 @@
-"""CALM: consistent adaptive local marginals (Zhang et al., CCS 2018).
+"""CALM: consistent adaptive local marginals (Zhang et al., CCS 2018); see docs/methods/calm.md.
 
-Every device reports on one view, a set of l attributes, by GRR or OUE; all views have equal shares
-of the devices. The formulas are in docs/methods/calm.md.
+Every device reports on one view of l attributes, by GRR or OUE, in equal shares.
 """
 
 from __future__ import annotations
@@ -38,10 +37,7 @@ make them consistent."""
 
 
 class Calm:
-    """CALM; its registry name is ``calm``.
-
-    The parameter ``theta`` (default 0.001) is the threshold of `algorithm_1`.
-    """
+    """CALM (``calm``); the parameter ``theta`` is the threshold of `algorithm_1`."""
 
     name: ClassVar[str] = "calm"
     note: ClassVar[Note] = Note(
@@ -53,10 +49,7 @@ class Calm:
     baseline: ClassVar[bool] = False
 
     def design(self, request: Request) -> Design:
-        """Choose views by Algorithm 1, and one group per view while the plan has enough groups.
-
-        Otherwise several views share a group, and a report states its view.
-        """
+        """Choose one group per view; views share groups where the plan has too few."""
         only_parameters(self.name, request.parameters, "theta")
         theta = number_parameter(request.parameters, "theta", THETA, 1e-9, 1.0)
         size = algorithm_1(
@@ -75,7 +68,6 @@ class Calm:
 
 
 def _check_tables(views: Sequence[Attributes], domain: Domain) -> None:
-    """Refuse tables that are too large, each one or together."""
     largest = max(views, key=domain.size)
     if domain.size(largest) > MAX_VIEW_CELLS:
         names = ", ".join(domain.names[i] for i in largest)
@@ -99,7 +91,6 @@ def _assign(views: Sequence[Attributes], request: Request) -> list[Assigned]:
 
 
 def _reason(size: Size, groups: Sequence[Group], request: Request, theta: float) -> tuple[str, ...]:
-    """Return the choice of Algorithm 1 and its errors, one line each."""
     d, k = len(request.domain), request.k
     covered = (
         f"they cover every set of {k} attributes"

@@ -1,8 +1,6 @@
 """Estimation from overlapping views: consistent tables, and any marginal from them.
 
-Here a view is a set of attributes; a device reports its combination of values on them (its cell).
-A view *covers* a set of attributes if it has all of them. All methods with such views share this
-module; only their designs differ.
+A view *covers* a set of attributes if it has all of them.
 """
 
 from __future__ import annotations
@@ -45,25 +43,16 @@ MOST_PAIRS = 4096
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """The estimate from one view's tally.
+    """The estimate from one view's tally."""
 
-    Attributes:
-        attributes: the attributes of the view, ascending.
-        n: number of reports, at least 1.
-        estimate: the table, shape (cells,): unbiased, may be negative.
-    """
-
-    attributes: Attributes
+    attributes: Attributes  # ascending
     mechanism: Mechanism
-    n: int
-    estimate: Floats
+    n: int  # at least 1
+    estimate: Floats  # (cells,): unbiased, may be negative
 
     @property
     def precision(self) -> float:
-        """Inverse of the variance of a cell, if the true table is uniform.
-
-        The part of the variance that follows from the known total, 1, is left out.
-        """
+        """Inverse of a cell's variance if the table is uniform, less that by the known total."""
         cells = self.estimate.size
         return 1.0 / self.mechanism.covariance(self.n, np.full(cells, 1.0 / cells)).interaction
 
@@ -81,13 +70,10 @@ def observe(plan: Plan, tallies: Sequence[Tally]) -> list[Observation]:
 
 
 class OverlappingTables:
-    """A fitted model; see `Model`.
+    """A fitted model. Arrays hold the tables of all views, one after another.
 
-    Attributes:
-        raw: the estimates of all views, one after another: unbiased, may be negative; views may
-            disagree on the attributes that they share.
-        linear: the consistent estimates (`consistency.harmonise`): unbiased, may be negative.
-        tables: the consistent, non-negative estimates, each with sum 1 (`consistency.reconcile`).
+    ``raw`` are the estimates, unbiased; ``linear`` the consistent ones (`consistency.harmonise`),
+    unbiased; ``tables`` the non-negative ones too (`consistency.reconcile`).
     """
 
     everyone: ClassVar[bool] = False
@@ -99,7 +85,6 @@ class OverlappingTables:
     )
 
     def __init__(self, domain: Domain, observations: Sequence[Observation]) -> None:
-        """Make the observations of one window or total consistent and non-negative."""
         self._domain = domain
         self._observations = observations
         self._precision = np.array([o.precision for o in observations])
@@ -120,14 +105,12 @@ class OverlappingTables:
         return Pooled(self.shared.views, self._domain.cardinalities, covariances, self._precision)
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """Return the estimate over the given ascending positions.
+        """Return the average of covering views' projections, weighted by inverse variance.
 
-        If views cover the attributes, the estimate is the average of the views' projections,
-        weighted by inverse variance. Otherwise it is the table of maximum entropy with the given
-        projections to the largest sets of these attributes that views cover; its errors contain
-        interactions that no view holds, at the size of those that views hold. ``reports`` of the
-        result is the number of reports of the covering views, or of all views that share an
-        attribute. docs/reading-a-snapshot.md explains the flags.
+        Without a covering view it is the table of maximum entropy with the projections to the
+        largest sets of these attributes that views cover; its errors contain interactions that no
+        view holds, at the size of those that views hold. ``reports`` counts covering views, or all
+        that share an attribute.
         """
         cells = self._domain.size(attributes)
         if cells > MAX_QUERY_CELLS:
@@ -179,8 +162,8 @@ class OverlappingTables:
     def unclipped(self, attributes: Attributes) -> Floats:
         """Return the consistent estimate over covered attributes, before non-negativity.
 
-        It is unbiased, sums to 1 and may be negative. The standard errors of `marginal` are those
-        of this table, so exact intervals have this table as their centre.
+        The standard errors of `marginal` are of this table: exact intervals have it as their
+        centre.
         """
         return self._project(self.linear, self._covering(attributes), attributes)
 

@@ -1,16 +1,13 @@
 """Standard errors of marginals that are pooled from many overlapping views.
 
-The consistent estimate is a linear function of the views' tables. In terms of interactions, the
-interaction of an attribute set A is estimated from every view S that contains A, and these are
-averaged with weights proportional to ``kappa_S = precision_S / cells_S``. A marginal over T is the
-sum of the interactions of its subsets. The weight of a view's cell in a cell t of T therefore
-depends only on where the two agree, so exact variances need no matrix over all cells.
-The formula is in docs/methods/calm.md.
+The interaction of an attribute set A is estimated from every view S that contains A, with weights
+proportional to ``kappa_S = precision_S / cells_S``. A marginal over T is the sum of the
+interactions of its subsets. So the weight of a view's cell in a cell t of T depends only on where
+the two agree, and exact variances need no matrix over all cells (docs/methods/calm.md).
 
-Exact, given the covariance of each view's table: everything linear. Approximate: frequencies inside
-the variances are the published ones; interactions that no view holds count as known to be zero
-(`unmodelled` has their size); and
-non-negativity, which only shrinks errors, is ignored.
+Three things are approximate: frequencies inside the variances are the published ones, interactions
+that no view holds count as known to be 0 (`unmodelled` has their size), and non-negativity, which
+only shrinks errors, is ignored.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 class Pooled:
-    """Variances of marginals over a family of views; see the module's text."""
+    """Variances of marginals over views, each with its precision as of `consistency.harmonise`."""
 
     def __init__(
         self,
@@ -38,7 +35,6 @@ class Pooled:
         covariances: Sequence[Covariance],
         precision: Floats,
     ) -> None:
-        """Take one covariance and one averaging precision per view (as `consistency.harmonise`)."""
         self._views = [frozenset(view) for view in views]
         self._order = views
         self._cardinalities = cardinalities
@@ -47,10 +43,7 @@ class Pooled:
         self._mass = interaction_mass(views, self._kappa)
 
     def variance(self, attributes: Attributes) -> Floats:
-        """Return the variance of every cell over ``attributes``: shape (cells,).
-
-        Zero where no view holds any of them. Cost: O(views that meet them · their cells).
-        """
+        """Return the variance of every cell over ``attributes``; 0 where no view holds any."""
         shape = self._shape(attributes)
         total = np.zeros(shape)
         wanted = frozenset(attributes)
@@ -66,10 +59,7 @@ class Pooled:
         return total.ravel()
 
     def covariance(self, attributes: Attributes) -> Floats:
-        """Return the covariance of the cells: shape (cells, cells), for small tables.
-
-        Cost: O(views that meet them · cells^2).
-        """
+        """Return the covariance of the cells, for small tables: O(meeting views · cells^2)."""
         shape = self._shape(attributes)
         grid = np.indices(shape).reshape(len(shape), -1)
         cells = grid.shape[1]
@@ -124,7 +114,6 @@ class Pooled:
 def _within(
     grid: NDArray[np.int64], attributes: Attributes, common: Attributes, shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    """Return each cell's index in the table over some of its attributes."""
     chosen = tuple(grid[attributes.index(i)] for i in common)
     within: NDArray[np.int64] = np.ravel_multi_index(chosen, shape)
     return within

@@ -20,11 +20,7 @@ Then views are smaller or fewer than Algorithm 1 requires."""
 
 
 def mean_cells(cardinalities: Sequence[int], l: int) -> float:  # noqa: E741 - the paper's symbol
-    """Return the mean number of cells of the tables over l attributes: 2^l when all are binary.
-
-    It is the mean, over all C(d, l) subsets, of the product of their numbers of labels. Cost:
-    O(d l).
-    """
+    """Return the mean number of cells of tables over l of the attributes, in O(d l)."""
     means = np.zeros(l + 1)
     means[0] = 1.0
     # The recursion is over the first t attributes: a random subset of size s of them contains the
@@ -39,8 +35,7 @@ def mean_cells(cardinalities: Sequence[int], l: int) -> float:  # noqa: E741 - t
 def noise_error(n: float, cardinalities: Sequence[int], epsilon: float, l: int) -> float:  # noqa: E741
     """Return NE, CALM's squared error by noise, per attribute of a marginal.
 
-    It is ``min(4e, L - 2 + e) / (e - 1)² · L / l · d / n`` with e = exp(epsilon). L is the mean
-    number of cells of a view (`mean_cells`); views with many labels have a larger error.
+    ``min(4e, L - 2 + e) / (e - 1)² · L / l · d / n`` with e = exp(epsilon), L of `mean_cells`.
     """
     e, cells = exp(epsilon), mean_cells(cardinalities, l)
     leading = min(4.0 * e, cells - 2.0 + e) / (e - 1.0) ** 2
@@ -72,16 +67,12 @@ def affordable_views(cardinalities: Sequence[int], l: int) -> int:  # noqa: E741
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The outcome of Algorithm 1.
-
-    Attributes:
-        complete: whether every set of k attributes is in some view.
-    """
+    """The outcome of Algorithm 1."""
 
     views: tuple[Attributes, ...]
     noise: float
     sampling: float
-    complete: bool
+    complete: bool  # whether every set of k attributes is in some view
 
     @property
     def m(self) -> int:

@@ -1,9 +1,9 @@
 """The error of reconstruction: interactions of attributes that no view holds together.
 
-Maximum entropy takes such interactions for those that the smaller tables imply. Real ones differ by
-an unknown amount, whose size the pairs that views do hold show: the mean square of their
-standardised interactions, less its noise. An interaction of one order more is at most half as
-large. docs/methods/calm.md has the formulas.
+Maximum entropy takes them for those that the smaller tables imply. The pairs that views do hold
+show how far real ones differ: by the mean square of their standardised interactions, less its
+noise. An interaction of one order more is at most half as large. docs/methods/calm.md has the
+formulas.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ MAX_ORDER = 4
 def pair_size(measured: Iterable[tuple[Floats, float]]) -> float:
     """Return the mean square standardised interaction of pairs, shrunk by its noise; at least 0.
 
-    Args:
-        measured: per pair of attributes its unbiased table, shape (r_i, r_j), and the variance of
-            each free direction of its interaction.
+    ``measured`` are unbiased tables (r_i, r_j), and the variance of a direction of the interaction.
     """
     signal = scale = noise = 0.0
     for table, variance in measured:
@@ -51,7 +49,7 @@ def variance(margins: Sequence[Floats], missing: Sequence[float], size: float) -
     """Return the variance of each cell from interactions that no view holds: shape (cells,).
 
     The standardised interaction of a set S adds ``size product(m_i (1 - m_i), i in S)
-    product(m_i^2, i not in S)`` for the margins m. Cost: O(cells · `MAX_ORDER`).
+    product(m_i^2, i not in S)`` for the margins m.
     """
     sums = [np.ones(1)] + [np.zeros(1)] * (len(missing) - 1)  # over sets of each order
     for margin in margins:

@@ -1,8 +1,4 @@
-"""Designs of the methods that randomise whole records.
-
-All devices form one group (docs/concepts.md) and report on the same view, the whole record. A
-design chooses the tables whose counts the workers keep.
-"""
+"""Designs of the methods that randomise whole records: one group, one view, the tables counted."""
 
 from __future__ import annotations
 
@@ -27,11 +23,7 @@ MAX_LISTED = 20_000
 
 @dataclass(frozen=True, slots=True)
 class KeptTables:
-    """The tables of randomised records whose counts are kept.
-
-    Attributes:
-        sets: the attributes of each table, as ascending positions.
-    """
+    """The tables of randomised records whose counts are kept, as ascending positions."""
 
     sets: tuple[Attributes, ...]
     reason: str
@@ -40,16 +32,11 @@ class KeptTables:
 def choose_tables(
     domain: Domain, k: int, parameters: Mapping[str, Any], *, least: int = 2
 ) -> KeptTables:
-    """Choose the tables whose counts are kept.
+    """Choose the tables whose counts are kept: those requested, and all of ``least`` attributes.
 
-    If the plan requests tables, these are kept, and all tables of ``least`` attributes. Otherwise
-    either the joint table of all attributes or all k-way tables are kept, whichever have fewer
-    cells in total. A k-way table contains all smaller ones, because every table counts every
-    report.
-
-    Counters are dense. Sparse ones would be of no use: as long as the domain is larger than the
-    number of reports, nearly every randomised record is new, and they would grow like the list of
-    reports.
+    Without a request these are the joint table or all k-way tables, whichever have fewer cells.
+    Sparse counters would be of no use: as long as the domain is larger than the number of reports,
+    nearly every randomised record is new, and they would grow like the list of reports.
     """
     if "tables" in parameters:
         return _requested(domain, attribute_sets("tables", parameters["tables"], domain), least)
@@ -72,7 +59,6 @@ def choose_tables(
 
 
 def _requested(domain: Domain, sets: tuple[Attributes, ...], least: int) -> KeptTables:
-    """Return the requested tables, and those of ``least`` attributes that they do not contain."""
     contained = {small for s in sets for small in combinations(s, min(least, len(s)))}
     missing = [
         small
@@ -119,7 +105,6 @@ def record_view(domain: Domain) -> View:
 def product_group(
     request: Request, blocks: Sequence[Attributes], tables: Sequence[Attributes]
 ) -> tuple[Group, ProductGRR]:
-    """Return the one group of a product plan and its mechanism."""
     view = record_view(request.domain)
     mechanism = ProductGRR(
         request.epsilon,

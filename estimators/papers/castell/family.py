@@ -26,11 +26,7 @@ M = TypeVar("M", bound=Mechanism)
 
 
 class BlockMethod:
-    """A method is blocks, the tables that are counted, and a scheme of `schemes`.
-
-    Here every attribute is a block, and the parameter ``tables`` names tables to keep
-    (`choose_tables`).
-    """
+    """Blocks, here every attribute, the tables counted (`choose_tables`), and one of `schemes`."""
 
     name: ClassVar[str]
     baseline: ClassVar[bool] = False

@@ -1,9 +1,8 @@
 """Counters of mechanisms that perturb whole records: several tables in one row of integers.
 
-A record can have too many values for a counter per value. Such a mechanism counts only the tables
-over those sets of attributes that queries need, one table after another. Every table counts every
-report, so a table is a sum of the cells of any larger one that contains its attributes. An axis is
-an attribute of the record.
+A record can have too many values for a counter each, so only tables that queries need are counted.
+Every table counts every report: a table is a sum of the cells of any larger one. An axis is an
+attribute.
 """
 
 from __future__ import annotations
@@ -31,15 +30,10 @@ limit, which is much smaller, is checked."""
 
 @dataclass(frozen=True)
 class JointTables:
-    """The tables that are counted, and the positions of their counters.
+    """The tables that are counted, and the positions of their counters."""
 
-    Attributes:
-        axes: number of values of every attribute, each at least 2.
-        tables: attributes of each table, as ascending positions; all tables are different.
-    """
-
-    axes: tuple[int, ...]
-    tables: tuple[tuple[int, ...], ...]
+    axes: tuple[int, ...]  # number of values of every attribute, each at least 2
+    tables: tuple[tuple[int, ...], ...]  # ascending positions; all are different
 
     def __post_init__(self) -> None:
         if not self.tables or len(set(self.tables)) != len(self.tables):
@@ -77,14 +71,7 @@ class JointTables:
     def count(
         self, digits: Mapping[int, NDArray[Any]], view: NDArray[Any] | None, views: int
     ) -> Counts:
-        """Count reports per view and cell of every table: shape (views, width), int64.
-
-        Args:
-            digits: for every counted attribute its codes, shape (n,).
-            view: shape (n,), each report's view in [0, views), or None if there is one view.
-
-        Cost: O(n · axes of all tables).
-        """
+        """Count reports by the codes of attributes: (views, width); O(n · axes of all tables)."""
         parts = []
         for table, size in zip(self.tables, self.sizes, strict=True):
             cell = np.zeros(len(digits[table[0]]), np.int64)
@@ -107,12 +94,6 @@ class JointTables:
         return min(holders)[1] if holders else None
 
     def read(self, counts: Counts, attributes: Sequence[int]) -> Counts:
-        """Return the counts over some attributes.
-
-        Args:
-            counts: shape (width,).
-            attributes: ascending positions.
-        """
         table = self.holder(attributes)
         if table is None:
             raise KeyError(tuple(attributes))
@@ -139,11 +120,7 @@ class RecordMechanism(Mechanism):
 
 
 def digits_of(values: NDArray[Any], axes: Sequence[int]) -> list[NDArray[np.int64]]:
-    """Return the code of every attribute in mixed-radix numbers of records.
-
-    Args:
-        values: shape (n,), numbers of records; the last attribute changes fastest.
-    """
+    """Return each attribute's code of mixed-radix numbers; the last attribute changes fastest."""
     rest = np.asarray(values).astype(np.int64)
     digits = []
     for r in reversed(axes):

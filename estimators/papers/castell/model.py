@@ -1,8 +1,4 @@
-"""Marginals of methods that randomise whole records, from the counts of a product mechanism.
-
-A product mechanism (`product_grr`) perturbs each block of attributes by its
-own randomised response.
-"""
+"""Marginals of methods that randomise whole records, from the counts of a product mechanism."""
 
 from __future__ import annotations
 
@@ -59,7 +55,6 @@ class RecordTables(Generic[M]):
         return mechanism.unbiased(self._counts, self._n, mechanism.axes, attributes)
 
     def _require(self, attributes: Attributes) -> None:
-        """Refuse a table that is not counted under the plan."""
         if not self._mechanism.holds(attributes):
             names = ", ".join(self._domain.names[i] for i in attributes)
             raise InvalidInput(
@@ -82,12 +77,7 @@ class ProductModel(RecordTables[ProductGRR]):
         self.processing = PROCESSING[scheme]
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """Return the scheme's estimate with its flags.
-
-        The flag is ``covered`` if the channel of all blocks was inverted together, and ``maxent``
-        if estimates of blocks were multiplied. ``noise`` is added if the noise is too large for
-        the table to be of use. ``raw`` is always added, because no scheme normalises.
-        """
+        """Return the scheme's estimate: ``covered`` by an inverse, ``maxent`` by a product."""
         cells = self._domain.size(attributes)
         if cells > MAX_QUERY_CELLS:
             raise InvalidInput(f"a table of {cells:,} cells; at most {MAX_QUERY_CELLS:,} are made")
@@ -120,7 +110,6 @@ class ProductModel(RecordTables[ProductGRR]):
         return parts
 
     def _check(self, attributes: Attributes) -> None:
-        """Refuse a query whose tables are not counted under the plan."""
         if self._scheme != "independent":
             self._require(attributes)
             return

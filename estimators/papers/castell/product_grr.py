@@ -1,8 +1,7 @@
 """Generalised randomised response (GRR) on blocks of a record's attributes, independently.
 
-A block is a set of attributes that are perturbed together, as one cell. With one attribute per
-block this is the mechanism of RR-Independent and RR-Ind-Joint, with all attributes in one block
-that of RR-Joint, and with other blocks that of RR-Clusters.
+One attribute per block is the mechanism of RR-Independent and RR-Ind-Joint, all in one block that
+of RR-Joint, other blocks that of RR-Clusters.
 """
 
 from __future__ import annotations
@@ -51,30 +50,19 @@ MAX_WEIGHT = exp_weight(str(MAX_PART))
 
 @dataclass(frozen=True)
 class ProductGRR(RecordMechanism):
-    """GRR block by block; each block spends a part of epsilon in proportion to its attributes.
+    """GRR block by block; a block of c of the d attributes spends c · epsilon / d.
 
-    A block of c of the d attributes spends c · epsilon / d. Its true cell has the weight
-    ``floor(exp(c · epsilon / d) · 2^32)``, every other cell of the block 2^32.
-
-    Report: one column ``x<b>`` per block, the reported cell of the block's attributes.
-    Counters: the counts of reported records in every table, one table after another.
-    Cost: 4 random bytes per block; O(blocks) to perturb, O(axes of all tables) to tally.
-
-    Attributes:
-        epsilon: decimal string, the whole loss of one report.
-        cells: number of values of a record, the product of ``axes``; below 2^62.
-        axes: number of values of each attribute; the input is the record's mixed-radix number, in
-            which the last attribute changes fastest.
-        blocks: ascending positions of the attributes of each block; each is in exactly one block.
-        tables: ascending positions of the attributes of each table that is counted.
+    Its true cell has the weight ``floor(exp(c · epsilon / d) · 2^32)``, every other one 2^32.
+    Report: one column ``x<b>`` per block, the reported cell. Counters: reported records in every
+    table, one after another. Cost: 4 random bytes per block; O(axes of all tables) to tally.
     """
 
     name: ClassVar[str] = "product-grr"
     fixed_total: ClassVar[bool] = True
 
-    axes: tuple[int, ...]
-    blocks: tuple[tuple[int, ...], ...]
-    tables: tuple[tuple[int, ...], ...]
+    axes: tuple[int, ...]  # numbers of values; an input is a mixed-radix number, last axis fastest
+    blocks: tuple[tuple[int, ...], ...]  # ascending positions; each is in exactly one
+    tables: tuple[tuple[int, ...], ...]  # ascending positions of those counted
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", integer_row("product-grr.axes", self.axes))
@@ -216,8 +204,8 @@ class ProductGRR(RecordMechanism):
 def share_weight(epsilon: str, parts: int, of: int) -> int:
     """Return ``floor(exp(epsilon · parts / of) · 2^32)``, rounded down at every step.
 
-    For parts / of = power / divisor in lowest terms, it is the power of the rounded-down weight of
-    ``epsilon / divisor``. Therefore the realised loss is at most epsilon · parts / of.
+    In lowest terms it is a power of the rounded-down weight of ``epsilon / divisor``: the realised
+    loss is at most epsilon · parts / of.
     """
     common = gcd(parts, of)
     power, divisor = parts // common, of // common
@@ -231,7 +219,6 @@ def share_weight(epsilon: str, parts: int, of: int) -> int:
 
 
 def check_axes(name: str, cells: object, axes: Sequence[int]) -> None:
-    """Check that every axis has at least 2 values and that their product is ``cells``."""
     if not axes or min(axes) < 2:
         raise PlanError(f"{name}.axes: every attribute needs at least 2 values")
     require_integer(f"{name}.cells", cells, 2, MAX_RECORD_CELLS - 1)

@@ -1,7 +1,7 @@
 """RR-Clusters: randomised response on clusters of dependent attributes.
 
-A table over several clusters is the product of the clusters' tables (Domingo-Ferrer and
-Soria-Comas, TKDE 2022).
+A table over several clusters is the product of their tables (Domingo-Ferrer and Soria-Comas, TKDE
+2022).
 """
 
 from __future__ import annotations
@@ -36,10 +36,8 @@ than the dependence that the cluster is to preserve."""
 class RRClusters(BlockMethod):
     """RR-Clusters (``rr-clusters``); the parameter ``clusters``, lists of attributes, is required.
 
-    Clusters come from a pilot: a plan of ``rr-ind-joint`` over a part of the devices. Its 2-way
-    tables give Cramér's V of every pair (`numerics.dependence`). The plan that follows
-    states the clusters. It has the lineage of the pilot (plans of one lineage share the devices'
-    memory), so that devices of the pilot do not report again.
+    Clusters come from a pilot, a plan of ``rr-ind-joint`` over a part of the devices; the plan that
+    follows has its lineage, so that devices of the pilot do not report again.
     """
 
     name: ClassVar[str] = "rr-clusters"
@@ -56,11 +54,7 @@ class RRClusters(BlockMethod):
     teachers: ClassVar[tuple[str, ...]] = (RRIndJoint.name,)
 
     def follow(self, plan: Plan, tallies: Sequence[Tally]) -> dict[str, Any]:
-        """Return the clusters that a pilot suggests.
-
-        Attributes whose estimated Cramér's V is 0.3 or more share a cluster of up to 256 cells,
-        strongest first.
-        """
+        """Return the clusters that a pilot's estimates of Cramér's V suggest."""
         domain, model, dependence = plan.domain, RRIndJoint().fit(plan, tallies), {}
         for pair in combinations(range(len(domain)), 2):
             marginal = model.marginal(pair)
@@ -110,17 +104,10 @@ def cluster(
     threshold: float,
     max_cells: int,
 ) -> tuple[tuple[int, ...], ...]:
-    """Cluster dependent attributes greedily (Domingo-Ferrer and Soria-Comas, RR-Clusters).
+    """Merge attributes greedily, the strongest dependence first (RR-Clusters).
 
-    Pairs are taken from the strongest dependence down to the threshold; the clusters of the two
-    attributes are merged unless the merged cluster would have more than ``max_cells`` cells.
-
-    Args:
-        dependence: Cramér's V of each ascending pair of attributes; missing pairs count as 0.
-
-    Returns:
-        Ascending attribute positions of each cluster, in order of their first attribute; every
-        attribute is in exactly one.
+    ``dependence`` is Cramér's V of ascending pairs. Pairs below the threshold, or whose cluster
+    would have more than ``max_cells``, stay apart. Clusters and their attributes ascend.
     """
     clusters = [{i} for i in range(len(cardinalities))]
     for (i, j), v in sorted(dependence.items(), key=lambda item: (-item[1], item[0])):

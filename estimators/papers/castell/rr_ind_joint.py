@@ -1,7 +1,6 @@
 """RR-Ind-Joint and two variants: randomised response per attribute, joint tables by its inverse.
 
-The three methods collect the same counts and differ in the recovery only. They are those of Castell
-(Kikuchi, Domingo-Ferrer and Soria-Comas); see docs/methods/whole-records.md.
+They differ in the recovery only. Source: Castell (Kikuchi, Domingo-Ferrer and Soria-Comas).
 """
 
 from __future__ import annotations

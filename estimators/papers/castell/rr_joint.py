@@ -13,8 +13,7 @@ from calmstream.estimators.plan.request import Request
 class RRJoint(BlockMethod):
     """RR-Joint (``rr-joint``): all values of a record are one block, with the whole epsilon.
 
-    The marginal of a randomised record is randomised response of the marginal, so the inverse has a
-    closed form and each marginal is estimated from its own table.
+    The marginal of a randomised record is randomised response of the marginal.
     """
 
     name: ClassVar[str] = "rr-joint"

@@ -1,8 +1,7 @@
 """Four schemes that estimate a table from observed frequencies of randomised records.
 
-They are called joint, independent, hybrid and truncated. Each takes the table of *randomised*
-records over the requested attributes and the channel of each block. Only the first is
-unbiased for every population; no scheme normalises its result.
+Each takes that table and the channel of each block. Only the first is unbiased for every
+population; no scheme normalises its result.
 """
 
 from __future__ import annotations
@@ -23,38 +22,24 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SchemeEstimate:
-    """The estimate of a table by one scheme.
+    """The estimate of a table by one scheme; arrays have the shape of the observed table."""
 
-    Attributes:
-        table: estimated frequencies in the shape of the observed table, float64; cells may be
-            negative and need not sum to 1.
-        variance: variance of each cell by the mechanism's noise, before any clipping; same shape.
-        joint: whether the channel of all blocks was inverted together; otherwise the estimates of
-            the blocks were multiplied.
-        clipped: whether any cell was changed to 0 or to an upper limit.
-    """
-
-    table: Floats
-    variance: Floats
-    joint: bool
-    clipped: bool = False
+    table: Floats  # cells may be negative and need not sum to 1
+    variance: Floats  # by the mechanism's noise, before any clipping
+    joint: bool  # whether the blocks' channel was inverted together, not multiplied
+    clipped: bool = False  # whether any cell was changed to 0 or to an upper limit
 
 
 def joint(observed: Floats, factors: Sequence[AxisChannel], n: int) -> SchemeEstimate:
-    """Return the table times the inverse of each block's channel: RR-Ind-Joint, or RR-Joint.
-
-    RR-Joint is the case of a single block. The estimate is unbiased and sums to 1.
-    """
+    """Return the unbiased inverse of each block's channel: RR-Ind-Joint, of one block RR-Joint."""
     return SchemeEstimate(unmix(observed, factors), noise(observed, factors, n), joint=True)
 
 
 def independent(observed: Floats, factors: Sequence[AxisChannel], n: int) -> SchemeEstimate:
-    """Return the product of the blocks' estimates: RR-Independent, or RR-Clusters.
+    """Return the product of the blocks' estimates f: RR-Independent, or RR-Clusters.
 
-    Blocks are randomised independently of each other, so given the records the estimates f of
-    blocks, with variances v, are independent, and the variance of their product is
-    ``prod(f^2 + v) - prod(f^2)``. The bias from dependence between the blocks is not included. The
-    table sums to 1 up to rounding.
+    Given the records, these are independent: with variances v that of the product is
+    ``prod(f^2 + v) - prod(f^2)``. The bias from dependence between blocks is not included.
     """
     parts = []
     for f in factors:
@@ -78,10 +63,9 @@ def multiply(parts: Sequence[SchemeEstimate]) -> SchemeEstimate:
 def hybrid(observed: Floats, factors: Sequence[AxisChannel], n: int) -> SchemeEstimate:
     """Return the joint or the product estimate, whichever has the smaller predicted squared error.
 
-    The expected error of the joint estimate is known exactly, ``e = (prod M - 1) / n`` with M the
-    ``moment`` of each block's channel. That of the product is estimated by
-    ``max(0, |joint - product|^2 - e)``, in place of the bounds of the paper's Table III
-    (docs/methods/whole-records.md).
+    The expected error e of the joint estimate is that of `expected_sse`. The error of the product
+    is estimated by ``max(0, |joint - product|^2 - e)``, in place of the bounds of the paper's Table
+    III.
     """
     inverse, product = joint(observed, factors, n), independent(observed, factors, n)
     error = expected_sse(factors, n)
@@ -112,9 +96,8 @@ def hybrid_by_bounds(observed: Floats, factors: Sequence[AxisChannel], n: int) -
 def truncated(observed: Floats, factors: Sequence[AxisChannel], n: int) -> SchemeEstimate:
     """Return the joint estimate with every cell moved into the range from 0 to its upper limits.
 
-    This is the paper's Algorithm 4. For a table of w attributes, the upper limits of a cell are
-    its w sums over one attribute, which are the estimates of (w-1)-way tables. An upper limit below
-    zero, which Algorithm 4 would copy into the table, counts as 0.
+    This is the paper's Algorithm 4. The limits are the cell's sums over one attribute, which are
+    estimates of (w-1)-way tables. A limit below 0, which Algorithm 4 would copy, counts as 0.
     """
     raw = joint(observed, factors, n)
     table = np.maximum(raw.table, 0.0)

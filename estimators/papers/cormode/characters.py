@@ -1,10 +1,9 @@
 """Characters: the Fourier transform of categorical attributes, one linear functional per report.
 
-Cormode et al. conjectured that InpHT extends to categorical attributes by the Efron-Stein
-decomposition. The characters of a product of cyclic groups are such an extension. A device reports
-``t = sum_j a_j x_j mod r`` of its values x_j, for one vector of factors a, by the best frequency
-oracle on r cells. The distribution of t determines the Fourier coefficients of all multiples of a
-at once; for a prime r these are r - 1 coefficients. In this module a view is such a vector a.
+They extend InpHT to categorical attributes, as Cormode et al. conjectured of the Efron-Stein
+decomposition. A device reports ``t = sum_j a_j x_j mod r`` of its values x_j, for one vector of
+factors a (a view), by the best oracle on r cells. The distribution of t determines the coefficients
+of all multiples of a.
 """
 
 from __future__ import annotations
@@ -58,9 +57,8 @@ def order(view: View, domain: Domain) -> int:
 def generators(domain: Domain, k: int) -> list[View]:
     """Choose as few views as determine every coefficient: one per maximal cyclic subgroup.
 
-    Vectors are visited from the largest order to the smallest. A vector is either a multiple of an
-    earlier one, or generates a subgroup that no later vector's subgroup contains. For a prime r the
-    subgroups are the lines through the origin.
+    From the largest order to the smallest, a vector is a multiple of an earlier one, or generates a
+    subgroup that no later one's contains.
     """
     reached: set[tuple[Attributes, tuple[int, ...]]] = set()
     chosen = []
@@ -72,11 +70,9 @@ def generators(domain: Domain, k: int) -> list[View]:
 
 
 class Characters(CoefficientMethod):
-    """The method ``characters``.
+    """The method ``characters``: the group is Z_m, m the least common multiple of the labels.
 
-    If all attributes have r values, the group is Z_r. Otherwise it is Z_m, where m is the least
-    common multiple of the numbers of values, if m is at most 12. If m is larger, the method uses
-    the Hadamard coefficients of the binary encoding, as ``inp-ht`` does.
+    If they differ and m is above 12, it uses Hadamard coefficients of bits, as ``inp-ht`` does.
     """
 
     name: ClassVar[str] = "characters"

@@ -1,13 +1,10 @@
 """Tables from coefficients: the inverse Fourier transform over a product of cyclic groups.
 
-A coefficient is a character of the record, ``theta_b = E exp(2 pi i sum_j b_j x_j / r_j)``. A view
-with m inputs reports one integer t of the record; harmonic h of the distribution of t *is* the
-coefficient of ``h`` times the view's factors. A parity has one harmonic, theta_b = f(0) - f(1), the
-Hadamard coefficient; a character over Z_m has m - 1. A table over A is the sum of all coefficients
-that touch attributes of A only, so each cell is linear in the views' estimated distributions.
-
-Categorical attributes under parities stand for their codes' bits: the table over all bit patterns
-is recovered and the patterns that are no code are left out.
+A coefficient is ``theta_b = E exp(2 pi i sum_j b_j x_j / r_j)``. A view with m inputs reports an
+integer t; harmonic h of its distribution *is* the coefficient of ``h`` times the view's factors. A
+parity has one, theta_b = f(0) - f(1), the Hadamard coefficient. A table over A is the sum of all
+coefficients that touch attributes of A only. Under parities categorical attributes stand for the
+bits of their codes, and patterns that are no code are left out.
 
 Sources: Barak et al. 2007; Cormode, Kulkarni and Srivastava, SIGMOD 2018 (InpHT, MargHT, and the
 conjecture for categorical attributes). Formulas: docs/methods/linear-methods.md.
@@ -44,12 +41,7 @@ KEPT_CELLS = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ViewEvidence:
-    """The estimate from one view's tally.
-
-    Attributes:
-        table: shape (m,), unbiased frequencies of the view's inputs; zeros without reports.
-        covariance: covariance of the table.
-    """
+    """The unbiased frequencies (m,) of a view's inputs, zeros without reports."""
 
     table: Floats
     covariance: Covariance
@@ -105,15 +97,10 @@ class _Share:
 
 
 class Recovery:
-    """Tables and variances from the views' evidence.
+    """Tables and variances from the views' evidence, which ``read`` returns by a view's number.
 
-    Args:
-        owners: for each view the only marginal for which it may be used, and for its subsets; None
-            if views may be used for all marginals.
-        reports: shape (views,), number of reports per view.
-        precision: shape (views,), inverse variance of a coefficient from one report. If several
-            views determine a coefficient, the weight of each is this times its reports.
-        read: returns the estimate of a view by its number; called once for each view that is used.
+    A view serves only its owner and the owner's subsets, or all marginals where ``owners`` is None.
+    ``precision`` (views,) is the inverse variance of a coefficient from one report.
     """
 
     def __init__(
@@ -146,7 +133,6 @@ class Recovery:
         return 1.0 / prod(power_of_two(r) if self._binary else r for r in shape)
 
     def _phase(self, key: Key, attributes: Attributes) -> Floats:
-        """Return the character's angle at every cell, in turns: shape (cells,)."""
         axes = tuple(attributes.index(i) for i in key[0])
         shape = self._domain.shape(attributes)
         # Small tables are alike by the thousand; the angles of large ones are not worth keeping.
@@ -189,10 +175,8 @@ class Recovery:
     def table(self, attributes: Attributes) -> tuple[Floats, Floats, int]:
         """Return the unbiased table, the variance of its cells and the reports used.
 
-        A coefficient without reports counts as 0 with variance 1, its largest possible
-        squared error.
-
-        Cost: O(ways to its coefficients · cells); of parities O(ways + cells · bits).
+        A coefficient without reports counts as 0 with variance 1, its largest possible squared
+        error.
         """
         shares, unknown = self._shares(attributes)
         if self._binary:

@@ -1,8 +1,6 @@
 """Methods that collect the table over all attributes: FC, InpRR, InpPS, InpOLH, InpHTCMS.
 
-All devices report on the whole record by one frequency oracle over all its values. A marginal sums
-the estimated cells, so its error adds up those of all cells of the domain: the methods are for
-domains with few cells.
+A marginal sums cells and their errors: the methods are for domains with few cells.
 """
 
 from __future__ import annotations
@@ -46,11 +44,6 @@ class FullDomain:
     oracle: ClassVar[staticmethod[[Mapping[str, Any], str, int], Mechanism]]
 
     def design(self, request: Request) -> Design:
-        """Choose one view of all attributes.
-
-        Raises:
-            PlanError: the domain is too large; the message states its size.
-        """
         only_parameters(self.name, request.parameters, *self.parameters)
         domain = request.domain
         cells = domain.size()
@@ -68,7 +61,6 @@ class FullDomain:
         return Design(groups, {}, reason)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> FullTable:
-        """Estimate every cell once."""
         tally, n = tallies[0], int(tallies[0].n[0])
         return FullTable(plan.domain, plan.mechanisms[0], tally.counts[0], n)
 
@@ -143,19 +135,12 @@ class InpHTCMS(FullDomain):
 
     @staticmethod
     def oracle(parameters: Mapping[str, Any], epsilon: str, cells: int) -> Mechanism:
-        """Return the sketch whose hash functions the parameter ``seed`` chooses."""
         seed = cast("int", as_number(parameters.get("seed", 0)))
         return replace(HadamardSketch.standard(epsilon, cells), seed=seed)
 
 
 class FullTable(LinearModel):
-    """A model that answers with sums of cells of one table.
-
-    All devices report on this table, so there is no sampling error.
-
-    Args:
-        counts: shape (width,), counts of n reports.
-    """
+    """A model that answers with sums of cells of one table, on which all devices report."""
 
     everyone: ClassVar[bool] = True
 
@@ -176,7 +161,6 @@ class FullTable(LinearModel):
         return Estimate(table, self.variance(attributes), self._n)
 
     def variance(self, attributes: Attributes) -> Floats:
-        """Return the variance of every cell given the devices' records: shape (cells,)."""
         whole = self._mechanism.covariance(self._n, self._likely)
         diagonal = self._project(whole.diagonal, attributes)
         factors = self._fold(whole.factors, attributes)
@@ -186,7 +170,6 @@ class FullTable(LinearModel):
         return variance
 
     def covariance(self, attributes: Attributes) -> Floats:
-        """Return the covariance of cells given the devices' records: shape (cells, cells)."""
         self._check(attributes, MAX_COVARIANCE_CELLS)
         n = max(self._n, 1)
         whole = self._mechanism.covariance(n, self._likely)

@@ -1,8 +1,7 @@
 """Hadamard methods FT, InpHT and MargHT: every device reports the sign of one coefficient.
 
-A record is encoded as bits; an attribute with r values gives ceil(log2 r) of them. A Hadamard
-coefficient is the parity of some of the bits, and a view is one coefficient. The three methods
-differ in the coefficients that devices choose from, and in the tables that a report can serve.
+A coefficient (view) is the parity of some bits of the codes. The methods differ in the coefficients
+that devices choose from, and in the tables that a report can serve.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from calmstream.estimators.view import View
 
 
 def bits(domain: Domain) -> tuple[int, ...]:
-    """Return the number of bits of each attribute's codes."""
     return tuple((r - 1).bit_length() for r in domain.cardinalities)
 
 
@@ -56,7 +54,6 @@ def design_restricted(method: str, request: Request, reason: str) -> Design:
 
 
 def _design(request: Request, views: Sequence[View], shares: Sequence[int], reason: str) -> Design:
-    """Return a design with these coefficients, without expected errors."""
     mechanism = standard("hadamard-coefficient", request.epsilon, 2)
     assigned = [Assigned(v, mechanism, s) for v, s in zip(views, shares, strict=True)]
     groups = pack(assigned, request.max_groups, separate=False)
@@ -86,12 +83,10 @@ class InpHT(CoefficientMethod):
 
 
 class FT(CoefficientMethod):
-    """FT (``ft``): the Fourier method as CALM's paper describes it.
+    """FT (``ft``): the Fourier method as CALM's paper describes it, all parities of up to m bits.
 
-    The record is a string of bits. Devices choose among all parities of up to m bits, where m is
-    the number of bits of the k widest attributes; the bits can belong to any attributes. With
-    binary attributes this is InpHT. Otherwise most reports depend on more than k attributes and
-    serve no k-way table.
+    m is the number of bits of the k widest attributes. With binary attributes this is InpHT;
+    otherwise most reports depend on more than k attributes and serve no k-way table.
     """
 
     name: ClassVar[str] = "ft"
@@ -125,11 +120,7 @@ class FT(CoefficientMethod):
 
 
 class MargHT(CoefficientMethod):
-    """MargHT (``marg-ht``): a device draws a k-way marginal, then one coefficient of it.
-
-    A report serves only this marginal and the marginals of its subsets. All marginals have the same
-    share of the devices.
-    """
+    """MargHT (``marg-ht``): a k-way marginal is drawn, then a coefficient that serves only it."""
 
     name: ClassVar[str] = "marg-ht"
     note: ClassVar[Note] = Note(

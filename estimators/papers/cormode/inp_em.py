@@ -42,10 +42,8 @@ STOP = {
 class InpEM(BlockMethod):
     """InpEM (``inp-em``): each of the d attributes by randomised response with epsilon / d.
 
-    The parameter ``stop`` is ``discrepancy`` (default), ``likelihood`` (the most likely table,
-    which fits the noise too) or ``change`` (the paper's rule, which for small epsilon returns the
-    uniform table); ``tables`` names tables to keep, see `choose_tables`. The paper's attributes are
-    binary; for others the method uses generalised randomised response.
+    ``stop`` is one of `STOP`: with the paper's ``change`` a small epsilon gives the uniform table;
+    ``tables`` are of `choose_tables`. The paper's attributes are binary.
     """
 
     name: ClassVar[str] = "inp-em"
@@ -75,10 +73,7 @@ class InpEM(BlockMethod):
 
 
 class LikelihoodModel(RecordTables[ProductGRR]):
-    """A model that fits each queried table by maximum likelihood.
-
-    Its answers are not linear in the counts, so there are no unclipped ones.
-    """
+    """A model that fits each queried table by maximum likelihood: not linear in the counts."""
 
     processing = ("towards maximum likelihood over distributions, table by table",)
 
@@ -102,7 +97,6 @@ class LikelihoodModel(RecordTables[ProductGRR]):
         return flagged(attributes, table, stderr, self._n, ("covered",), clipped=clipped)
 
     def fitted(self, attributes: Attributes) -> LikelihoodFit:
-        """Return the table, fitted until the plan's rule stops, and the number of steps."""
         observed, factors = self._observed(attributes), channels(self._mechanism, attributes)
         if self._stop == "change":
             return expectation_maximisation(observed, factors)

@@ -1,7 +1,6 @@
-"""The base class of models whose raw tables are linear in the counters.
+"""The base class of models whose raw tables are linear in the counters, with exact covariances.
 
-Raw tables are unbiased and have exact covariances. A method defines both. The published table is
-the distribution nearest to the raw table; its standard errors are those of the raw table.
+The published table is the distribution nearest to the raw table, with its standard errors.
 """
 
 from __future__ import annotations
@@ -34,13 +33,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
-    """One raw table.
-
-    Attributes:
-        table: shape (cells,), unbiased; cells may be negative and need not sum to 1.
-        variance: shape (cells,), variance of each cell.
-        reports: number of reports from which it was computed; with 0 the answer is uniform.
-    """
+    """One raw table (cells,), unbiased, with the variance of each cell; uniform without reports."""
 
     table: Floats
     variance: Floats
@@ -48,12 +41,7 @@ class Estimate:
 
 
 class LinearModel(ABC):
-    """A fitted model that answers from raw tables (`Model`).
-
-    Attributes:
-        everyone: whether all devices report on everything, so that devices are not sampled.
-        processing: the steps from raw tables to answers, as snapshots state them.
-    """
+    """A fitted model that answers from raw tables (`LinearAnswers`)."""
 
     everyone: ClassVar[bool] = False
     processing: ClassVar[tuple[str, ...]] = ("non-negativity, total 1, table by table",)
@@ -67,17 +55,9 @@ class LinearModel(ABC):
 
     @abstractmethod
     def covariance(self, attributes: Attributes) -> Floats:
-        """Return the covariance of the cells of `unclipped`: shape (cells, cells).
-
-        It contains the noise of the mechanism and the sampling of devices into views. If every
-        device reports on everything (`everyone`), it contains the noise only.
-        """
+        """Return the covariance of `unclipped`, with devices' sampling unless `everyone`."""
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """Return the distribution nearest to the raw table.
-
-        Its flags are ``covered``, and ``clipped`` and ``noise`` if they apply.
-        """
         cells = self._check(attributes, MAX_QUERY_CELLS)
         raw = self.estimate(attributes)
         if raw.reports == 0:
@@ -88,7 +68,6 @@ class LinearModel(ABC):
         return flagged(attributes, table, stderr, raw.reports, ("covered",), clipped=clipped)
 
     def unclipped(self, attributes: Attributes) -> Floats:
-        """Return the raw table: shape (cells,), unbiased, may be negative."""
         self._check(attributes, MAX_QUERY_CELLS)
         return self.estimate(attributes).table
 
@@ -124,7 +103,6 @@ def precisions(mechanisms: Sequence[Mechanism]) -> Floats:
 
 
 def require_at_most(k: int, attributes: Attributes, domain: Domain, method: str) -> None:
-    """Check that a marginal has at most k attributes, the number that the plan is designed for."""
     if len(attributes) > k:
         names = ", ".join(domain.names[i] for i in attributes)
         raise InvalidInput(
@@ -141,7 +119,6 @@ def collapse(matrix: Floats, cell_of_row: NDArray[np.int64], cells: int) -> Floa
 
 
 def dense(diagonal: Floats, factors: Floats) -> Floats:
-    """Return the matrix ``diag(diagonal) - factors factors^T``: shape (cells, cells)."""
     full: Floats = np.diag(diagonal) - factors @ factors.T
     return full
 

@@ -1,8 +1,6 @@
 """Methods in which every device reports on one k-way table: AM, MargRR, MargPS.
 
-All C(d, k) marginals are collected, each by its own share of the devices. A k-way query is answered
-by the estimated table, a smaller one by an average over the tables that contain it. Unlike in CALM,
-the tables are not made consistent.
+Each of C(d, k) marginals has its share of the devices; smaller tables are averages, not consistent.
 """
 
 from __future__ import annotations
@@ -156,10 +154,7 @@ class MarginalTables(LinearModel):
         return holders
 
     def estimate(self, attributes: Attributes) -> Estimate:
-        """Return the weighted average of the tables' marginals.
-
-        It is unbiased; with unary oracles it need not sum to 1.
-        """
+        """Return the weighted average of the tables' marginals: unbiased."""
         cells = self._domain.size(attributes)
         table, variance = np.zeros(cells), np.zeros(cells)
         parts = self._parts(attributes)
@@ -183,10 +178,7 @@ class MarginalTables(LinearModel):
         return total
 
     def _parts(self, attributes: Attributes) -> list[tuple[float, int]]:
-        """Return weight and number of every table with reports that contains the attributes.
-
-        The weights sum to 1.
-        """
+        """Return weight (of sum 1) and number of every table with reports that contains them."""
         require_at_most(self._k, attributes, self._domain, self._method)
         tables = set.intersection(*(set(self._holders[i]) for i in attributes))
         cells = self._domain.size(attributes)
@@ -195,7 +187,6 @@ class MarginalTables(LinearModel):
         return [(weight / total, number) for number, weight in weights.items()]
 
     def _indices(self, number: int, attributes: Attributes) -> Indices:
-        """Return the cell of the marginal to which each cell of a table belongs."""
         view = self._views[number].view
         return consistency.projection(view.attributes, attributes, self._domain.cardinalities)
 

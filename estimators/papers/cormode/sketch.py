@@ -1,7 +1,6 @@
 """Hadamard count-mean sketch (Apple, 2017; InpHTCMS in Cormode et al., SIGMOD 2018).
 
-A few hash functions map many cells to a few buckets, and a device reports one Hadamard sign of the
-bucket of its cell. The counters need little memory, however many cells there are.
+A few hash functions map many cells to a few buckets, so that counters need little memory.
 """
 
 from __future__ import annotations
@@ -41,29 +40,19 @@ from calmstream.estimators.randomness import Randomness, exp_weight, uniform_bel
 class HadamardSketch(Mechanism):
     """A uniform hash h_j, a uniform row a, and the sign chi_a(h_j(cell)) by randomised response.
 
-    The sign chi_a(bucket) is -1 if the binary numbers a and bucket have an odd number of common
-    ones, otherwise +1. Hash j maps a cell to ``bucket(mix(seed + j), cell, buckets)`` of
-    :mod:`.hashing`.
+    chi_a(bucket) is -1 if a and bucket have an odd number of common ones, otherwise +1. Hash j maps
+    a cell to ``bucket(mix(seed + j), cell, buckets)`` of :mod:`.hashing`.
 
     Report: columns ``h``, the hash, ``r``, the row, and ``s``, the sign (0 is +1, 1 is -1).
-    Counters: the number of reports of each (hash, row, sign).
-
-    Attributes:
-        epsilon: decimal string, the whole loss of one report.
-        cells: number of inputs L, 2 to 2^24.
-        hashes: number g of hash functions, 1 to 64.
-        buckets: number w of buckets of a hash, a power of two from 2 to 4096.
-        seed: determines the hash functions, 0 to 2^32 - 1; it is public, part of the plan.
-
-    Cost: 2 to 7 random bytes per report, O(1) to perturb and to tally, O(g (w log w + L)) to
-    estimate.
+    Counters: the number of reports of each (hash, row, sign). Cost: 2 to 7 random bytes, O(1) to
+    perturb and to tally, O(g (w log w + L)) to estimate.
     """
 
     name: ClassVar[str] = "hadamard-sketch"
 
-    hashes: int
-    buckets: int
-    seed: int
+    hashes: int  # g, 1 to 64
+    buckets: int  # w, a power of two from 2 to 4096
+    seed: int  # determines the hashes, 0 to 2^32 - 1; public, part of the plan
 
     def __post_init__(self) -> None:
         exp_weight(self.epsilon)
@@ -128,8 +117,8 @@ class HadamardSketch(Mechanism):
     def estimate(self, counts: Counts, n: int) -> Floats:
         """Return frequencies that are unbiased on average over random hash functions: shape (L,).
 
-        For given hashes, the estimate of a cell also contains the cells that share its buckets,
-        minus the expected value of that. All estimates are zero if n is 0.
+        For given hashes, a cell also contains those that share its buckets, minus the expected
+        value.
         """
         if n == 0:
             return np.zeros(self.cells)
@@ -147,9 +136,8 @@ class HadamardSketch(Mechanism):
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
         """Return the variance over reports and random hash functions: shape (L,).
 
-        Two different cells have the same bucket in a fraction kappa of the hashes. For ideal
-        hashes kappa has the mean 1 / w and the variance (1 - 1 / w) / (g w). The last term comes
-        from such collisions, and does not become smaller with more reports.
+        Two cells share a bucket in a fraction kappa of the hashes, of mean 1 / w and variance (1 -
+        1 / w) / (g w). The last term comes from these; more reports do not lower it.
         """
         f = np.full(self.cells, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
         g, w = self.hashes, self.buckets
@@ -217,9 +205,5 @@ class HadamardSketch(Mechanism):
         )
 
     def worst_ratio(self) -> Fraction:
-        """Return weight / 2^32.
-
-        Hash and row are independent of the input, and given both, the report is randomised
-        response on a sign.
-        """
+        """Return weight / 2^32: hash and row do not depend on the input, only the sign does."""
         return Fraction(self.weight, OTHER)

@@ -66,11 +66,7 @@ def _by_last_axis(ones: Sequence[Ones], tables: Sequence[Table]) -> dict[Table, 
 
 
 def _products(first: Sequence[Ones], last: Ones) -> Counts:
-    """Return the sum over reports of the outer products of the arrays' columns.
-
-    Returns:
-        Shape (product of the rows of ``first``, rows of ``last``), int64.
-    """
+    """Return the sums over reports of outer products: (product of first rows, last rows)."""
     total = np.zeros((prod(len(f) for f in first), len(last)), np.int64)
     largest = prod(int(f.max(initial=1)) for f in (*first, last))
     step = min(max(1, _BLOCK_ENTRIES // len(total)), max(1, _EXACT // largest))

@@ -1,7 +1,7 @@
 """The Bloom filters of the values of one attribute (axis), and the distance between them.
 
-The filter of a value has bit ``bucket(axis · hashes + j, value, bits)`` (see :mod:`.hashing`) set
-for every j below ``hashes``.
+The filter of a value has bit ``bucket(axis · hashes + j, value, bits)`` of :mod:`.hashing` set for
+every j below ``hashes``.
 """
 
 from __future__ import annotations
@@ -33,10 +33,7 @@ class Facts:
 
 
 def filter_rows(axis: int, values: NDArray[Any], bits: int, hashes: int) -> NDArray[np.uint8]:
-    """Return the filters of the given values: shape (n, bits), 0 or 1.
-
-    Cost: O(n · (bits + hashes)).
-    """
+    """Return the filters of the given values: shape (n, bits), 0 or 1."""
     seeds = axis * hashes + np.arange(hashes)
     positions = buckets(seeds[None, :], np.asarray(values)[:, None], bits)
     rows = np.zeros((len(values), bits), np.uint8)
@@ -51,11 +48,9 @@ def comparisons(cardinality: int, bits: int) -> int:
 
 @lru_cache(maxsize=1024)
 def facts(axis: int, cardinality: int, bits: int, hashes: int) -> Facts:
-    """Return the properties of the filters of an axis.
+    """Return the properties of the filters of an axis, by at most `comparisons` of words.
 
-    Cost: O(cardinality · (bits + hashes)), and at most :func:`comparisons`. Usually two of the
-    filters with the most ones have no common one, and then there are far fewer comparisons. Memory:
-    the packed filters, and a few MB.
+    Usually two of the filters with the most ones have no common one; then there are far fewer.
     """
     if sum(comb(bits, ones) for ones in range(1, hashes + 1)) < cardinality:
         raise _same_filter()
@@ -83,13 +78,10 @@ def _packed(axis: int, cardinality: int, bits: int, hashes: int) -> NDArray[np.u
 
 
 def _farthest(words: NDArray[np.uint64], ones: NDArray[np.int64]) -> int:
-    """Return the maximum number of bits in which two rows differ.
+    """Return the maximum number of bits in which two rows (rows, words) differ.
 
-    Two rows differ in at most as many bits as they have ones together. So once a large distance is
+    Two rows differ in at most as many bits as they have ones together: once a large distance is
     found, rows with few ones need no comparison.
-
-    Args:
-        words: shape (rows, words of a row).
     """
     best = 0
     for start in range(0, len(words) - 1, _ROWS):

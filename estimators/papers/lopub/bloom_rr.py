@@ -1,11 +1,7 @@
 """Bloom filters with randomised response on every bit, as in LoPub and RAPPOR.
 
-A report has one Bloom filter per attribute of the record: the bits that hashes of the value set,
-each bit flipped with some probability. The regression that estimates tables
-(`lasso`) needs little of it. For every combination of values of a set of
-attributes, the counters add up, over reports, the product over attributes of the number of ones
-among the bits of the value. These are small integers, so the counters are integers, and those of
-batches add up.
+The regression of `lasso` needs little of a report: for every combination of values of some
+attributes, counters add up the product over attributes of the ones among the bits of the value.
 """
 
 from __future__ import annotations
@@ -54,35 +50,23 @@ BITS, HASHES = 64, 5
 
 @dataclass(frozen=True)
 class BloomRR(RecordMechanism):
-    """Bloom filters with bitwise randomised response.
+    """Bloom filters (`bloom_filters`) of every attribute, with randomised response on every bit.
 
-    An axis is an attribute of the record. A value of axis i sets the bits of its filter (see
-    :mod:`.bloom_filters`). Every bit is flipped independently with probability
-    ``2^32 / (2^32 + weight)``, where ``weight = floor(exp(epsilon / D) · 2^32)``. D is the maximum
-    number of bits in which two records differ: the sum over axes of the maximum for two filters of
-    the axis, which is at most 2 · hashes.
+    A bit is flipped with probability ``2^32 / (2^32 + weight)``, where
+    ``weight = floor(exp(epsilon / D) · 2^32)``. D is the maximum number of bits in which two
+    records differ: the sum over axes of the maximum for two filters, at most 2 · hashes.
 
-    Report: one column ``b<i>`` of ``bits`` bits per axis. Counters: for each table and combination
-    of values the sum over reports of the product of ones, as the module explains. Each axis of a
-    table has one more entry, the first, with the constant 1 in place of a number of ones, so that
-    the counters contain those of smaller sets of attributes. Cost: O(bits · axes) to perturb,
-    O(table cells) to tally.
-
-    Attributes:
-        epsilon: decimal string, the whole loss of one report.
-        cells: number of values of a record, the product of ``axes``; below 2^62.
-        axes: number of values of each attribute; the input is the record's mixed-radix number, in
-            which the last attribute changes fastest.
-        bits: number of bits of a filter, 2 to 1024.
-        hashes: number of hashes per value, 1 to 16.
+    Report: one column ``b<i>`` of ``bits`` bits per axis. Counters: sums of products, as the module
+    explains; each axis of a table has a first entry with the constant 1, so that the counters
+    contain those of smaller sets. Cost: O(bits · axes) to perturb, O(table cells) to tally.
     """
 
     name: ClassVar[str] = "bloom-rr"
 
-    axes: tuple[int, ...]
-    bits: int
-    hashes: int
-    tables: tuple[tuple[int, ...], ...]
+    axes: tuple[int, ...]  # numbers of values; an input is a mixed-radix number, last axis fastest
+    bits: int  # of a filter, 2 to 1024
+    hashes: int  # per value, 1 to 16
+    tables: tuple[tuple[int, ...], ...]  # ascending positions of those counted
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", integer_row("bloom-rr.axes", self.axes))
@@ -112,7 +96,6 @@ class BloomRR(RecordMechanism):
         return tuple(self._rows(i, np.arange(r)) for i, r in enumerate(self.axes))
 
     def _rows(self, axis: int, values: NDArray[Any]) -> NDArray[np.uint8]:
-        """Return the filters of some values of an axis, one row per value, 0 or 1."""
         return filter_rows(axis, values, self.bits, self.hashes)
 
     @cached_property
@@ -122,7 +105,6 @@ class BloomRR(RecordMechanism):
 
     @cached_property
     def _facts(self) -> tuple[Facts, ...]:
-        """Distance and size of the filters of every axis."""
         return tuple(facts(i, r, self.bits, self.hashes) for i, r in enumerate(self.axes))
 
     @cached_property
@@ -163,7 +145,6 @@ class BloomRR(RecordMechanism):
         return reports
 
     def _packed(self, axis: int, code: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return the packed filter of every report's value."""
         if len(code) < self.axes[axis]:
             return np.packbits(self._rows(axis, code), axis=1, bitorder="little")
         table = np.packbits(self.filters[axis], axis=1, bitorder="little")
@@ -180,27 +161,18 @@ class BloomRR(RecordMechanism):
         )
 
     def ones(self, reports: Reports) -> list[NDArray[np.float32]]:
-        """Return the number of ones of every report among the bits of every value.
-
-        There is one array per axis, of shape (number of values + 1, n); its first row is 1.
-        """
+        """Return per axis every report's ones among the bits of every value, after a row of 1."""
         return [self._ones(i, reports[f"b{i}"]) for i in range(len(self.axes))]
 
     def _ones(self, axis: int, packed: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Return the ones of reported filters of an axis: shape (number of values + 1, n)."""
         rows = np.unpackbits(packed, axis=1, count=self.bits, bitorder="little")
         hits = self.filters[axis].astype(np.float32) @ rows.T.astype(np.float32)
         return np.concatenate([np.ones((1, hits.shape[1]), np.float32), hits])
 
     def scores(self, counts: Counts, n: int, attributes: tuple[int, ...]) -> Floats:
-        """Return ``M^T y``, unbiased: the input of the regression beside the Gram matrices.
+        """Return ``M^T y``, unbiased, over ascending attributes: the input of the regression.
 
-        M has the filters of all combinations of values as columns, and y holds the joint
-        frequencies of the bits.
-
-        Args:
-            counts: shape (width,).
-            attributes: ascending positions.
+        M has the filters of all combinations of values as columns, y the joint frequencies of bits.
         """
         table = self.layout.holder(attributes)
         if table is None:
@@ -225,10 +197,7 @@ class BloomRR(RecordMechanism):
         return per_bit * np.diag(np.linalg.pinv(self.grams[attribute]))
 
     def estimate(self, counts: Counts, n: int) -> Floats:
-        """Return the joint frequencies by least squares: shape (cells,).
-
-        They are unbiased if the filters of every axis are linearly independent.
-        """
+        """Return least squares: unbiased if the filters of every axis are linearly independent."""
         return self.table(counts, n, self.axes, range(len(self.axes)))
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
@@ -240,14 +209,7 @@ class BloomRR(RecordMechanism):
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def noise(self, frequencies: Floats, attributes: tuple[int, ...], n: int) -> Floats:
-        """Return the variance of the least-squares estimate of a table, given the data.
-
-        Args:
-            attributes: ascending positions.
-
-        Returns:
-            The variance of every cell, in the shape of ``frequencies``.
-        """
+        """Return the variance of the least-squares estimate of a table of ascending attributes."""
         moment = frequencies
         for axis, i in enumerate(attributes):
             shape = [1] * frequencies.ndim
@@ -281,11 +243,9 @@ class BloomRR(RecordMechanism):
     ) -> Floats:
         """Return the exact covariance for linearly independent filters.
 
-        Given a record, the scores of different attributes are independent. That of one attribute
-        has the covariance ``q (1 - q) / (1 - 2 q)^2 G^-1``, G the common ones of its filters.
-
-        An estimated table need not add up to 1. It is moved there, because the noise has its sum as
-        a factor.
+        Given a record, the scores of different attributes are independent, each with the covariance
+        ``q (1 - q) / (1 - 2 q)^2 G^-1``, G the common ones of its filters. An estimated table is
+        moved to the sum 1, because the noise has its sum as a factor.
         """
         own = tuple(self.axes[i] for i in axes)
         expected = expected + (1.0 - expected.sum()) / expected.size
@@ -303,7 +263,6 @@ class BloomRR(RecordMechanism):
 
     @cached_property
     def _inverses(self) -> tuple[Floats, ...]:
-        """Pseudo-inverse of every matrix of `grams`."""
         return tuple(
             np.asarray(np.linalg.pinv(gram, hermitian=True), np.float64) for gram in self.grams
         )
@@ -338,12 +297,7 @@ class BloomRR(RecordMechanism):
 def _interleaved(
     kept: Floats, noise: Sequence[Floats], flipped: Sequence[bool], shape: Sequence[int]
 ) -> Floats:
-    """Return the Kronecker product of matrices with the axes in the order of the table.
-
-    Args:
-        kept: over the axes that are not flipped, together, row-major.
-        shape: number of values of every axis.
-    """
+    """Return the Kronecker product of matrices with the axes in the order of the table."""
     product_of = kept
     for matrix in noise:
         product_of = np.asarray(np.kron(product_of, matrix), np.float64)

@@ -1,15 +1,11 @@
 """The two estimators of LoPub (Ren et al., TIFS 2018): non-negative Lasso, and EM on reports.
 
-A device reports the bits of one Bloom filter per attribute. For w attributes, y holds the joint
-frequencies of their bits, and the columns of M_i are the filters of the values of attribute i. The
-frequencies b of all combinations of values solve
-
-    minimise  |y - M b|^2 / 2 + penalty · sum(b)  over b >= 0,   M = M_1 ⊗ … ⊗ M_w.
-
-The solution needs y only through ``M^T y`` and M only through the Gram matrices ``M_i^T M_i``, so
-neither y (64^w cells with filters of 64 bits) nor M is ever formed. The solver takes projected
-gradient steps with momentum (FISTA with restarts; Beck and Teboulle 2009, O'Donoghue and Candès
-2015).
+Let y be the joint frequencies of the bits of w filters, and the columns of M_i the filters of the
+values of attribute i. The frequencies b of all combinations of values minimise
+``|y - M b|^2 / 2 + penalty · sum(b)`` over b >= 0, with ``M = M_1 ⊗ … ⊗ M_w``. That needs y only
+through ``M^T y`` and M only through the Gram matrices ``M_i^T M_i``, so neither y (64^w cells with
+filters of 64 bits) nor M is ever formed. The solver takes projected gradient steps with momentum
+(FISTA with restarts; Beck and Teboulle 2009, O'Donoghue and Candès 2015).
 """
 
 from __future__ import annotations
@@ -39,14 +35,7 @@ def nonnegative_lasso(
     penalty: float,
     allowed: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """Return the minimiser of the penalised regression.
-
-    The iteration stops when no cell changes by 1e-8 in a step, or after `MAX_STEPS` steps.
-
-    Returns:
-        Non-negative frequencies, in the shape of ``scores``. Cost: O(steps · cells · sum of axis
-        lengths).
-    """
+    """Return the minimiser of the penalised regression, in the shape of ``scores``."""
     rate = 1.0 / float(np.prod([np.linalg.eigvalsh(g)[-1] for g in grams]))
     iterate = np.zeros_like(scores)
     extrapolated, momentum = iterate, 1.0
@@ -71,17 +60,10 @@ def nonnegative_lasso(
 def expectation_maximisation(
     likelihoods: Sequence[Floats], start: Floats, *, rounds: int = 200, tolerance: float = 1e-6
 ) -> Floats:
-    """Return the maximum-likelihood joint frequencies, given all reports.
+    """Return the maximum-likelihood joint frequencies, given all reports: only for evaluation.
 
-    A stream keeps no reports, so only an evaluation can use this function.
-
-    Args:
-        likelihoods: for every attribute the likelihood of each report given each value, up to a
-            factor per report: shape (n, r_i), positive.
-        start: distribution to start from, shape (r_1, …, r_w); cells at 0 stay at 0.
-
-    Returns:
-        A distribution in the shape of ``start``. Cost: O(rounds · n · cells).
+    Likelihoods are of each report given each value, per attribute (n, r_i), positive, up to a
+    factor per report. Cells that are 0 in ``start`` stay so. Cost: O(rounds · n · cells).
     """
     table = start / start.sum()
     n, size = len(likelihoods[0]), table.size

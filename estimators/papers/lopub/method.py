@@ -1,8 +1,7 @@
 """LoPub (Ren et al., TIFS 2018): Bloom filters, bitwise randomised response, Lasso, EM.
 
-A stream can use the Lasso, whose sufficient statistics are integer counters (see
-`bloom_rr`). It cannot use LoPub's EM, which needs every report again in every
-round. :func:`refine` is the EM for tools that have all reports, such as an evaluation.
+A stream can use the Lasso, whose sufficient statistics are integer counters (`bloom_rr`), not EM,
+which needs every report again in every round.
 """
 
 from __future__ import annotations
@@ -39,11 +38,7 @@ PENALTY = 1.0
 
 
 class LoPub:
-    """LoPub without EM (``lopub``).
-
-    Its parameters are ``bits`` and ``hashes`` of a Bloom filter, the ``penalty`` of the Lasso, and
-    ``tables`` to keep, see `choose_tables`.
-    """
+    """LoPub without EM (``lopub``); ``tables`` are of `choose_tables`."""
 
     name: ClassVar[str] = "lopub"
     note: ClassVar[Note] = Note(
@@ -94,11 +89,9 @@ class LoPubModel(RecordTables[BloomRR]):
         self._penalty = penalty
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """Return the normalised estimate.
+        """Return the normalised estimate: non-negative least squares on the Lasso's candidates.
 
-        The Lasso selects the values that occur (candidates); non-negative least squares on them
-        gives the frequencies. Standard errors are those of unpenalised least squares. They are
-        upper bounds for cells that the Lasso sets to 0.
+        Standard errors are those of unpenalised least squares, upper bounds for cells at 0.
         """
         mechanism, n = self._mechanism, self._n
         shape = tuple(mechanism.axes[i] for i in attributes)
@@ -122,11 +115,7 @@ class LoPubModel(RecordTables[BloomRR]):
 
 
 class LoPubEM(LoPub):
-    """LoPub with its EM (``lopub-em``), for evaluation only; it has the parameters of `LoPub`.
-
-    EM reads every report in every round. There is no small statistic that a stream could keep for
-    it, so no plan can use it.
-    """
+    """LoPub with its EM (``lopub-em``), for evaluation only: no small statistic is sufficient."""
 
     name: ClassVar[str] = "lopub-em"
     note: ClassVar[Note] = Note(
@@ -138,7 +127,6 @@ class LoPubEM(LoPub):
     baseline: ClassVar[bool] = True
 
     def fit_reports(self, plan: Plan, reports: Reports) -> LoPubModel:
-        """Return the Lasso's model, which refines its tables by EM on the reports."""
         mechanism = only_mechanism(plan, BloomRR)
         tally = Tally(np.array([len(reports["b0"])]), mechanism.tally(reports, None, 1))
         penalty = float(plan.parameters.get("penalty", PENALTY))
@@ -146,7 +134,7 @@ class LoPubEM(LoPub):
 
 
 class _Refined(LoPubModel):
-    """A Lasso model that has the reports, and refines its tables by EM."""
+    """A Lasso model that has the reports, and refines its tables, not their errors, by EM."""
 
     processing = (*LoPubModel.processing, "expectation-maximisation on the reports")
 
@@ -157,18 +145,16 @@ class _Refined(LoPubModel):
         self._reports = reports
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """Return the table by EM, started at the Lasso's; standard errors are the Lasso's."""
         lasso = super().marginal(attributes)
         table = refine(self._mechanism, self._reports, attributes, lasso.table)
         return replace(lasso, table=table)
 
 
 def _score_deviation(mechanism: BloomRR, attributes: Attributes, n: int) -> float:
-    """Return the typical standard deviation of a candidate's score.
+    """Return the typical standard deviation of a candidate's score, a product over attributes.
 
-    A report's score is a product over attributes. The second moment of a factor is the noise of
-    the bits of a value's filter, plus the mean square of the number of bits that two filters have
-    in common.
+    The second moment of a factor is the noise of the bits of a value's filter, plus the mean square
+    of the number of bits that two filters have in common.
     """
     q = mechanism.q
     per_bit = float(q * (1 - q) / (1 - 2 * q) ** 2)
@@ -180,14 +166,7 @@ def _score_deviation(mechanism: BloomRR, attributes: Attributes, n: int) -> floa
 
 
 def refine(mechanism: BloomRR, reports: Reports, attributes: Attributes, start: Floats) -> Floats:
-    """Return the table by LoPub's EM on all reports, started at ``start``: shape (cells,).
-
-    Cells that are 0 in ``start`` stay at 0, which makes LoPub's EM fast.
-
-    Args:
-        attributes: ascending positions.
-        start: the Lasso's table, shape (cells,).
-    """
+    """Return the table by LoPub's EM on all reports; cells that are 0 in ``start`` stay so."""
     ones = mechanism.ones({f"b{i}": reports[f"b{i}"] for i in range(len(mechanism.axes))})
     log_odds = log(float((1 - mechanism.q) / mechanism.q))
     likelihoods = []
