@@ -17,7 +17,7 @@ from calmstream.common.errors import FatalError, Reason
 from calmstream.consumer.read.kept import KeptCounts
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.runtime.read_topics import read_whole
-from calmstream.consumer.tally.states import newest_states
+from calmstream.consumer.tally.restore import newest_states
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire import snapshot
 from calmstream.estimators.wire.snapshot import Kind, Manifest

@@ -11,7 +11,7 @@ from calmstream.consumer.read.history import History
 from calmstream.consumer.runtime.read_topics import read_whole
 from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
 from calmstream.consumer.subscribe.subscribe import subscribe
-from calmstream.consumer.tally.states import newest_states
+from calmstream.consumer.tally.restore import newest_states
 from calmstream.estimators.wire.snapshot import Kind
 from tests.support.attacks.typed_mutants import cases, hostile_records, mutants, verdict
 from tests.support.publisher import Bench, work
