@@ -24,10 +24,10 @@ import time
 from collections import Counter
 
 from calmstream.broker.transport import Chunk, Partition, Record
-from calmstream.consumer.tally.folding.fold import PartitionFold, RecordOutcome
+from calmstream.consumer.tally.folding.fold import PartitionFold
 from tests.support.attacks.fuzzing import messages, plan_of
 from tests.support.attacks.typed_mutants import cases, paths, random_mutant, verdict
-from tests.support.tally import fold_one
+from tests.support.tally import RecordOutcome, fold_one, outcome_of
 
 CHUNK = 200  # number of messages that are folded at once
 
@@ -42,9 +42,8 @@ def compare(joined: PartitionFold, single: PartitionFold, folded: list[Folded]) 
         result = joined.fold_chunk(chunk, at)
         for i in range(at, result.stop):
             record, expected = folded[i]
-            found = result.special.get(i)
-            rejection = None if found is None else found.rejection
-            alike = (int(result.reports[i - at]), str(rejection)) == (
+            found = outcome_of(result, at, i)
+            alike = (found.reports, str(found.rejection)) == (
                 expected.reports,
                 str(expected.rejection),
             )
@@ -58,7 +57,7 @@ def compare(joined: PartitionFold, single: PartitionFold, folded: list[Folded]) 
     )
     for window, count in one.open.items():
         assert (count.tally.counts == other.open[window].tally.counts).all()
-    assert joined.accepted_ids == single.accepted_ids
+    assert joined.admission.batches.snapshot() == single.admission.batches.snapshot()
 
 
 def read_mutants(number: int, seed: int) -> None:

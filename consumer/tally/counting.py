@@ -1,7 +1,6 @@
-"""Counts the records of a poll: folds each record and writes what results from it.
+"""Counts the records of a poll: folds them, and writes the closed windows and dead letters.
 
-To fold a record is to apply it to the counts of its partition. It can close windows, whose counts
-are then written to the state topic; a rejected record is written as a dead letter.
+A dead letter holds the first bytes of a rejected record; its headers state the reason and origin.
 """
 
 from __future__ import annotations
@@ -11,17 +10,18 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from calmstream.broker.transport import Chunk
+from calmstream.broker.topic_facts import MAX_DEAD_LETTER_BYTES
+from calmstream.broker.transport import Chunk, Record
+from calmstream.common.errors import FatalError
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.assignment import AssignedPartitions
-from calmstream.consumer.tally.folding.admission import check_append_time, possible_times
-from calmstream.consumer.tally.folding.fold import ChunkOutcome, PartitionFold
+from calmstream.consumer.tally.folding.fold import PartitionFold, Rejected
 from calmstream.consumer.tally.membership import Membership
 from calmstream.consumer.tally.writing.checkpoint import Checkpointer
-from calmstream.consumer.tally.writing.dead_letters import DeadLetters
-from calmstream.consumer.tally.writing.outbox import WriteOutbox
+from calmstream.consumer.tally.writing.outbox import Write, WriteOutbox
+from calmstream.estimators.wire.dead_letter import DeadLetter, content_hash
 
 _RESUME_AT = 0.5
 """Reading resumes when the number of unacknowledged writes is below this part of its limit."""
@@ -29,6 +29,20 @@ _RESUME_AT = 0.5
 _HARD_LIMIT = 4
 """At this multiple of the limit, folding itself waits for acknowledgements. Pausing the reading is
 not enough, because the records of one poll can cause many writes."""
+
+
+MAX_AHEAD_MS = 3_600_000
+"""Maximum time by which an append time may be ahead of the worker's clock: one hour. Clocks differ
+by less, unless one of them is wrong. A wrong time would close windows too early."""
+
+MAX_KEPT_BYTES = MAX_DEAD_LETTER_BYTES // 4
+"""Maximum number of bytes that are kept of a value, and of a key. The rest stays in the log, where
+offset and hash identify the record."""
+
+KEPT_PER_REASON = 1000
+"""Maximum number of dead letters for one reason, window and partition; further rejected records are
+only counted. The number of earlier rejections is part of the counts, so a worker that reads the log
+again writes dead letters for the same records."""
 
 
 class RecordCounter:
@@ -39,14 +53,12 @@ class RecordCounter:
         context: TallyContext,
         assigned: AssignedPartitions,
         checkpointer: Checkpointer,
-        dead_letters: DeadLetters,
         outbox: WriteOutbox,
         membership: Membership,
     ) -> None:
         self._context = context
         self._assigned = assigned
         self._checkpointer = checkpointer
-        self._dead_letters = dead_letters
         self._outbox = outbox
         self._membership = membership
 
@@ -69,29 +81,48 @@ class RecordCounter:
     ) -> None:
         now_ms = self._context.clock.now_ms()
         at = int(np.searchsorted(chunk.offset, fold.next_offset))
-        possible = possible_times(chunk, now_ms)
-        good = chunk.part(0, possible) if possible < len(chunk) else chunk
+        bad = np.flatnonzero(~chunk.append_time | (chunk.timestamp > now_ms + MAX_AHEAD_MS))
+        possible = int(bad[0]) if len(bad) else len(chunk)
+        good = chunk.part(0, possible)
         while at < possible:
             outcome = fold.fold_chunk(good, at)
             amounts[m.RECORDS_READ, fold.group] += outcome.stop - at
             amounts[m.REPORTS_ACCEPTED, fold.group] += int(outcome.reports.sum())
             amounts[m.BATCHES_ACCEPTED, fold.group] += int(np.count_nonzero(outcome.reports))
             # Everything that results is in the outbox before folding can wait, and be stopped.
-            self._write(chunk, outcome)
+            self._checkpointer.write_closed(chunk.partition, outcome.closed)
+            for index, rejected in outcome.rejected.items():
+                self._write_dead_letter(chunk.record(index), rejected)
             at = outcome.stop
             if len(self._outbox) > _HARD_LIMIT * self._context.config.writes_in_flight:
                 self._outbox.drain(self._membership.keep_alive_or_stop)
         if at < len(chunk):
-            check_append_time(chunk.record(at), now_ms)
+            raise _impossible_time(chunk.record(at), now_ms)
 
-    def _write(self, chunk: Chunk, outcome: ChunkOutcome) -> None:
-        """Write what results from the records of a chunk, in their order."""
-        for index, one in outcome.special.items():
-            if one.closed:
-                self._checkpointer.write_closed(chunk.partition, one.closed)
-            if one.rejection is not None:
-                self._dead_letters.keep(chunk.record(index), one)
-                self._context.metrics.inc(m.REJECTIONS, reason=one.rejection.reason.value)
+    def _write_dead_letter(self, record: Record, rejected: Rejected) -> None:
+        """Write a dead letter for a rejected record; to write it twice does no harm."""
+        (rejection, number), damage = rejected, record.damage
+        self._context.metrics.inc(m.REJECTIONS, reason=rejection.reason.value)
+        if number > KEPT_PER_REASON:
+            self._context.metrics.inc(m.DEAD_LETTERS_OMITTED)
+            return
+        letter = DeadLetter(
+            reason=rejection.reason,
+            detail=rejection.detail,
+            topic=record.partition.topic,
+            partition=record.partition.number,
+            offset=record.offset,
+            timestamp=record.timestamp,
+            plan=self._context.plan.digest,
+            length=len(record.value or b""),
+            sha256=content_hash(record.value),
+            first_offset=record.offset if damage is None else damage.first_offset,
+            records=1 if damage is None else damage.records,
+        )
+        value = (record.value or b"")[:MAX_KEPT_BYTES]
+        key = None if record.key is None else record.key[:MAX_KEPT_BYTES]
+        topic, headers = self._context.names.dead_letters, letter.headers()
+        self._outbox.send(Write(record.partition, topic, 0, key, lambda: value, headers))
 
     def apply_back_pressure(self) -> None:
         """Pause reading while too many writes are not acknowledged; resume it at half of them."""
@@ -101,3 +132,17 @@ class RecordCounter:
         elif pending <= limit * _RESUME_AT:
             self._membership.block(False)
         self._context.metrics.set(m.IN_FLIGHT, pending)
+
+
+def _impossible_time(record: Record, now_ms: int) -> FatalError:
+    """Return the error about a record whose time must not advance the log's clock."""
+    if not record.append_time:
+        return FatalError(
+            f"{record.partition} offset {record.offset}: the sender set the time; set "
+            "message.timestamp.type=LogAppendTime on the topic and count into a new namespace"
+        )
+    return FatalError(
+        f"{record.partition} offset {record.offset}: appended at {record.timestamp} ms, over "
+        f"an hour ahead of this machine ({now_ms} ms); set the clock that is wrong, here or "
+        "at the broker, before any worker counts this record"
+    )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 
 from calmstream.broker.transport import Partition
-from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.consumer.metrics import tally as m
-from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.assignment import AssignedPartitions
 from calmstream.consumer.tally.folding.fold import PartitionFold
@@ -18,6 +16,8 @@ from calmstream.consumer.tally.membership import Membership
 
 _OBSERVE_SECONDS = 1.0
 """Time between two observations."""
+
+_PARTITION_GAUGES = (m.LAG_RECORDS, m.LAG_SECONDS, m.PARTITION_CLOCK, m.CLOSED_THROUGH)
 
 
 class Liveness:
@@ -30,7 +30,6 @@ class Liveness:
         membership: Membership,
         ends: EndWatch,
     ) -> None:
-        self.gauges = Gauges(context.metrics, context.clock)
         self._context = context
         self._assigned = assigned
         self._membership = membership
@@ -38,6 +37,7 @@ class Liveness:
         self._observe_at = context.clock.monotonic()
         # Position of each owned partition, and the monotonic time at which it was reached.
         self._reached: dict[Partition, tuple[int, float]] = {}
+        self._gauges: dict[tuple[MetricDefinition, Partition], float] = {}
 
     def turn(self) -> None:
         """Note that the loop has run; observe the partitions if a second has passed."""
@@ -46,37 +46,40 @@ class Liveness:
             self._observe_at = now + _OBSERVE_SECONDS
             self._observe(now)
         health.turned()
-        health.member(self._membership.joined())
+        health.member(self._membership.reader.joined())
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        self.gauges.drop(partitions)
+        """Forget partitions that are gone; other workers show their gauges now."""
         for partition in partitions:
             self._reached.pop(partition, None)
+            for gauge in _PARTITION_GAUGES:
+                self._set(gauge, partition, 0)
 
     def at_end(self, partition: Partition) -> bool:
         """Return whether a partition is active and was read to the last end that is known."""
         if not self._membership.is_active(partition):
             return False
         end = self._end(partition)
-        return end is not None and self._membership.position(partition) >= end
+        return end is not None and self._membership.reader.position(partition) >= end
 
     def _end(self, partition: Partition) -> int | None:
         """Return the largest end that fetches, restores or requests have reported, or None."""
-        ends = (self._membership.end_offset(partition), self._ends.end(partition))
+        ends = (self._membership.reader.end_offset(partition), self._ends.end(partition))
         return max((end for end in ends if end is not None), default=None)
 
     def _caught_up(self, partition: Partition) -> bool:
         """Return whether a partition is at its end and its broker still answers."""
         if self._ends.unreachable(partition) or not self.at_end(partition):
             return False
-        return self._membership.position(partition) >= (self._ends.end(partition) or 0)
+        return self._membership.reader.position(partition) >= (self._ends.end(partition) or 0)
 
     def _observe(self, now: float) -> None:
         stall_seconds = self._context.config.stall_seconds
-        self.gauges.turn(self._assigned.folds, self._end)
-        for partition in self._assigned.folds:
+        self._context.metrics.set(m.ASSIGNED, len(self._assigned.folds))
+        for partition, fold in self._assigned.folds.items():
+            self._show(partition, fold)
             if self._membership.is_active(partition):
-                position = self._membership.position(partition)
+                position = self._membership.reader.position(partition)
                 self._note(partition, position, self._caught_up(partition), now)
         for partition in self._assigned.awaiting_restore:
             self._note(partition, -1, False, now)
@@ -97,46 +100,19 @@ class Liveness:
         """Return the partitions that have stood still, not at their end, for this time."""
         return sorted(p for p, (_, since) in self._reached.items() if now - since > seconds)
 
-
-_PARTITION_GAUGES = (m.LAG_RECORDS, m.LAG_SECONDS, m.PARTITION_CLOCK, m.CLOSED_THROUGH)
-
-
-class Gauges:
-    """Sets the gauges of each owned partition: lag, clock and closed windows."""
-
-    def __init__(self, metrics: Metrics, clock: Clock) -> None:
-        self._metrics = metrics
-        self._clock = clock
-        self._values: dict[tuple[MetricDefinition, Partition], float] = {}
-
-    def drop(self, partitions: Collection[Partition]) -> None:
-        """Set the gauges of partitions that this worker does not own any more to 0.
-
-        Another worker shows their values now.
-        """
-        for partition in partitions:
-            for gauge in _PARTITION_GAUGES:
-                self._set(gauge, partition, 0)
-
-    def turn(
-        self,
-        folds: Mapping[Partition, PartitionFold],
-        end_offset: Callable[[Partition], int | None],
-    ) -> None:
-        wall = self._clock.now_ms()
-        for partition, fold in folds.items():
-            end = end_offset(partition)
-            lag = 0 if end is None else max(0, end - fold.next_offset)
-            age = max(0, wall - fold.clock) / 1000 if lag and fold.clock else 0.0
-            self._set(m.LAG_RECORDS, partition, lag)
-            self._set(m.LAG_SECONDS, partition, age)
-            self._set(m.PARTITION_CLOCK, partition, fold.clock / 1000)
-            self._set(m.CLOSED_THROUGH, partition, fold.closed_through + 1)
-        self._metrics.set(m.ASSIGNED, len(folds))
+    def _show(self, partition: Partition, fold: PartitionFold) -> None:
+        end, log_clock = self._end(partition), fold.admission.clock
+        lag = 0 if end is None else max(0, end - fold.next_offset)
+        age = max(0, self._context.clock.now_ms() - log_clock) / 1000 if lag and log_clock else 0.0
+        self._set(m.LAG_RECORDS, partition, lag)
+        self._set(m.LAG_SECONDS, partition, age)
+        self._set(m.PARTITION_CLOCK, partition, log_clock / 1000)
+        self._set(m.CLOSED_THROUGH, partition, fold.admission.closed_through + 1)
 
     def _set(self, gauge: MetricDefinition, partition: Partition, value: float) -> None:
         # To find the series of a label costs much more than this look. Most partitions are idle.
-        if self._values.get((gauge, partition)) == value:
+        if self._gauges.get((gauge, partition)) == value:
             return
-        self._values[gauge, partition] = value
-        self._metrics.set(gauge, value, topic=partition.topic, partition=str(partition.number))
+        self._gauges[gauge, partition] = value
+        labels = {"topic": partition.topic, "partition": str(partition.number)}
+        self._context.metrics.set(gauge, value, **labels)

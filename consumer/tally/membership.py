@@ -24,7 +24,7 @@ class Membership:
     """
 
     def __init__(self, reader: GroupReader, context: TallyContext) -> None:
-        self._reader = reader
+        self.reader = reader
         self._context = context
         self._clock = context.clock
         self._config = context.config
@@ -36,13 +36,12 @@ class Membership:
         self._retries = RetryBudget(self._clock, self._config.retry_seconds)
 
     def join(self, topics: Collection[str]) -> None:
-        self._reader.subscribe(topics)
+        self.reader.subscribe(topics)
         self._last_poll = self._clock.monotonic()
 
     def poll(self) -> list[Chunk]:
         """Return records of active partitions; a poll also shows the group that it is alive."""
-        timeout = 0.0 if self._backlog else self._config.poll_seconds
-        self._receive(timeout)
+        self._receive(0.0 if self._backlog else self._config.poll_seconds)
         chunks, self._backlog = self._backlog, []
         return chunks
 
@@ -51,10 +50,10 @@ class Membership:
         self._context.health.turned()
         if self._clock.monotonic() - self._last_poll < _BEAT_SECONDS:
             return
-        self._reader.pause(self._active)
+        self.reader.pause(self._active)
         self._receive(0.0)
         if not self._blocked:
-            self._reader.resume(self._active)
+            self.reader.resume(self._active)
 
     def keep_alive_or_stop(self) -> None:
         """Keep alive, or end the operation by an error if the worker was asked to stop."""
@@ -78,68 +77,44 @@ class Membership:
     def activate(self, offsets: Mapping[Partition, int]) -> frozenset[Partition]:
         """Start reading restored partitions at these offsets; return those that are still owned."""
         # A partition that was taken away and assigned again must be restored once more.
-        owned = self._reader.assignment() - self._changes.gone
+        owned = self.reader.assignment() - self._changes.gone
         ready = frozenset(partition for partition in offsets if partition in owned)
         for partition in ready:
-            self._reader.seek(partition, offsets[partition])
+            self.reader.seek(partition, offsets[partition])
         self._active |= ready
         if not self._blocked:
-            self._reader.resume(ready)
+            self.reader.resume(ready)
         return ready
 
     def block(self, blocked: bool) -> None:
         """Pause reading of all active partitions, or resume it; polls continue."""
         if blocked != self._blocked:
             self._blocked = blocked
-            change = self._reader.pause if blocked else self._reader.resume
+            change = self.reader.pause if blocked else self.reader.resume
             change(self._active)
-
-    def joined(self) -> bool:
-        return self._reader.joined()
 
     def is_active(self, partition: Partition) -> bool:
         """Return whether a partition is active; every poll can change the answer."""
         return partition in self._active
 
-    def position(self, partition: Partition) -> int:
-        return self._reader.position(partition)
-
-    def end_offset(self, partition: Partition) -> int | None:
-        """Return the end of an active partition that the last fetch reported, None if none has."""
-        return self._reader.end_offset(partition)
-
-    def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit offsets to the group, for tools that show its lag; the worker never reads them."""
-        self._reader.commit(offsets)
-
-    def leave(self, timeout: float) -> None:
-        self._reader.close(timeout)
-
     def _receive(self, timeout: float) -> None:
-        chunks = self._poll(timeout)
-        self._backlog += [chunk for chunk in chunks if chunk.partition in self._active]
-
-    def _poll(self, timeout: float) -> list[Chunk]:
         try:
-            chunks = self._reader.poll_chunks(timeout, self._config.poll_records)
+            chunks = self.reader.poll_chunks(timeout, self._config.poll_records)
         except RecoverableError as error:
-            self._note_failure(error)
+            if self._retries.failed():
+                raise FatalError(
+                    f"the broker has not answered for {self._config.retry_seconds:g} s: {error}"
+                ) from error
+            self._clock.sleep(_RETRY_PAUSE)
             chunks = []
         else:
             self._retries.succeeded()
             self._last_poll = self._clock.monotonic()
         self._note_changes()
-        return chunks
-
-    def _note_failure(self, error: RecoverableError) -> None:
-        if self._retries.failed():
-            raise FatalError(
-                f"the broker has not answered for {self._config.retry_seconds:g} s: {error}"
-            ) from error
-        self._clock.sleep(_RETRY_PAUSE)
+        self._backlog += [chunk for chunk in chunks if chunk.partition in self._active]
 
     def _note_changes(self) -> None:
-        changes = self._reader.take_changes()
+        changes = self.reader.take_changes()
         changed = changes.gone | changes.added
         if not changed:
             return

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 
 import structlog
 
 from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_facts import verify_topics
 from calmstream.broker.transport import Broker, Partition
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
@@ -17,8 +18,16 @@ from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.context import TallyContext, all_windows_closed_at
 from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.tally.assignment import AssignedPartitions, AssignmentHandler
+from calmstream.consumer.tally.counting import RecordCounter
 from calmstream.consumer.tally.folding.fold import PartitionFold
-from calmstream.consumer.tally.running import RunningWorker
+from calmstream.consumer.tally.liveness import Liveness
+from calmstream.consumer.tally.log_ends import EndWatch
+from calmstream.consumer.tally.membership import Membership
+from calmstream.consumer.tally.restore import Restorer
+from calmstream.consumer.tally.writing.checkpoint import Checkpointer
+from calmstream.consumer.tally.writing.outbox import WriteOutbox
+from calmstream.consumer.tally.writing.ticks import Ticker
 from calmstream.estimators.plan import Plan
 
 _LOOK_SECONDS = 60.0
@@ -26,6 +35,64 @@ _LOOK_SECONDS = 60.0
 
 # Maximum wait for the clients to close after the last checkpoint.
 _CLOSE_SECONDS = 5.0
+
+
+class RunningWorker:
+    """The clients and the connected parts of a worker, while it is in its consumer group."""
+
+    def __init__(self, context: TallyContext, broker: Broker) -> None:
+        """Verify the topics, open the clients, connect the parts and join the group."""
+        plan, names, config = context.plan, context.names, context.config
+        used = (*names.all_reports, names.state, names.dead_letters)
+        with ExitStack() as undo:
+            self.topics = topics = broker.topics()
+            undo.callback(topics.close)
+            found = context.retry("the broker", lambda: verify_topics(plan, names, topics, used))
+            self._reader = broker.reader()
+            undo.callback(self._reader.close)
+            self._sink = sink = broker.sink()
+            undo.callback(sink.close, 0.0)
+            # Without this call, the first send to a topic would wait for the topic's metadata in
+            # the worker's loop, perhaps while a broker does not answer.
+            context.retry("the broker", lambda: sink.prepare(used))
+            member = broker.group_reader(names.group("tally"))
+            undo.callback(member.close, 0.0)
+            self.membership = membership = Membership(member, context)
+            self.topic_watch = context.watch(topics, found)
+            self.assigned = AssignedPartitions()
+            self.outbox = WriteOutbox(context, sink, membership.guard)
+            self.ticker = Ticker(context, sink, membership.guard)
+            self.checkpointer = Checkpointer(context, self.outbox)
+            self.ends = EndWatch(topics, context.clock, config.topic_check_seconds)
+            self.liveness = Liveness(context, self.assigned, membership, self.ends)
+            self.restorer = Restorer(context, self._reader, topics, membership.keep_alive_or_stop)
+            self.assignment = AssignmentHandler(
+                context,
+                self.assigned,
+                membership=membership,
+                checkpointer=self.checkpointer,
+                restorer=self.restorer,
+                topics=topics,
+                ends=self.ends,
+                drop=[p.drop for p in (self.outbox, self.checkpointer, self.ticker, self.liveness)],
+            )
+            self.counter = RecordCounter(
+                context,
+                self.assigned,
+                self.checkpointer,
+                self.outbox,
+                membership,
+            )
+            context.retry("joining the group", lambda: membership.join(names.all_reports))
+            undo.pop_all()
+
+    def close(self, timeout: float) -> None:
+        """Leave the group and close all clients; wait at most ``timeout`` seconds for each."""
+        self.membership.reader.close(timeout)
+        self._sink.close(timeout)
+        self._reader.close()
+        self.topics.close()
+        self.liveness.drop(tuple(self.assigned.folds))
 
 
 class TallyWorker:
@@ -104,7 +171,7 @@ class TallyWorker:
         durable = running.checkpointer.checkpoint(running.assigned.folds, wait, deadline)
         self._schedule_checkpoint()
         if durable:
-            member.commit(durable)
+            member.reader.commit(durable)
             self._context.log.debug("checkpoint", partitions=len(durable))
 
     def finish(self) -> None:
@@ -133,7 +200,7 @@ class TallyWorker:
         now = clock.monotonic()
         if not self._over and now >= self._look_at and clock.now_ms() > ends:
             self._look_at = now + _LOOK_SECONDS
-            with contextlib.suppress(RecoverableError):
+            with suppress(RecoverableError):
                 self._over = running.restorer.counted_everywhere()
 
     def _close(self, timeout: float) -> None:

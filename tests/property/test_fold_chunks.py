@@ -19,14 +19,14 @@ from calmstream.broker.records import Chunk, in_chunks
 from calmstream.broker.transport import Damage, Partition, Record
 from calmstream.common.errors import Reason
 from calmstream.consumer.tally.folding.admission import AdmissionControl
-from calmstream.consumer.tally.folding.fold import PartitionFold, RecordOutcome
+from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.limits import PlanLimits
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.batch import HEAD_BYTES, TICK, Batch, encode_batch, form_of
 from calmstream.estimators.wire.state import encode_closed, encode_state
 from tests.support.attacks.fuzzing import Message, messages, plan_of
-from tests.support.tally import fold_one
+from tests.support.tally import RecordOutcome, fold_one, outcome_of
 
 WHERE = Partition("reports", 0)
 PLAN = plan_of()
@@ -94,6 +94,7 @@ def shown(outcome: RecordOutcome, plan: Plan) -> tuple[object, ...]:
     why = outcome.rejection
     return (
         outcome.rejects,
+        outcome.reports,
         None if why is None else (why.reason, why.detail, str(why)),
         [encode_closed(plan, window) for window in outcome.closed],
     )
@@ -105,11 +106,10 @@ def folded(fold: PartitionFold, chunk: Chunk) -> Iterator[RecordOutcome]:
     while at < len(chunk):
         result = fold.fold_chunk(chunk, at)
         assert at < result.stop <= len(chunk)
-        assert list(result.special) == sorted(result.special)
-        assert all(not one.closed or i == at for i, one in result.special.items())
+        assert list(result.rejected) == sorted(result.rejected)
         for i in range(at, result.stop):
-            found = result.special.get(i, RecordOutcome())
-            assert not (found.rejection and result.reports[i - at])
+            found = outcome_of(result, at, i)
+            assert not (found.rejection and found.reports)
             yield found
         at = result.stop
 
@@ -127,8 +127,8 @@ def check(plan: Plan, group: int, seed: int, size: int) -> set[Reason | None]:
             why = expected.rejection
             verdicts.add(None if why is None else why.reason)
         assert encode_state(plan, joined.state()) == encode_state(plan, single.state())
-        assert joined.accepted_ids == single.accepted_ids
-        assert joined.next_close == single.next_close
+        assert joined.admission.batches.snapshot() == single.admission.batches.snapshot()
+        assert joined.admission.next_close == single.admission.next_close
         assert_restored_alike(plan, group, records, single, dice)
     return verdicts
 
@@ -145,10 +145,10 @@ def assert_restored_alike(
     for chunk in cut(again, dice):
         control.replay(chunk)
     restored = PartitionFold(plan, group, control, state)
-    assert restored.accepted_ids == fold.accepted_ids
-    assert control.batches.resume_point() == (
-        None if not any(fold.accepted_ids.values()) else (state.resume_from, state.resume_clock)
-    )
+    ids = fold.admission.batches.snapshot()
+    assert restored.admission.batches.snapshot() == ids
+    resume = (state.resume_from, state.resume_clock) if any(ids.values()) else None
+    assert control.batches.resume_point() == resume
 
 
 @pytest.mark.parametrize("name", sorted(PLANS))

@@ -6,20 +6,20 @@ The fold is the object that counts the records of one partition, one after anoth
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.records import in_chunks
 from calmstream.broker.transport import Partition, Record
-from calmstream.common.errors import Reason
-from calmstream.consumer.tally.folding.fold import PartitionFold, RecordOutcome
+from calmstream.common.errors import Reason, Rejection
+from calmstream.consumer.tally.folding.fold import ChunkOutcome, PartitionFold
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.limits import STANDARD, PlanLimits
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import TICK, Batch, encode_batch
-from calmstream.estimators.wire.state import PartitionState
+from calmstream.estimators.wire.state import ClosedWindow, PartitionState
 from tests.support.plans import pair_plan
 
 START = 1_700_000_000
@@ -85,12 +85,28 @@ def tick(offset: int, timestamp: int) -> Record:
     return record(offset, timestamp, None, TICK)
 
 
+class RecordOutcome(NamedTuple):
+    """The effect of one record; ``rejects`` is its number among those rejected alike."""
+
+    rejection: Rejection | None
+    closed: tuple[ClosedWindow, ...]
+    rejects: int
+    reports: int
+
+
+def outcome_of(result: ChunkOutcome, first: int, index: int) -> RecordOutcome:
+    """Return the effect of the record at an index of a chunk that was folded from ``first`` on."""
+    rejection, number = result.rejected.get(index, (None, 0))
+    closed = result.closed if index == first else ()
+    return RecordOutcome(rejection, closed, number, int(result.reports[index - first]))
+
+
 def fold_one(fold: PartitionFold, one: Record) -> RecordOutcome:
     """Fold a single record."""
     (chunk,) = in_chunks([one])
     result = fold.fold_chunk(chunk)
     assert result.stop == 1
-    return result.special.get(0, RecordOutcome())
+    return outcome_of(result, 0, 0)
 
 
 def plain(count: Any) -> tuple[int, list[int], dict[Reason, int]]:

@@ -11,107 +11,86 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.broker.transport import Chunk, Record
-from calmstream.common.errors import FatalError, Reason, Rejection
+from calmstream.broker.transport import Chunk
+from calmstream.common.errors import Reason, Rejection
 from calmstream.consumer.tally.folding.batch_ids import AcceptedBatches, Ids, hashes
-from calmstream.consumer.tally.folding.windows import (
-    NEVER,
-    check_period,
-    closed_through,
-    closes_after,
-)
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import BATCH_ID_BYTES
 from calmstream.estimators.wire.joined import Decoded, Values, decode_all, refused
 
-MAX_AHEAD_MS = 3_600_000
-"""Maximum time by which an append time may be ahead of the worker's clock: one hour. Clocks differ
-by less, unless one of them is wrong. A wrong time would close windows too early."""
-
 DUPLICATE = "this batch id was accepted before in this window"
 """Detail of the rejection of a duplicate."""
+
+NEVER = 1 << 62
+"""A time in milliseconds that is later than any append time."""
 
 Integers = NDArray[np.int64]
 
 
-def check_append_time(record: Record, now_ms: int) -> None:
-    """Check, before a record is folded, that its time may advance the log's clock."""
-    if not record.append_time:
-        raise FatalError(
-            f"{record.partition} offset {record.offset}: the sender set the time; set "
-            "message.timestamp.type=LogAppendTime on the topic and count into a new namespace"
-        )
-    if record.timestamp > now_ms + MAX_AHEAD_MS:
-        raise FatalError(
-            f"{record.partition} offset {record.offset}: appended at {record.timestamp} ms, over "
-            f"an hour ahead of this machine ({now_ms} ms); set the clock that is wrong, here or "
-            "at the broker, before any worker counts this record"
-        )
-
-
-def possible_times(chunk: Chunk, now_ms: int) -> int:
-    """Return how many records of a chunk pass :func:`check_append_time` before the first fails."""
-    bad = np.flatnonzero(~chunk.append_time | (chunk.timestamp > now_ms + MAX_AHEAD_MS))
-    return int(bad[0]) if len(bad) else len(chunk)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Decisions:
-    """The decisions on n records: shapes (n,), ``clock`` is the log's after each record."""
+    """The decisions on the first n records of a chunk, of which only the first closes windows.
 
+    ``clock`` is the log's clock after each record; it and ``accepted`` have the shape (n,).
+    """
+
+    closed: range
     decoded: Decoded
     accepted: NDArray[np.bool_]
     rejections: dict[int, Rejection]
     clock: Integers
 
+    def __len__(self) -> int:
+        return len(self.clock)
+
 
 class AdmissionControl:
-    """Decides on the records of one input partition, in the order of its log."""
+    """Decides on the records of one input partition, in the order of its log.
+
+    ``clock`` is the log's clock in milliseconds since the epoch, the largest append time so far and
+    0 before the first record. ``closed_through`` is the last closed window, -1 for none, and the
+    next one closes when the clock is above ``next_close``. A window stays open for the plan's
+    *grace* after its end; a batch may be ahead of the clock by at most the plan's *skew*.
+    """
 
     def __init__(self, plan: Plan, group: int, clock: int = 0) -> None:
-        self.clock = clock
-        self.closed_through = closed_through(plan, clock)
         self.batches = AcceptedBatches()
-        self.plan = plan
-        self.group = group
-        self._before = clock
-        self._closes_after = closes_after(plan, self.closed_through + 1)
+        self._plan = plan
+        self._group = group
+        self._set_clock(clock)
 
-    @property
-    def next_close(self) -> int | None:
-        """The clock above which the next window closes, in milliseconds; None after the last."""
-        return None if self._closes_after == NEVER else self._closes_after
+    def _set_clock(self, clock: int) -> None:
+        plan, length = self._plan, self._plan.window * 1000
+        past = clock - (plan.start + plan.grace) * 1000
+        self.clock = clock
+        self.closed_through = max(-1, min(-(-past // length) - 2, plan.windows - 1))
+        following = self.closed_through + 1
+        closes = plan.window_end(following) + plan.grace * 1000
+        self.next_close = closes if following < plan.windows else NEVER
 
-    def advance(self, timestamp: int) -> range:
+    def _advance(self, timestamp: int) -> range:
         """Advance the log's clock to a record's time; return the windows that this closes."""
-        self._before = self.clock
-        self.clock = max(self.clock, timestamp)
-        first = self.closed_through + 1
-        if self.clock <= self._closes_after:
-            return range(first, first)
-        self.closed_through = closed_through(self.plan, self.clock)
-        self._closes_after = closes_after(self.plan, self.closed_through + 1)
-        for window in range(first, self.closed_through + 1):
+        before = self.closed_through
+        if timestamp > self.clock:
+            self._set_clock(timestamp)
+        closed = range(before + 1, self.closed_through + 1)
+        for window in closed:
             self.batches.forget(window)
-        return range(first, self.closed_through + 1)
-
-    def until_close(self, chunk: Chunk) -> int:
-        """Return how many records can be decided on together: those before a window closes.
-
-        Call :meth:`advance` with the first record's time first; it is always one of them.
-        """
-        later = np.flatnonzero(chunk.timestamp > self._closes_after)
-        return int(later[0]) if len(later) else len(chunk)
+        return closed
 
     def admit(self, chunk: Chunk) -> Decisions:
-        """Decide on all records of a chunk, of which only the first may have closed windows.
+        """Decide on the first records of a chunk, up to the next one that closes windows.
 
-        Call :meth:`advance` with the first record's time first.
+        At least one is decided on: a record closes windows before it is admitted.
         """
+        before = self.clock
+        closed = self._advance(int(chunk.timestamp[0]))
+        later = np.flatnonzero(chunk.timestamp > self.next_close)
+        chunk = chunk.part(0, int(later[0]) if len(later) else len(chunk))
         clock = np.maximum(np.maximum.accumulate(chunk.timestamp), self.clock)
         if chunk.damage is None:
             values = Values(chunk.data, chunk.key, chunk.value)
-            decoded = decode_all(self.plan, self.group, values)
+            decoded = decode_all(self._plan, self._group, values)
         else:
             lost, first, why = chunk.damage.records, chunk.damage.first_offset, chunk.damage.why
             detail = f"{lost} records from offset {first} cannot be decoded: {why}"
@@ -119,28 +98,24 @@ class AdmissionControl:
         rejections = dict(decoded.rejections)
         accepted = decoded.reports > 0
         self._check_periods(decoded.period, clock, accepted, rejections)
-        clock_before = np.concatenate([[self._before], clock[:-1]])
+        clock_before = np.concatenate([[before], clock[:-1]])
         for period in sorted(set(decoded.period[accepted].tolist())):
             chosen = np.flatnonzero(accepted & (decoded.period == period))
             self._admit_period(chunk, period, chosen, decoded, clock_before, rejections)
         for index in rejections:
             accepted[index] = False
         self.clock = int(clock[-1])
-        return Decisions(decoded, accepted, rejections, clock)
+        return Decisions(closed, decoded, accepted, rejections, clock)
 
     def replay(self, chunk: Chunk) -> None:
         """Decide again on records that were folded before, to find their ids again.
 
-        A restart uses it for the records after the resume point of a checkpoint. If it begins with
-        the log's clock at that point, every decision on open windows is the same as before.
+        If it begins with the log's clock at the resume point of a checkpoint, every decision on
+        open windows is the same as before.
         """
         at = 0
         while at < len(chunk):
-            self.advance(int(chunk.timestamp[at]))
-            part = chunk.part(at, len(chunk))
-            until = self.until_close(part)
-            self.admit(part.part(0, until))
-            at += until
+            at += len(self.admit(chunk.part(at, len(chunk))))
 
     def _check_periods(
         self,
@@ -150,16 +125,21 @@ class AdmissionControl:
         rejections: dict[int, Rejection],
     ) -> None:
         """Reject batches of windows that are not open; remove them from ``accepted``."""
-        plan, closed = self.plan, self.closed_through
-        possible = (period > closed) & (period < plan.windows)
+        plan = self._plan
+        possible = (period > self.closed_through) & (period < plan.windows)
         start = (plan.start + np.where(possible, period, 0) * plan.window) * 1000
         wrong = accepted & ~(possible & (start <= clock + plan.skew * 1000))
         for index in np.flatnonzero(wrong).tolist():
-            try:
-                check_period(plan, int(period[index]), int(clock[index]), closed)
-            except Rejection as rejection:
-                rejections[index] = rejection
+            rejections[index] = self._not_open(int(period[index]))
         accepted &= ~wrong
+
+    def _not_open(self, period: int) -> Rejection:
+        last, closed = self._plan.windows - 1, self.closed_through
+        if period > last:
+            return Rejection(Reason.AFTER_END, f"the plan's last window is {last}")
+        if period <= closed:
+            return Rejection(Reason.LATE, f"the log has closed the windows through {closed}")
+        return Rejection(Reason.EARLY, "the window begins later than the log's clock plus skew")
 
     def _admit_period(
         self,
@@ -185,7 +165,7 @@ class AdmissionControl:
 
     def _within(self, period: int, reports: Integers) -> bool:
         """Return whether these batches stay within the plan's limits, whatever their order."""
-        limits = self.plan.limits
+        limits = self._plan.limits
         return bool(
             reports.max() <= limits.batch_reports
             and self.batches.accepted(period) + len(reports) <= limits.batches
@@ -220,7 +200,7 @@ class AdmissionControl:
         return accepted
 
     def _over(self, n: int, accepted: int) -> str:
-        limits = self.plan.limits
+        limits = self._plan.limits
         if n > limits.batch_reports:
             return f"{n} reports; the plan allows {limits.batch_reports} in a batch"
         if accepted >= limits.batches:

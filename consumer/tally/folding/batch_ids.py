@@ -150,9 +150,6 @@ class AcceptedBatches:
         self._ids: dict[int, BatchIds] = {}
         self._first: dict[int, tuple[int, int]] = {}
 
-    def __len__(self) -> int:
-        return sum(map(len, self._ids.values()))
-
     def known(self, period: int, ids: Ids, mixed: Words) -> NDArray[np.bool_]:
         """Return whether each of these ids, with its hash, was accepted into this window."""
         kept = self._ids.get(period)
@@ -160,15 +157,8 @@ class AcceptedBatches:
 
     def add_all(self, period: int, ids: Ids, mixed: Words, offset: int, clock_before: int) -> None:
         """Add different new ids with their hashes; offset and clock are those of the first one."""
-        self._begin(period, offset, clock_before).add_all(ids, mixed)
-
-    def _begin(self, period: int, offset: int, clock_before: int) -> BatchIds:
-        """Return the ids of a window; note the first accepted batch of a new one."""
-        ids = self._ids.get(period)
-        if ids is None:
-            ids = self._ids[period] = BatchIds()
-            self._first[period] = (offset, clock_before)
-        return ids
+        self._first.setdefault(period, (offset, clock_before))
+        self._ids.setdefault(period, BatchIds()).add_all(ids, mixed)
 
     def forget(self, period: int) -> None:
         self._ids.pop(period, None)

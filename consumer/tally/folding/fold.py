@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,26 +12,17 @@ from numpy.typing import NDArray
 from calmstream.broker.transport import Chunk
 from calmstream.common.errors import FatalError, Reason, Rejection
 from calmstream.consumer.tally.folding.admission import AdmissionControl
-from calmstream.consumer.tally.folding.windows import window_of_clock
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.joined import Joined
 from calmstream.estimators.wire.state import ClosedWindow, PartitionState, WindowCount
 
 
-@dataclass(frozen=True, slots=True)
-class RecordOutcome:
-    """The effect of a record that was rejected or closed windows.
+class Rejected(NamedTuple):
+    """A rejection, and its number among those of its reason and window so far."""
 
-    Attributes:
-        closed: the windows that the record's time closed, in order, also empty ones.
-        rejects: number of records of the window that were rejected for the same reason so far, this
-            one included; 0 if the record was not rejected.
-    """
-
-    rejection: Rejection | None = None
-    closed: tuple[ClosedWindow, ...] = ()
-    rejects: int = 0
+    rejection: Rejection
+    number: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,13 +32,15 @@ class ChunkOutcome:
     Attributes:
         stop: index in the chunk of the first record that was not folded.
         reports: number of reports that were counted of each folded record, shape (records,), int64.
-        special: the outcomes of the records that were rejected or closed windows, by index in the
-            chunk, ascending. Every other record is an accepted batch, or a tick without reports.
+        closed: the windows that the time of the first record closed, in order, also empty ones.
+        rejected: the rejected records by index in the chunk, ascending. Every other record is an
+            accepted batch, or a tick without reports.
     """
 
     stop: int
     reports: NDArray[np.int64]
-    special: Mapping[int, RecordOutcome]
+    closed: tuple[ClosedWindow, ...]
+    rejected: Mapping[int, Rejected]
 
 
 class Accumulator:
@@ -104,12 +97,12 @@ class PartitionFold:
                 f"group {group}: the log below offset {state.next_offset} is not the one that was "
                 "counted; was it altered? Count into a new namespace"
             )
-        self._plan = plan
         self.group = group
+        self.admission = admission
+        self.next_offset = state.next_offset
+        self._plan = plan
         self._zero = zero_count(plan, group)
-        self._admission = admission
         self._topic_id = state.topic_id
-        self._next_offset = state.next_offset
         self._total = Accumulator(plan, group, state.total)
         self._total_copy: WindowCount | None = None
         self._open = {
@@ -126,74 +119,45 @@ class PartitionFold:
             PartitionState(topic_id, 0, 0, -1, 0, 0, zero, {}),
         )
 
-    @property
-    def next_offset(self) -> int:
-        return self._next_offset
-
-    @property
-    def clock(self) -> int:
-        """The log's clock, milliseconds since the epoch."""
-        return self._admission.clock
-
-    @property
-    def closed_through(self) -> int:
-        """The number of the last closed window, -1 for none."""
-        return self._admission.closed_through
-
-    @property
-    def next_close(self) -> int | None:
-        """The clock above which the next window closes, in milliseconds; None after the last."""
-        return self._admission.next_close
-
-    @property
-    def accepted_ids(self) -> Mapping[int, frozenset[bytes]]:
-        """The ids of the accepted batches of each open window; a copy."""
-        return self._admission.batches.snapshot()
-
     def fold_chunk(self, chunk: Chunk, first: int = 0) -> ChunkOutcome:
         """Apply records of a chunk from index ``first`` on. Offsets must increase, with any gaps.
 
         It stops before the next record that closes windows, so that the caller can write what
-        results before it continues; at least one record is applied. The records' times must have
-        been checked by :func:`.admission.check_append_time`.
+        results before it continues; at least one record is applied.
         """
         offset = int(chunk.offset[first])
-        if offset < self._next_offset:
-            raise ValueError(f"offset {offset} is below {self._next_offset}")
-        windows = self._admission.advance(int(chunk.timestamp[first]))
-        closed = tuple(self._close(window, offset) for window in windows)
-        part = chunk.part(first, len(chunk))
-        part = part.part(0, self._admission.until_close(part))
-        self._next_offset = int(part.offset[-1]) + 1
-        decisions = self._admission.admit(part)
+        if offset < self.next_offset:
+            raise ValueError(f"offset {offset} is below {self.next_offset}")
+        decisions = self.admission.admit(chunk.part(first, len(chunk)))
+        closed = tuple(self._close(window, offset) for window in decisions.closed)
         for joined in decisions.decoded.joined:
             self._count_joined(joined.only(decisions.accepted[joined.record]))
-        reports = np.where(decisions.accepted, decisions.decoded.reports, 0)
-        special = {
-            first + index: self._rejected(rejection, int(decisions.clock[index]))
+        rejected = {
+            first + index: self._reject(rejection, int(decisions.clock[index]))
             for index, rejection in sorted(decisions.rejections.items())
         }
-        if closed:
-            own = special.pop(first, RecordOutcome())
-            special = {first: replace(own, closed=closed), **special}
-        return ChunkOutcome(first + len(part), reports, special)
+        stop = first + len(decisions)
+        self.next_offset = int(chunk.offset[stop - 1]) + 1
+        reports = np.where(decisions.accepted, decisions.decoded.reports, 0)
+        return ChunkOutcome(stop, reports, closed, rejected)
 
     def _count_joined(self, joined: Joined) -> None:
         for period in set(joined.period.tolist()):
             same = joined.only(joined.period == period)
             self._window(period).count(int(same.n.sum()), same.view, same.columns)
 
-    def _rejected(self, rejection: Rejection, clock: int) -> RecordOutcome:
-        rejects = self._reject(rejection.reason, clock)
-        return RecordOutcome(rejection=rejection, rejects=rejects)
+    def _reject(self, rejection: Rejection, clock: int) -> Rejected:
+        """Count a rejected record in the window of the clock, or in the nearest open one.
 
-    def _reject(self, reason: Reason, clock: int) -> int:
-        """Count a rejected record in the window of the clock, or in the total after the last."""
-        number = window_of_clock(self._plan, clock, self.closed_through)
-        if number is None:
+        After the last window has closed, it is counted in the total.
+        """
+        first, last = self.admission.closed_through + 1, self._plan.windows - 1
+        if first > last:
             self._total_copy = None
-            return self._total.reject(reason)
-        return self._window(number).reject(reason)
+            counts = self._total
+        else:
+            counts = self._window(min(max(self._plan.window_at(clock), first), last))
+        return Rejected(rejection, counts.reject(rejection.reason))
 
     def _window(self, number: int) -> Accumulator:
         window = self._open.get(number)
@@ -218,12 +182,13 @@ class PartitionFold:
 
     def state(self) -> PartitionState:
         """Return the checkpoint at ``next_offset``; later records do not change it."""
-        resume = self._admission.batches.resume_point() or (self._next_offset, self.clock)
+        admission = self.admission
+        resume = admission.batches.resume_point() or (self.next_offset, admission.clock)
         return PartitionState(
             topic_id=self._topic_id,
-            next_offset=self._next_offset,
-            clock=self.clock,
-            closed_through=self.closed_through,
+            next_offset=self.next_offset,
+            clock=admission.clock,
+            closed_through=admission.closed_through,
             resume_from=resume[0],
             resume_clock=resume[1],
             total=self._total_now(),

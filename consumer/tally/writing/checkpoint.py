@@ -71,12 +71,5 @@ class Checkpointer:
         return offsets
 
     def _send(self, partition: Partition, key: bytes, encode: Callable[[], bytes]) -> None:
-        self._outbox.send(
-            Write(
-                source=partition,
-                topic=self._names.state,
-                partition=partition.number,
-                key=key,
-                encode=encode,
-            )
-        )
+        write = Write(partition, self._names.state, partition.number, key, encode)
+        self._outbox.send(write)

@@ -44,7 +44,7 @@ class Ticker:
         """Append the ticks that are due. May block for the sink's buffer."""
         wall, now = self._clock.now_ms(), self._clock.monotonic()
         self._process_results(now)
-        overdue = {p for p, f in folds.items() if f.next_close is not None and wall > f.next_close}
+        overdue = {p for p, fold in folds.items() if wall > fold.admission.next_close}
         for partition in self._retries.keys() - overdue:
             del self._retries[partition]  # the window is closed, so the failed tick is not needed
         due = [

@@ -22,7 +22,9 @@ def test_a_worker_that_was_expelled_goes_on_closing_windows(
 
     def closed() -> int:
         folds = dict(worker.worker.folds)
-        return min(fold.closed_through for fold in folds.values()) if len(folds) == 2 else -1
+        return (
+            min(fold.admission.closed_through for fold in folds.values()) if len(folds) == 2 else -1
+        )
 
     until("windows close", lambda: closed() >= 3, 60)
     for turn in range(2):

@@ -96,7 +96,7 @@ def test_a_stalled_partition_holds_up_its_windows_and_nothing_else(
         until(f"{count} accepted", lambda: stage.accepted() == count, 60)
 
     def closed(where: Partition) -> int:
-        return int(running.worker.folds[where].closed_through)
+        return int(running.worker.folds[where].admission.closed_through)
 
     def live() -> str:
         verdict = running.worker.health.live()

@@ -170,7 +170,7 @@ def test_records_read_a_second_time_are_ignored() -> None:
     worker = stage.worker()
     stage.batch(0, [1])
     stage.turns(worker)
-    worker.running.membership._reader.seek(stage.input(), 0)
+    worker.running.membership.reader.seek(stage.input(), 0)
     stage.batch(0, [2])
     stage.turns(worker)
     assert sample(worker, "records_read_total") == 2
@@ -186,7 +186,9 @@ def test_a_plan_is_over_when_every_partition_is_counted_not_when_ones_own_are() 
     stage.batch(0, [3])
     stage.move_to(60)
     stage.turns(second, count=400)  # the first one hangs
-    assert all(fold.closed_through == stage.plan.windows - 1 for fold in second.folds.values())
+    assert all(
+        fold.admission.closed_through == stage.plan.windows - 1 for fold in second.folds.values()
+    )
     assert not second.over()
     first.finish()
     stage.turns(second, count=400)

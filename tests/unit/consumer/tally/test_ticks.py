@@ -5,7 +5,7 @@ A tick is a record without reports that moves the time of a partition on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,16 +22,15 @@ ONE, OTHER = Partition("t", 0), Partition("t", 1)
 STALL = 20.0
 
 
-@dataclass
-class Fold:
-    next_close: int | None = 0
+def fold(next_close: int = 0) -> Any:
+    return SimpleNamespace(admission=SimpleNamespace(next_close=next_close))
 
 
 class Bench:
     def __init__(self) -> None:
         self.clock = ManualClock(wall_ms=1)
         self.sink = ScriptedSink(lambda _: None)
-        self.folds: dict[Partition, Any] = {ONE: Fold()}
+        self.folds: dict[Partition, Any] = {ONE: fold()}
         context = worker_context(small_plan(), self.clock, stall_seconds=STALL)
         self.ticker = Ticker(context, self.sink, lambda: None)  # type: ignore[arg-type]
 
@@ -58,7 +57,7 @@ def test_a_tick_under_way_is_not_doubled_and_is_waited_for_as_long_as_a_stall(be
 
 
 def test_one_that_waits_holds_up_no_other(bench: Bench) -> None:
-    bench.folds[OTHER] = Fold()
+    bench.folds[OTHER] = fold()
     assert bench.turn() == 2
     for _ in range(5):
         bench.settle(0)
@@ -84,9 +83,9 @@ def test_what_failed_before_is_forgotten_once_time_passes_again(bench: Bench, ho
         bench.turn()
         bench.settle(0)
     else:
-        bench.folds[ONE] = Fold(next_close=10**9)
+        bench.folds[ONE] = fold(10**9)
         bench.turn()
-        bench.folds[ONE] = Fold()
+        bench.folds[ONE] = fold()
     bench.turn(10 * STALL)
     bench.settle(RecoverableError("not enough replicas"))
     assert bench.turn() == 1
