@@ -107,7 +107,6 @@ def rows() -> list[Row]:
 
 
 def page() -> str:
-    """Return the table in Markdown."""
     lines = ["# The papers, row by row", "", "`python -m benchmarks.papers` writes this page.", ""]
     lines += [f"- {name}: {title}." for name, title in PAPERS.items()]
     lines += ["", "| | paper | section | what | here | test |", "|--:|---|---|---|---|---|"]

@@ -1,15 +1,8 @@
 """The data sets from whose records benchmarks draw devices.
 
-All data sets are real; the README of the data folder names the sources. Two data sets are changed
-here, each column by itself:
-
-- census: all 16 columns of the extract in file order; a column with more than 16 codes is cut into
-  at most 8 groups of neighbouring codes with about equally many records (`grouped`);
-- taxi: only the sources that cover a whole period (2, 4, 6 and 7), not those of a few hours or
-  days, in which the night attributes are constant.
-
-Names that end in 3 have three labels per attribute: the two most frequent ones, and one for all
-others. `benchmarks.strangers.sets` adds sets that the methods' authors never had.
+They are real; the README of the data folder names the sources. Long columns of the census are cut
+(`grouped`), and taxi has only the sources that cover a whole period: in others the night attributes
+are constant. Names that end in 3 have three labels per attribute: two frequent ones and all others.
 """
 
 from __future__ import annotations
@@ -67,7 +60,6 @@ MANY_VALUES = 16  # most values of a census column that stay as they are
 
 @cache
 def population(dataset: str) -> RecordTable:
-    """Return a data set by its name."""
     if dataset in SETS:
         return stranger(dataset)
     name, columns = FILES[dataset]
@@ -111,12 +103,7 @@ def merged(table: RecordTable) -> RecordTable:
 
 
 def grouped(texts: Mapping[str, Sequence[str]]) -> RecordTable:
-    """Read columns of whole numbers; cut those of more than 16 values into at most 8 groups.
-
-    The records, sorted by value, are divided into eight parts of equal size. A value belongs to the
-    part in which the middle one of its records is; values of the same part form a group. A frequent
-    value may fill several parts, so there may be fewer than eight groups.
-    """
+    """Read columns of whole numbers; cut those of more than 16 values into at most 8 groups."""
     attributes, columns = [], []
     for name, column in texts.items():
         values, codes, counts = np.unique(

@@ -1,10 +1,7 @@
 """Store the results of a study in one file that several processes may write.
 
-A *study* is a series of measurements; each one is called a cell and has a name. The file has one
-line of JSON for each cell, sorted by name. A process claims a cell before it measures it, so no
-cell is measured twice. Claims and writes are serialised by a lock on a second file,
-``<study>.lock``, which also stores the claims; it may be deleted while no process runs. A write
-replaces the whole file atomically, so a process that is killed never leaves half a line.
+A process claims a *cell* before it measures it, so none is measured twice. A lock on a second file,
+which stores the claims, serialises claims and writes; a write replaces the file atomically.
 """
 
 from __future__ import annotations
@@ -22,8 +19,6 @@ Result = dict[str, Any]  # the result of a cell, as it is written in JSON
 
 
 class Study:
-    """The results of one study."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -56,7 +51,6 @@ class Study:
             return True
 
     def release(self, name: str) -> None:
-        """Give a claimed cell back without a result."""
         with self._locked() as (file, claims):
             claims.pop(name, None)
             _write(file, claims)

@@ -42,10 +42,7 @@ Job = tuple[str, str, int, Callable[[], dict[str, Any]]]
 
 
 def jobs(figures: set[str], times: int) -> Iterator[Job]:
-    """Yield the measurements of these figures, first all of repeat 0, then all of repeat 1, ...
-
-    So a run that is stopped early leaves about as many repeats for each point.
-    """
+    """Yield measurements, all of repeat 0 first: a run that is stopped has as many of each."""
     wanted = {figure: times * REPEATS[figure] for figure in figures}
     for repeat in range(max(wanted.values())):
         for name, pieces in FIGURES.items():
@@ -66,7 +63,6 @@ def _running(run: Callable[[int], dict[str, Any]], repeat: int) -> Callable[[], 
 
 
 def main() -> None:
-    """Measure, then write the tables."""
     every = [*FIGURES, *dict.fromkeys(e.figure for e in experiments())]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -88,7 +84,6 @@ def main() -> None:
 
 
 def run(figures: set[str], times: int, minutes: float | None) -> None:
-    """Measure the missing repeats."""
     ledgers = {figure: Ledger(figure) for figure in figures}
     todo = [job for job in jobs(figures, times) if not ledgers[job[0]].has(job[1], job[2])]
     until = time.monotonic() + 60 * minutes if minutes else float("inf")

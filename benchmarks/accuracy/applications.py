@@ -1,11 +1,4 @@
-"""Experiments of Cormode et al. that use marginal tables: Fig. 7, Fig. 8 and Table 3.
-
-- Fig. 7: tests of independence of two attributes;
-- Fig. 8: dependence trees (Chow-Liu trees) of all attributes;
-- Table 3: how often the method InpEM fails (`benchmarks.accuracy.em_failures`).
-
-Each experiment has a key and a function that runs one repeat and returns numbers by name.
-"""
+"""Tests of independence (Fig. 7), dependence trees (Fig. 8), InpEM (Table 3) of Cormode et al."""
 
 from __future__ import annotations
 
@@ -45,8 +38,6 @@ TREE_EPSILONS = ("0.2", "0.4", "0.6", "0.8", "1.0", "1.4")
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One experiment."""
-
     figure: str  # name of the figure, which is also the name of the file of results
     key: str
     # takes the number of a repeat, runs it and returns its numbers by name
@@ -61,7 +52,6 @@ def pearson(table: np.ndarray, n: int) -> float:
 
 
 def fitted(method: str, epsilon: str, k: int, drawn: Devices, seed: tuple[int, ...]) -> Model:
-    """Return a method's model of one simulated collection from the drawn devices."""
     request = Request(drawn.domain, epsilon, len(drawn.codes), k)
     plan = local_plan(methods.get(method), request)
     tallies = collect(plan, drawn.codes, np.random.SeedSequence(seed), exact=True)
@@ -87,11 +77,7 @@ def pairs_run(method: str, repeat: int) -> dict[str, Any]:
 
 
 def size_run(method: str, repeat: int) -> dict[str, Any]:
-    """Test all 28 pairs of eight independent attributes; count the (wrong) rejections.
-
-    Each attribute has the same share of ones as in the taxi data. "noise-aware" counts by the
-    critical value that includes the noise of the mechanism, "uncorrected" by the one that does not.
-    """
+    """Test all 28 pairs of eight independent bits with taxi's shares; count the rejections."""
     drawn = Devices("taxi-whole", 8, N18, 0)
     generator = np.random.default_rng((92, repeat))
     drawn.codes = (generator.random((N18, 8)) < table("taxi-whole").codes.mean(axis=0)).astype(
@@ -107,10 +93,7 @@ def size_run(method: str, repeat: int) -> dict[str, Any]:
 
 
 def tree_run(method: str, epsilon: str, repeat: int) -> dict[str, Any]:
-    """Learn three trees; return the true mutual information of each, summed over its edges.
-
-    The trees are learnt from private tables, from exact tables, and from random numbers.
-    """
+    """Learn trees from private, exact and random tables; return the true information of each."""
     d = 10
     drawn = Devices("movielens", d, 200_000, repeat)
     pairs = list(combinations(range(d), 2))
@@ -139,7 +122,6 @@ def em_run(row: tuple[int, int, int, str, str], repeat: int) -> dict[str, Any]:
 
 
 def experiments() -> list[Experiment]:
-    """Return all experiments."""
     every = [
         Experiment("cormode-fig7", f"{name} {method}", partial(run, method))
         for name, run in (("pairs", pairs_run), ("size", size_run))

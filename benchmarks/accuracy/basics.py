@@ -104,7 +104,6 @@ def correlations() -> None:
 
 
 def pearson(table: np.ndarray) -> float:
-    """Return the correlation of two bits."""
     a, b = table[1].sum(), table[:, 1].sum()
     return float((table[1, 1] - a * b) / (a * (1 - a) * b * (1 - b)) ** 0.5)
 

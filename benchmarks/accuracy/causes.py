@@ -53,7 +53,6 @@ def draw(found: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Collect from people of Adult, fit, and draw."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     table = population("adult")
     domain, records = table.domain, table.codes

@@ -39,7 +39,6 @@ REPEATS, EVEN, HELD, ROUNDS = 5, 1e-3, 2000, 15
 
 
 def split(codes: Codes, repeat: int) -> tuple[Codes, Codes]:
-    """Return the devices' records, and those that are held out."""
     random = np.random.default_rng((81, repeat))
     order = random.permutation(len(codes))
     fifth = len(codes) // 5
@@ -54,8 +53,6 @@ def fitted(method: str, domain: Domain, codes: Codes, epsilon: str, repeat: int)
 
 
 class TrueTables:
-    """The true tables, as a model."""
-
     def __init__(self, domain: Domain, codes: Codes) -> None:
         self._domain, self._codes = domain, codes
 
@@ -77,7 +74,6 @@ def joint(model: Model, domain: Domain, random: np.random.Generator) -> Codes:
 
 
 def made(domain: Domain, codes: Codes, epsilon: str, repeat: int) -> Iterator[tuple[str, Codes]]:
-    """Yield training records by their source."""
     random = np.random.default_rng((83, repeat))
     yield "true", codes
     yield "true tree", tree_of(TrueTables(domain, codes), domain).sample(DEVICES, random)
@@ -120,7 +116,6 @@ def svm() -> None:
 
 
 def chances(source: TreeDistribution | Mixture, codes: Codes) -> Floats:
-    """Return the probability of each record."""
     if isinstance(source, Mixture):
         parts = [_mixture(source, codes[i : i + 500]) for i in range(0, len(codes), 500)]
         return np.concatenate(parts)

@@ -1,8 +1,6 @@
-"""Count how often the method InpEM fails (Table 3 of Cormode et al.).
+"""Count how often InpEM answers with the uniform table (Table 3 of Cormode et al.).
 
-InpEM improves a table step by step from the uniform table until a stop rule ends it. A marginal
-counts as failed if the answer still is the uniform table, to within 1e-5 in every cell. The taxi
-data has eight columns; for a larger d they are repeated, as in the paper.
+The taxi data has eight columns; for a larger d they are repeated, as in the paper.
 """
 
 from __future__ import annotations
@@ -35,7 +33,6 @@ SAME = 1e-5  # largest difference from the uniform table in a cell of a failed m
 
 
 def widened(codes: np.ndarray, d: int) -> np.ndarray:
-    """Repeat the columns in order until there are d."""
     return codes[:, np.arange(d) % codes.shape[1]]
 
 

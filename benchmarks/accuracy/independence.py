@@ -30,7 +30,6 @@ FEW, SKEWED, RARE = (2, 3, 4, 2), (8, 8, 8, 8), (2, 2, 2, 2)
 
 
 def shares(labels: int, kind: tuple[int, ...]) -> Floats:
-    """Return the shares of an attribute's labels."""
     if kind is RARE:
         return np.array([0.97, 0.03])
     rising = np.arange(1.0, labels + 1.0) ** (2.0 if kind is SKEWED else 1.0)
@@ -40,10 +39,7 @@ def shares(labels: int, kind: tuple[int, ...]) -> Floats:
 def called_dependent(
     name: str, kind: tuple[int, ...], epsilon: str, copied: float = 0.0
 ) -> list[bool]:
-    """Return whether pairs are called dependent: all that are independent, or the one that is not.
-
-    The last attribute copies the first one with the probability ``copied``.
-    """
+    """Return verdicts on all independent pairs, or on the last attribute, a copy of the first."""
     attributes = [Attribute(f"a{i}", tuple(map(str, range(r)))) for i, r in enumerate(kind)]
     domain, method = Domain(tuple(attributes)), methods.get(name)
     plan = local_plan(method, Request(domain, epsilon, DEVICES, 2))

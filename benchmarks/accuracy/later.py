@@ -1,15 +1,9 @@
 """How often intervals of later questions hold the truth, and what the covariance is worth.
 
-Draws devices from a data set, collects their reports by a plan, and asks random questions of the
-fitted model: one to three attributes, labels put into random groups, and half of the tables of two
-and more attributes as proportions given the first attribute. Counts how many 95 % intervals of
-cells hold the proportion among the drawn devices. Compares the error of a grouped cell with that of
-the same cells added as if they were independent: stated errors, question by question, and errors
-against the truth, over all questions.
-
-Answers about one population share its errors. So many populations are asked a few questions each,
-and the standard error of a share is that over populations. Proportions within combinations that
-fewer than 1 % of the devices have are left out.
+Questions are random: one to three attributes, labels in random groups, half of the larger tables
+given the first attribute. Counts how many 95 % intervals hold the proportion among the drawn
+devices, and compares the error of a grouped cell with that of its cells as if independent. Many
+populations are asked a few questions each, as answers about one share its errors.
 
     python -m benchmarks.accuracy.later
 """
@@ -61,10 +55,7 @@ class Tally:
 
 
 def held_share(tallies: Sequence[Tally]) -> tuple[float, float]:
-    """Return the share of intervals that hold over all questions, and its error over populations.
-
-    A population's questions are one observation; the estimate is a ratio of two means.
-    """
+    """Return the share of intervals that hold, and its error: a population is one observation."""
     held: dict[int, list[float]] = defaultdict(list)
     for tally in tallies:
         for repeat, values in tally.held.items():
@@ -100,7 +91,6 @@ def ask(
     found: dict[str, Tally],
     repeat: int,
 ) -> None:
-    """Ask one question of a population and note the answer."""
     k = int(random.integers(1, 4))
     attributes = sorted(random.choice(len(domain), k, replace=False).tolist())
     names = [domain.names[i] for i in attributes]
@@ -143,7 +133,6 @@ def _conditional_held(answer: GroupedTable, proportions: Floats) -> float | None
 def study(
     dataset: str, method: str, users: int, epsilon: str, repeats: int, questions: int
 ) -> None:
-    """Measure one data set and print what was found."""
     table = population(dataset)
     plan = local_plan(methods.get(method), Request(table.domain, epsilon, users, 2))
     found: dict[str, Tally] = defaultdict(Tally)

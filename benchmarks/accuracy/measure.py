@@ -1,7 +1,4 @@
-"""Measure one repeat of one point of a figure, and store the results of a figure in a file.
-
-A *piece* (`benchmarks.accuracy.pieces.Piece`) is one method at one point of a figure.
-"""
+"""Measure one repeat of one point of a figure (`Piece`), and store results (`Ledger`)."""
 
 from __future__ import annotations
 
@@ -28,13 +25,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 def measure(piece: Piece, repeat: int) -> dict[str, Any]:
-    """Measure one repeat of a piece; return mean errors over the targets, by name.
-
-    The targets are attribute sets whose tables are compared with the true ones. "sse" and "tv" are
-    the errors of the published tables; "sse_raw" and "tv_raw" those of unbiased tables before
-    clipping, for methods that have them. If the plan is refused, the result is the text of the
-    refusal under "refused".
-    """
+    """Return the mean errors over the targets, "raw" of unbiased tables; or why it is refused."""
     drawn = devices(*piece.population, repeat)
     method = methods.get(piece.method)
     # A sketch of seed s has the hash functions s to s + 4, so closer seeds share some of them.
@@ -82,22 +73,17 @@ class Ledger:
                 self._results[entry["key"]][entry["repeat"]] = entry["result"]
 
     def has(self, key: str, repeat: int) -> bool:
-        """Return whether a repeat has a result.
-
-        A piece that was refused once is not measured again, so it has all repeats.
-        """
+        """Return whether a repeat has a result; a piece that was refused once has all."""
         repeats = self._results.get(key, {})
         return repeat in repeats or any("refused" in result for result in repeats.values())
 
     def add(self, key: str, repeat: int, result: dict[str, Any]) -> None:
-        """Append a result to the file."""
         line = {"key": key, "repeat": repeat, "result": rounded(result)}
         self._results[key][repeat] = line["result"]
         with self.path.open("ab") as file:
             file.write(orjson.dumps(line) + b"\n")
 
     def results(self, key: str) -> list[dict[str, Any]]:
-        """Return the results of a piece in the order of the repeats."""
         repeats = self._results.get(key, {})
         return [repeats[repeat] for repeat in sorted(repeats)]
 

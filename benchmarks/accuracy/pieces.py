@@ -1,8 +1,4 @@
-"""List what the accuracy report measures: every method at every point of every figure.
-
-A *piece* is one method at one point of one figure. The figures are those of CALM (Zhang et al.,
-2018) and of Cormode et al. (2018).
-"""
+"""What the accuracy report measures: every method at every point of every figure."""
 
 from __future__ import annotations
 
@@ -56,7 +52,6 @@ class Piece:
 
     @property
     def curve(self) -> str:
-        """The name of the curve."""
         return self.label or self.method
 
     @property

@@ -17,20 +17,11 @@ tested on the sources that cover a whole period, because pooling makes attribute
 
 
 def table(dataset: str) -> RecordTable:
-    """Return a data set by the name that the report uses."""
     return population(NAMES.get(dataset, dataset))
 
 
 class Devices:
-    """Devices that are drawn at random from a data set.
-
-    A device has the first d attributes; if the data set has fewer, its attributes are repeated
-    under other names.
-
-    Attributes:
-        domain: the d attributes.
-        codes: the record of each device, shape (users, d).
-    """
+    """Devices drawn at random, with the first d attributes; repeated if the data has fewer."""
 
     def __init__(self, dataset: str, d: int, users: int, repeat: int) -> None:
         source = table(dataset)
@@ -53,7 +44,6 @@ class Devices:
         return draw_targets(len(self.domain), k, count, np.random.default_rng((7, k)))
 
     def truth(self, target: tuple[int, ...]) -> np.ndarray:
-        """Return the true table of a target among the drawn devices."""
         if target not in self._truths:
             self._truths[target] = self.domain.histogram(self.codes, target) / len(self.codes)
         return self._truths[target]

@@ -37,8 +37,6 @@ HEAD = "| method | plans | median | 90 % | within 20 % |\n|---|---:|---:|---:|--
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """A random plan and a random table."""
-
     domain: Domain
     codes: Codes
     method: str
@@ -103,12 +101,10 @@ def promised(seed: int) -> float:
 
 
 def ratios(seeds: dict[int, float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return promise over measurement, of half-widths."""
     return np.array([np.sqrt(promised(seed) / sse) for seed, sse in seeds.items()])
 
 
 def rows() -> dict[int, dict[str, float]]:
-    """Return what is known of each plan so far."""
     lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
     return {row["seed"]: row for row in map(json.loads, lines)}
 

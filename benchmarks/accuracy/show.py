@@ -1,8 +1,4 @@
-"""Write tables of the results of the accuracy report, in Markdown.
-
-A figure has panels, a panel has curves, and a curve has points; a point is a piece
-(`benchmarks.accuracy.pieces.Piece`).
-"""
+"""Write tables of the results of the accuracy report, in Markdown."""
 
 from __future__ import annotations
 
@@ -19,8 +15,6 @@ from benchmarks.accuracy.show_applications import APPLICATIONS
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a figure is shown."""
-
     title: str
     measure: str  # the error that is shown: "sse" (squared error) or "tv" (total variation)
     axis: str
@@ -63,7 +57,6 @@ NOTE = (
 
 
 def show(figures: Sequence[str]) -> None:
-    """Write the table of every figure that has results."""
     for figure in figures:
         ledger = Ledger(figure)
         if not ledger.path.exists():
@@ -72,7 +65,6 @@ def show(figures: Sequence[str]) -> None:
 
 
 def page(figure: str, ledger: Ledger) -> str:
-    """Return the table of a figure."""
     if figure in APPLICATIONS:
         return APPLICATIONS[figure](ledger)
     return tables(STYLES[figure], list(FIGURES[figure]()), ledger)
@@ -96,7 +88,6 @@ def stderr(errors: np.ndarray) -> float:
 
 
 def by_panel(pieces: Sequence[Piece]) -> dict[str, dict[str, list[Piece]]]:
-    """Group the pieces by panel and curve."""
     panels: dict[str, dict[str, list[Piece]]] = defaultdict(lambda: defaultdict(list))
     for piece in pieces:
         panels[piece.panel][piece.curve].append(piece)
@@ -104,10 +95,7 @@ def by_panel(pieces: Sequence[Piece]) -> dict[str, dict[str, list[Piece]]]:
 
 
 def tables(style: Style, pieces: Sequence[Piece], ledger: Ledger) -> str:
-    """Return the text of a table for each panel.
-
-    A curve of squared errors has a second row for its clipped tables, if it has them.
-    """
+    """Return a table for each panel; curves of squared errors have a second row, clipped."""
     measure = {"sse": "mean squared error of a marginal", "tv": "mean total variation"}
     counts = {primary(p, ledger, style.measure).size for p in pieces} - {0}
     repeats = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(*counts)

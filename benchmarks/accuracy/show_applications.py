@@ -1,8 +1,4 @@
-"""Write tables of the experiments of `benchmarks.accuracy.applications`.
-
-They are the tests of independence (Fig. 7), the dependence trees (Fig. 8) and the failures of InpEM
-(Table 3) of Cormode et al. Each function returns the text of a table in Markdown.
-"""
+"""Tables of tests of independence, dependence trees and failures of InpEM, in Markdown."""
 
 from __future__ import annotations
 
@@ -43,12 +39,7 @@ def _all(ledger: Ledger, key: str, name: str) -> np.ndarray:
 
 
 def independence(ledger: Ledger) -> str:
-    """Return Fig. 7: two tables about tests of independence.
-
-    The first one has, for each pair of attributes, the statistic with both critical values and how
-    often dependence is detected. The second one has the share of independent pairs that are
-    rejected.
-    """
+    """Return Fig. 7: statistics of dependent pairs, and the share of independent ones rejected."""
     runs = len(ledger.results(f"pairs {TEST_METHODS[0]}"))
     heads = [f"{m}: statistic (critical), detected" for m in TEST_METHODS]
     lines = [

@@ -89,7 +89,6 @@ class Moving:
             self._ends.append((views, tables))
 
     def tallies(self, x: float, generator: np.random.Generator) -> list[Tally]:
-        """Draw the counts of a window."""
         shares = np.diff(self.plan.cumulative_shares, prepend=0) / self.plan.total_share
         sizes, at, found = generator.multinomial(self.plan.users, shares), 0, []
         for group, mechanism in enumerate(self.plan.mechanisms):
@@ -191,7 +190,6 @@ def table(found: dict[str, dict[str, Any]]) -> Grid:
 
 
 def run() -> None:
-    """Measure the cells that are missing."""
     for dataset, method, users, stream in product(SETS, METHODS, FLEETS, streams()):
         name = f"{dataset}/{method}/{users}/{stream}"
         if STUDY.claim(name):
@@ -203,7 +201,6 @@ def run() -> None:
 
 
 def main() -> None:
-    """Measure what is missing, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", nargs="?", default="run", choices=("run", "table"))
     if parser.parse_args().task == "run":

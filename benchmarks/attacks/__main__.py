@@ -29,7 +29,6 @@ MARK = "verdict:"  # prefix of the line by which the process of an attack return
 
 
 def names() -> list[tuple[str, str]]:
-    """Return the pairs (module, name of the attack) of all attacks, sorted by number and name."""
     attacks = []
     for module in MODULES:
         attacks += [

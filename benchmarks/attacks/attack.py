@@ -25,8 +25,6 @@ COLOUR = Domain((Attribute("colour", tuple("0123456789"), other=0),))
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of an attack."""
-
     held: bool  # True if the product resists the attack, False if the attack succeeds
     what: str  # one line about what happened
 
@@ -35,11 +33,7 @@ Attack = Callable[[], Verdict]
 
 
 def make_plan(**changes: Any) -> Plan:
-    """Return a plan of the newest version that asks for the first two of four binary attributes.
-
-    Reports are randomised by GRR (generalised randomised response). The plan began a minute ago and
-    has one window of an hour.
-    """
+    """Return a plan for two of four bits by GRR, which began a minute ago: a window of an hour."""
     start = int(time.time()) - 60
     given: dict[str, Any] = {
         "name": f"attack-{secrets.token_hex(3)}",
@@ -62,19 +56,16 @@ def make_plan(**changes: Any) -> Plan:
 
 
 def names_of(plan: Plan) -> TopicNames:
-    """Return the plan's topic names in the default namespace."""
     return TopicNames("calmstream", plan.name, plan.digest, len(plan.groups), plan.partitions)
 
 
 def in_process(plan: Plan) -> FaultyBroker:
-    """Return an in-process broker that has the plan's topics."""
     broker = FaultyBroker()
     broker.topics().create(names_of(plan).specs(3_600_000))
     return broker
 
 
 def body(plan: Plan, cells: list[int], group: int = 0) -> bytes:
-    """Encode a batch of reports of the current window."""
     period = plan.window_at(time.time_ns() // 1_000_000)
     values = np.array(cells)
     return encode_batch(plan, group, Batch(period, len(cells), None, {"v": values}))

@@ -1,11 +1,4 @@
-"""Attacks on the central model: by one user, by a sender of invented users, by an operator.
-
-The operator uses a second account file. ``python -m benchmarks.attacks`` runs all `ATTACKS`, each
-in a separate process.
-
-In the central model users send plain records, and an *aggregator* releases noisy tables once per
-window. It pays for each release from a privacy budget, which an account file records.
-"""
+"""Attacks on the central model: by one user, by a sender of invented users, by an operator."""
 
 from __future__ import annotations
 
@@ -39,15 +32,7 @@ MEMORY_OF_A_BATCH = 64 << 20
 
 
 class Bench(CentralBench):
-    """An in-process broker with the topics of a plan, and a manual clock.
-
-    The broker and the aggregators share the clock.
-
-    Args:
-        path: folder of the account files.
-        columns: names of the columns of a record.
-        levels: largest number of columns of a released table. The tables of k columns are level k.
-    """
+    """An in-process broker and aggregators with one manual clock."""
 
     def __init__(self, path: Path, columns: Sequence[str], levels: int) -> None:
         plan = CentralPlan(
@@ -65,12 +50,10 @@ class Bench(CentralBench):
         super().__init__(path, plan)
 
     def work(self, aggregator: Aggregator, turns: int = 12) -> None:
-        """End the window and let the aggregator release it."""
         self.clock.advance(60)
         self.turns(aggregator, turns)
 
     def send(self, raw: bytes) -> None:
-        """Send bytes to the raw topic as a hostile sender would."""
         self.broker.sink().send(self.names.raw, bytes(16), raw, partition=0).wait(5)
 
     def raw(self, users: Sequence[object], columns: Sequence[Sequence[object]]) -> bytes:
@@ -81,7 +64,6 @@ class Bench(CentralBench):
 
 
 def _nurses(release: CentralRelease) -> int:
-    """Return the released number of users whose job is nurse."""
     for table in release.levels[1]["tables"]:
         rows = zip(*table["values"], table["counts"], strict=True)
         for *values, count in rows:
@@ -91,12 +73,7 @@ def _nurses(release: CentralRelease) -> int:
 
 
 def one_user(user: object, job: object) -> Attack:
-    """Return an attack: one bad record in a batch of 16,384 must not remove the other records.
-
-    The count of nurses is released without and with the bad record. One record changes the true
-    count by at most one, so the two may differ only by noise, of which ten standard deviations are
-    allowed.
-    """
+    """One bad record in 16,384 must not remove others: counts differ by 10 deviations at most."""
 
     def attack() -> Verdict:
         counts = []
@@ -160,10 +137,7 @@ def second_account() -> Verdict:
 
 
 def made_up_users() -> Verdict:
-    """Send 60,000 ids with 20 columns of 450 values: many million pairs of values to count.
-
-    The aggregator resists if it pays for the window and releases it once within `MAX_MEMORY`.
-    """
+    """Send 60,000 ids: the window is paid and released once, within `MAX_MEMORY`."""
     # The limit applies to the whole process; no other attack runs in it.
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     with tempfile.TemporaryDirectory() as name:
@@ -187,10 +161,7 @@ def made_up_users() -> Verdict:
 
 
 def one_batch() -> Verdict:
-    """Send a batch of less than a megabyte with one long value in each column, the others empty.
-
-    A reader that gives every value of a column the width of the longest one needs gigabytes.
-    """
+    """Send one long value in each column, the others empty: no column takes its width for all."""
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(Path(name), [f"c{j}" for j in range(COLUMNS)], 1)
         n = 13_000

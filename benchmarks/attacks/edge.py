@@ -1,9 +1,4 @@
-"""Attacks on devices and gateways: by authors of plans, and by one device among others.
-
-A *device* answers plans with randomised reports and remembers in its store what it has answered. A
-*gateway* collects the reports of many devices in batches. Plans here are unsigned: the attacks are
-about what a plan asks, not about who wrote it.
-"""
+"""Attacks on devices and gateways: by authors of (unsigned) plans, and by one device."""
 
 from __future__ import annotations
 
@@ -51,11 +46,7 @@ TEN = (Group({"name": "grr", "cells": 10}, (View((0,)),), (1,)),)
 
 
 def child_plan() -> Verdict:
-    """Offer plans of an answered plan's lineage that permit a larger total epsilon.
-
-    Plans of one *lineage* share one privacy allowance, ``lineage_epsilon``. The device must keep to
-    the allowance of the first plan that it answered.
-    """
+    """Offer plans of a lineage with a larger total epsilon: the first plan's allowance holds."""
     store, lineage = MemoryStore(), secrets.token_hex(16)
     given = {"lineage": lineage, "epsilon": "1"}
     first = unsigned_reporter(make_plan(lineage_epsilon="1", **given), store).report({})
@@ -76,10 +67,7 @@ def fresh_lineages() -> Verdict:
 
 
 def loud_plan() -> Verdict:
-    """Offer one plan of epsilon 16, whose reports are almost never randomised.
-
-    The attack succeeds if any device reports its true value.
-    """
+    """Offer a plan of epsilon 16, whose reports would almost always be true."""
     plan = make_plan(epsilon="16", domain=COLOUR, groups=TEN, marginals=((0,),))
     truthful = 0
     for _ in range(200):
@@ -128,11 +116,7 @@ def malformed_report() -> Verdict:
 
 
 def lone_reports() -> Verdict:
-    """Give a gateway three reports in a window that lasts some minutes more.
-
-    A batch of one report would reveal when its device reported, so none may leave before the end of
-    the window.
-    """
+    """Give three reports in an open window: a batch of one would reveal when it was made."""
     with tempfile.TemporaryDirectory() as name, running(Path(name), min_batch=50) as gateway:
         for value in range(3):
             gateway.report(line(gateway.plan, value))
@@ -153,7 +137,6 @@ def _document(domain: list[dict[str, Any]], mechanism: dict[str, Any]) -> bytes:
 
 
 def _axes(*sizes: int) -> list[dict[str, Any]]:
-    """Return attributes with these numbers of labels."""
     return [{"name": f"a{i}", "labels": [str(x) for x in range(n)]} for i, n in enumerate(sizes)]
 
 
@@ -178,11 +161,7 @@ def sketch_plan() -> bytes:
 
 
 def costly_plan(make: Callable[[], bytes]) -> Attack:
-    """Return an attack: a device reads and answers a plan that is too expensive for it.
-
-    The product resists if this takes little time and memory, and if a plan that is not answered
-    costs the device nothing of its privacy allowance.
-    """
+    """Return an attack: a plan too expensive for a device takes little, and costs no allowance."""
 
     def attack() -> Verdict:
         raw = make()
@@ -209,10 +188,7 @@ def costly_plan(make: Callable[[], bytes]) -> Attack:
 
 
 def claimed_first() -> Verdict:
-    """Let a mechanism fail, and check that the device can report later.
-
-    The one report of the plan must not count as used (*claimed*) if no report was made.
-    """
+    """Let a mechanism fail: the one report of the plan must not count as used (*claimed*)."""
     plan, store = make_plan(), MemoryStore()
 
     def fail(*_: object) -> object:

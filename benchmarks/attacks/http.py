@@ -73,7 +73,6 @@ class Server:
     group: Path | None
 
     def memory(self) -> int:
-        """Return the most bytes in memory so far."""
         if self.group is not None:
             return int((self.group / "memory.max_usage_in_bytes").read_text())
         status = Path(f"/proc/{self.process.pid}/status").read_text()
@@ -133,7 +132,6 @@ class Honest:
     failed: int = 0
 
     def run(self, until: float) -> None:
-        """Ask until a time on the monotonic clock."""
         while (began := time.monotonic()) < until:
             self.failed += not self._ask(len(self.waits))
             self.waits.append(time.monotonic() - began)
@@ -159,13 +157,11 @@ class Honest:
 
 
 def report(to: Server, value: int) -> bytes:
-    """Return a report of the gateway's plan."""
     one = {"v": "1.0", "plan": to.plan, "group": 0, "period": to.window, "n": 1}
     return json.dumps({"id": f"{value:032x}", "report": one | {"columns": {"v": [value]}}}).encode()
 
 
 def connect(to: Server) -> socket.socket:
-    """Return a connection of the attacker."""
     return socket.create_connection(("127.0.0.1", to.port), 2)
 
 
@@ -255,7 +251,6 @@ def begun(stated: int, sent: int) -> bytes:
 
 
 def get(path: str) -> bytes:
-    """Return a request."""
     return f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()
 
 
@@ -285,7 +280,6 @@ class Outcome:
 
 
 def measure(role: str, work: Work) -> Outcome:
-    """Run an attack beside an honest client."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 8192), hard), hard))
     with server(role) as found:
@@ -301,7 +295,6 @@ def measure(role: str, work: Work) -> Outcome:
 
 
 def attack(name: str) -> Attack:
-    """Return an attack as ``benchmarks.attacks`` runs it."""
     role, work = WORKS[name]
 
     def attempt() -> Verdict:
@@ -313,7 +306,6 @@ def attack(name: str) -> Attack:
 
 
 def line(found: Outcome) -> str:
-    """Return one line about an outcome."""
     end = "" if found.alive else "; the server was killed"
     return (
         f"{found.memory >> 20} MiB; longest wait {found.wait:.1f} s; "

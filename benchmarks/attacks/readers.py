@@ -1,8 +1,4 @@
-"""Attacks on readers: on subscribers, on logs, on the health port, and by batches of one sender.
-
-Each function below is one attack. It returns a verdict whose ``held`` is True if the product
-resists.
-"""
+"""Attacks on readers: on subscribers, on logs, on the health port, and by batches of one sender."""
 
 from __future__ import annotations
 
@@ -38,10 +34,7 @@ PASSWORD = "hunter2"  # noqa: S105 - an invented password
 
 
 def foreign_manifest() -> Verdict:
-    """Publish a snapshot set of one plan on the snapshots topic of another plan.
-
-    The attack succeeds if a subscriber of the other plan receives the set.
-    """
+    """Publish a set of one plan on another plan's topic; its subscriber must not receive it."""
     plan = make_plan()
     other = replace(plan, purpose="another")
     broker = in_process(plan)
@@ -68,11 +61,7 @@ def shown_password() -> Verdict:
 
 
 def idle_connections() -> Verdict:
-    """Open idle connections to the health port; none may leave a traceback in the log.
-
-    They send nothing, part of a request line, a request without its end, or the start of a TLS
-    handshake.
-    """
+    """Leave connections to the health port idle, each after another beginning; no traceback."""
     log = io.StringIO()
     with contextlib.redirect_stderr(log):
         server = ThreadServer(health_app(CollectorRegistry(), []), "127.0.0.1", 0, "tests")
@@ -90,10 +79,7 @@ def idle_connections() -> Verdict:
 
 
 def large_batch() -> Verdict:
-    """Send one record of 65,535 reports, the most that a batch can hold, to a plan of 1,000 users.
-
-    The attack succeeds if the worker counts them instead of rejecting the record.
-    """
+    """Send one record of 65,535 reports to a plan of 1,000 users; it must be rejected."""
     plan = make_plan()
     value = body(plan, [0] * MAX_BATCH_REPORTS)
     where = Partition(names_of(plan).reports(0), 0)

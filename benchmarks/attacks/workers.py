@@ -1,7 +1,6 @@
 """Attacks on a real worker over a real broker, by a sender who may write to a reports topic.
 
-After each attack one honest report is sent. The product resists if the worker still counts it, and
-if memory and disk stay within the stated limits.
+After each, the worker must count an honest report, and memory and disk stay within limits.
 """
 
 from __future__ import annotations
@@ -61,15 +60,12 @@ class Stage:
         self.worker.ready()
 
     def send(self, raw: bytes) -> None:
-        """Send one record batch, unchanged."""
         produce(self.broker.bootstrap, self.reports, 0, raw)
 
     def honest(self) -> Row:
-        """Return a record that must be counted."""
         return Row(body(self.plan, [1]), secrets.token_bytes(16))
 
     def accepted(self) -> float:
-        """Return the number of reports that the worker has counted."""
         return self.worker.metric("calmstream_reports_accepted_total")
 
     def still_counts(self, earlier: int = 0) -> Verdict:
@@ -96,7 +92,6 @@ class Stage:
 
 @contextmanager
 def stage(**changes: object) -> Iterator[Stage]:
-    """Start a broker, create topics, start a worker; yield when it is ready, end both after it."""
     with tempfile.TemporaryDirectory(prefix="attack-") as name:
         broker = NativeKafka(Path(name) / "broker").start()
         started = None
@@ -156,10 +151,7 @@ def memory() -> Verdict:
 
 
 def dead_letters() -> Verdict:
-    """Send 100 kB of gzip that becomes 105 MB of rejected records.
-
-    The worker copies rejected records to the dead-letter topic, which may grow by at most 10 MiB.
-    """
+    """Send 100 kB of gzip that becomes 105 MB of rejected records; letters stay below 10 MiB."""
     with stage() as on:
         rows = [Row(bytes(BAD_BYTES), b"k" * 16)] * BAD_RECORDS
         payload = gzip.compress(encode_rows(rows), 9)
@@ -173,10 +165,7 @@ def dead_letters() -> Verdict:
 
 
 def tiny_batches() -> Verdict:
-    """Send a flood of valid batches of one report; the worker must remember the id of each.
-
-    The product resists if the worker keeps to the plan's limit of batches.
-    """
+    """Send a flood of batches of one report: the worker keeps to the plan's limit of ids."""
     with stage() as on:
         for _ in range(TINY // 1000):
             on.send(batch([on.honest() for _ in range(1000)]))

@@ -1,12 +1,8 @@
 """Repeat the measurements of Figs. 3, 5, 6 and 7 of the Castell paper.
 
-The Castell methods (``rr-...``) randomise each attribute of a record by itself and estimate
-marginals of w attributes from that; `benchmarks/castell.md` names the paper. The error is the
-paper's AVD: the largest absolute error of a marginal's cells, averaged over attribute sets.
-
-``python -m benchmarks.castell.avd`` adds points to ``benchmarks/results/castell.csv``. It
-measures only missing points, so it can be stopped and started again. Needs the data folder
-(`benchmarks.populations.DATA`).
+The error is the paper's AVD: the largest absolute error of a marginal's cells, averaged over
+attribute sets. ``python -m benchmarks.castell.avd`` adds missing points to
+``benchmarks/results/castell.csv``.
 """
 
 from __future__ import annotations
@@ -84,8 +80,6 @@ TABLE_VI = {
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The error of one method at one setting of a figure."""
-
     figure: str  # number of the figure in the paper
     # "measured" here; "printed" in the paper's Table VI; or "rounded": the estimate from the
     # *expected* randomised counts, without noise, rounded to whole records. The last one
@@ -107,10 +101,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of a figure (data set, w, n, epsilon), at which all methods are measured.
-
-    The attributes mean the same as those of `Point`.
-    """
+    """One setting of a figure, at which all methods are measured; fields as of `Point`."""
 
     figure: str
     dataset: str
@@ -139,7 +130,6 @@ def table_of(dataset: str) -> RecordTable:
 
 
 def all_settings() -> Iterator[Setting]:
-    """Yield all settings of all figures."""
     epsilon = USUAL_EPSILON
     for w in range(1, 7):
         for loss in (epsilon, EXPECTED_EPSILON):
@@ -194,10 +184,7 @@ def castell_errors(
 
 
 def joint_error(setting: Setting, attributes: Attributes, run: int) -> float:
-    """Return the error of RR-Joint, which randomises these attributes together.
-
-    It spends w times the epsilon of one attribute, as the paper does.
-    """
+    """Return the error of RR-Joint, which spends w times the epsilon of one attribute."""
     full = table_of(setting.dataset)
     domain = Domain(tuple(full.domain.attributes[i] for i in attributes))
     codes = sample(setting, run)[:, list(attributes)]
@@ -211,11 +198,7 @@ def joint_error(setting: Setting, attributes: Attributes, run: int) -> float:
 
 
 def lopub(setting: Setting, sets: Sequence[Attributes], run: int) -> list[float]:
-    """Return the errors of LoPub, a method with Bloom filters, by attribute set.
-
-    Only its Lasso step is measured. Its EM step is left out: it changes the result little, and it
-    needs each report by itself.
-    """
+    """Return the errors of LoPub's Lasso step; EM changes little, and needs each report."""
     domain, codes = table_of(setting.dataset).domain, sample(setting, run)
     d = len(domain)
     mechanism = BloomRR(f"{setting.epsilon * d:g}", domain.size(), domain.cardinalities, BITS,
@@ -254,7 +237,6 @@ def rounded(setting: Setting, sets: Sequence[Attributes]) -> list[float]:
 
 
 def measure(setting: Setting) -> list[Point]:
-    """Measure all methods at a setting."""
     sets = attribute_sets(len(table_of(setting.dataset).domain), setting.w)
     runs = [castell_errors(setting, sets, run) for run in range(setting.runs)]
     points = [_point(setting, name, [run[name] for run in runs]) for name in SCHEMES]
@@ -272,7 +254,7 @@ def measure(setting: Setting) -> list[Point]:
 
 
 def _point(setting: Setting, method: str, errors: Sequence[Sequence[float]]) -> Point:
-    """Return the point of these errors, which have the shape (runs, sets)."""
+    """Return the point of errors of shape (runs, sets)."""
     values = np.array(errors)
     runs, sets = values.shape
     return Point(
@@ -293,7 +275,6 @@ def printed() -> Iterator[Point]:
 
 
 def read(path: Path = RESULTS) -> list[Point]:
-    """Return the points in a file; an empty list if there is no file."""
     if not path.exists():
         return []
     kinds: dict[str, Callable[[str], object]] = {"str": str, "int": int, "float": float}
@@ -305,7 +286,6 @@ def read(path: Path = RESULTS) -> list[Point]:
 
 
 def main() -> None:
-    """Measure the missing points."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     RESULTS.parent.mkdir(exist_ok=True)
     points = read()

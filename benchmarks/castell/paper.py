@@ -26,7 +26,6 @@ RUNS = 20
 
 
 def grr(cells: Sequence[int], epsilon: float) -> tuple[AxisChannel, ...]:
-    """Return the channels of attributes with this epsilon each."""
     return tuple(
         AxisChannel(
             (i,), r, (exp(epsilon) - 1) / (exp(epsilon) + r - 1), 1 / (exp(epsilon) + r - 1)
@@ -80,7 +79,6 @@ def estimates(truth: Floats, epsilon: float, n: int, random: np.random.Generator
 
 
 def mae(truth: Floats, epsilon: float, n: int) -> tuple[float, float]:
-    """Return the mean absolute errors of a cell, joint and product."""
     runs = [estimates(truth, epsilon, n, np.random.default_rng(r)) for r in range(RUNS)]
     return tuple(float(np.mean([np.abs(run[i]).mean() for run in runs])) for i in (0, 1))
 

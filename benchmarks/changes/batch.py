@@ -1,11 +1,8 @@
 """P-values of many pairs of windows at once, by formulas of their own.
 
-The windows of a batch have the same views. A view's estimate is linear in its counters, and the
-covariance of one report's estimate is a linear function of the table minus ``z z^T``. So the
-inverse covariances of all windows come from a few array operations per view. The product computes
-one pair of windows at a time; it is asked for a pair of windows and a table where the statistic is
-not regular: views with few reports, p-values from simulated counts, impossible frequencies, views
-that are not tables.
+A view's estimate is linear in its counters, and the covariance of one report's estimate a linear
+function of the table minus ``z z^T``: the inverse covariances of all windows come from a few array
+operations. The product is asked where the statistic is not regular.
 """
 
 from __future__ import annotations
@@ -44,7 +41,6 @@ class Windows:
         return len(self.reports)
 
     def source(self, window: int) -> Source:
-        """Return one window as the product takes it."""
         own = zip(self.views, self.reports[window], self.counts, strict=True)
         return Source(
             self.domain,
@@ -52,15 +48,11 @@ class Windows:
         )
 
     def sources(self) -> Iterator[Source]:
-        """Yield the windows as the product takes them, one by one."""
         return map(self.source, range(len(self)))
 
 
 def p_values(first: Windows, second: Windows, targets: Sequence[Attributes]) -> Floats:
-    """Return the p-values of ``compare(first[i], second[i], targets)``: shape (windows, tables).
-
-    They are nan where there is no test.
-    """
+    """Return the p-values of each pair of windows: shape (windows, tables); nan without a test."""
     batch = _Batch(first, second)
     p = np.full((len(first), len(targets)), np.nan)
     for column, target in enumerate(targets):

@@ -21,17 +21,13 @@ ATTRIBUTES = 8  # attributes of each data set that are used
 
 
 def records(dataset: str) -> tuple[Domain, np.ndarray]:
-    """Return the domain and the codes of the first eight attributes of a data set.
-
-    What follows a hyphen in its name distinguishes measurements on it.
-    """
+    """Return the first eight attributes of a data set (adult-42: another measurement on adult)."""
     table = population(dataset.partition("-")[0])
     domain = Domain(table.domain.attributes[:ATTRIBUTES])
     return domain, np.asarray(table.codes[:, :ATTRIBUTES])
 
 
 def plan_of(method: str, domain: Domain, users: int, epsilon: str) -> Plan:
-    """Return a plan for tables of two attributes."""
     return local_plan(methods.get(method), Request(domain, epsilon, users, 2))
 
 

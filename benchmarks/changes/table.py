@@ -19,7 +19,6 @@ _ABOUT = (
 
 
 def page(results: Results) -> str:
-    """Return the page in Markdown."""
     parts = [
         "# Tests of change",
         _ABOUT,
@@ -37,10 +36,7 @@ def _chosen(results: Results, kind: str) -> dict[tuple[str, ...], Mapping[str, A
 
 
 def _pooled(results: Results) -> list[str]:
-    """Return the shares of p-values below a level over all measurements of one mechanism or plan.
-
-    A level is exceeded if a share is above 1.2 times it by more than two standard errors.
-    """
+    """Return shares of p-values below levels; above: 1.2 times a level by two standard errors."""
     cells: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for kind in ("size-mechanism", "size-plan", "alarms"):
         for (_, name, *_), r in _chosen(results, f"{kind}/").items():

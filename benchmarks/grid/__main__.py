@@ -1,27 +1,9 @@
 """Compare the noise-aware method with all others on real data.
 
-A *cell* is one combination of data set, number of attributes d, size of the marginals k, epsilon
-and number of devices n. It is measured with all methods and several repeats; in each repeat all
-methods get the same devices and targets. The results are one file,
-``benchmarks/results/grid.jsonl``, with a line for each cell.
-
-``run`` measures the cells that are missing, so it can be stopped and started again. Processes that
-run the same command at the same time divide the cells among them:
-
-    python -m benchmarks.grid run & python -m benchmarks.grid run
-    python -m benchmarks.grid table > benchmarks/results/grid.md
-
-``table`` prints all results. After a change of one method, ``again`` measures this method again in
-every cell, with the devices, targets and seeds that the other methods had. With ``--share`` two
-processes divide the cells:
-
-    python -m benchmarks.grid again --methods noise-aware --share 1/2
-    python -m benchmarks.grid again --methods noise-aware --share 2/2
-
-`benchmarks.grid.cells` describes how a cell is measured and which methods are left out;
-`benchmarks.populations` describes the data sets. The targets are 50 sets of k attributes whose
-tables have at most 2^16 cells, or all such sets where there are fewer: some of the 6-way tables of
-Adult and the census are left out.
+A *cell* is a data set, d, k, epsilon and a number of devices, measured with all methods. ``run``
+measures missing cells (several processes divide them), ``table`` prints the results, and ``again``
+measures one method again with the same devices, targets and seeds; ``--share 1/2`` is a part.
+`benchmarks.grid.cells` describes cells, `benchmarks.populations` the data sets.
 """
 
 from __future__ import annotations
@@ -115,7 +97,6 @@ def share(text: str) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("what", choices=("run", "again", "table"))
     parser.add_argument("--only", type=lambda s: s.split(","), help="only these data sets")

@@ -1,16 +1,8 @@
 """Measure one cell of the grid: choose the methods and targets, and compute the errors.
 
-A cell is one combination of data set, number of attributes, size of a target, number of devices and
-epsilon (`Cell`). Its *targets* are the attribute
-sets whose estimated tables are compared with the true ones.
-
-Devices are drawn from the data set with replacement. Targets, devices and the seeds of noise are
-the same for all methods in a repeat. Tallies (the counts of a collection) are drawn from the
-distribution that they have under the mechanism, which is faster than one report after another. Each
-method plans a cell once. All epsilons share the devices and true tables.
-
-A cell's result gives the reason for each method that is left out because it refuses the domain, k,
-or the size of a table.
+Targets, devices and seeds of noise are the same for all methods in a repeat; all epsilons share the
+devices. Tallies are drawn from their distribution under the mechanism. A result gives the reason
+for each method that is left out: it refuses the domain, k, or the size of a table.
 """
 
 from __future__ import annotations
@@ -53,8 +45,6 @@ _TARGETS, _DEVICES, _NOISE = range(3)
 
 @dataclass(frozen=True)
 class Cell:
-    """One point of the grid."""
-
     dataset: str  # name of the data set in `benchmarks.populations`
     d: int  # number of its first attributes that are used
     k: int  # number of attributes of a target
@@ -63,12 +53,10 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The name of the cell in the results."""
         return f"{self.dataset}-d{self.d}-k{self.k}-eps{self.epsilon}-n{self.log_users}"
 
     @property
     def users(self) -> int:
-        """The number of devices."""
         return 1 << self.log_users
 
 
@@ -81,10 +69,7 @@ def fitting(domain: Domain, k: int) -> list[Attributes] | None:
 
 
 def targets_of(domain: Domain, k: int, count: int) -> tuple[Attributes, ...]:
-    """Draw the targets: ``count`` of the sets that `fitting` returns, or all if there are fewer.
-
-    Cells with the same domain and k have the same targets.
-    """
+    """Draw ``count`` of the sets that `fitting` returns; the same for one domain and k."""
     generator = np.random.default_rng((_TARGETS, len(domain), k))
     sets = fitting(domain, k)
     if sets is None:
@@ -133,7 +118,6 @@ class Measured:
     def once(
         self, codes: Codes, seed: tuple[int, ...], targets: list[tuple[Attributes, Floats]]
     ) -> None:
-        """Measure one repeat."""
         times = [time.process_time()]
         tallies = collect(self._plan, codes, np.random.SeedSequence(seed), exact=True)
         times.append(time.process_time())
@@ -153,10 +137,7 @@ class Measured:
 
 
 def _product_of_margins(model: Model, attributes: Attributes) -> Floats:
-    """Return the product of a model's estimates of the single attributes.
-
-    The table of the model is of use only if its error is smaller than that of the product.
-    """
+    """Return the product of margins: a table is of use only if it is better."""
     table = np.ones(1)
     for i in attributes:
         table = np.outer(table, model.marginal((i,)).table).ravel()
@@ -189,10 +170,7 @@ def _repeat(
     running: dict[str, Measured],
     skipped: dict[str, str],
 ) -> float:
-    """Measure one repeat of all methods; return the error of the uniform table.
-
-    A method that refuses moves from ``running`` to ``skipped``.
-    """
+    """Measure a repeat of ``running``; return uniform's error. Who refuses moves to ``skipped``."""
     table = first(cell.dataset, cell.d)
     assert table is not None
     codes = devices(cell.dataset, cell.d, cell.users, repeat)
@@ -208,7 +186,6 @@ def _repeat(
 
 
 def measure(cell: Cell, *, repeats: int, count: int, only: list[str] | None) -> dict[str, Any]:
-    """Measure a cell."""
     started = time.process_time()
     table = first(cell.dataset, cell.d)
     assert table is not None

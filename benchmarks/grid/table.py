@@ -1,13 +1,7 @@
 """Print the results of the grid as Markdown: means, and cells above a bound.
 
-``python -m benchmarks.grid table`` calls `show`. A *cell* is one combination of data set, number of
-attributes d, number of attributes k of a target, number of devices n and epsilon
-(`benchmarks.grid.cells.Cell`). The numbers in a table of a target are its *entries*.
-
-The report divides the error of our method, `OURS`, by that of another. There are bounds on these
-ratios. A cell breaks a bound if the ratio of the mean errors over the repeats exceeds it, and if
-our error is larger than the other by more than two standard errors of the difference (the repeats
-are paired).
+Ratios are of our error (`OURS`) to another. A cell breaks a bound if the ratio of mean errors
+exceeds it, and the difference of paired repeats is above two standard errors.
 """
 
 from __future__ import annotations
@@ -40,7 +34,6 @@ MAX_RATIO = {"calm": 1.05, "best other": 1.1, "uniform": 1.05, "product": 1.05}
 
 
 def show(results: Sequence[Result]) -> None:
-    """Print all tables."""
     if not results:
         print("There are no results yet.")
         return
@@ -62,7 +55,6 @@ def _place(result: Result) -> tuple[Any, ...]:
 
 
 def title(result: Result) -> str:
-    """Return what a cell is, in words."""
     cell = result["cell"]
     return (
         f"{cell['dataset']} d={cell['d']} k={cell['k']} epsilon={cell['epsilon']} "
@@ -86,7 +78,6 @@ def _head(title: str, *columns: str) -> None:
 
 
 def mean(result: Result, name: str) -> float:
-    """Return the mean error over the repeats."""
     return float(np.mean(errors_of(result, name)))
 
 
@@ -96,28 +87,18 @@ def best_other(result: Result) -> str:
 
 
 def errors_of(result: Result, name: str) -> list[float]:
-    """Return a method's errors by repeat.
-
-    ``name`` may also be "best other" for the method of `best_other`, or "product" for the table
-    that assumes independent attributes: the product of our estimates of the single attributes. The
-    list is empty if the cell has no errors of the product.
-    """
+    """Return errors by repeat, also of "best other" and "product"; empty if the cell has none."""
     if name == "product":
         return list(result["product"].get(OURS, []))
     return list(result["errors"][best_other(result) if name == "best other" else name])
 
 
 def ratio(result: Result, other: str) -> float:
-    """Return our mean error divided by that of another method."""
     return mean(result, OURS) / mean(result, other)
 
 
 def breaks(result: Result, other: str, bound: float) -> bool:
-    """Return whether a cell breaks a bound.
-
-    It does if our mean error is larger than ``bound`` times the other one, and if it is larger than
-    the other one by more than two standard errors of the difference.
-    """
+    """Return whether our mean error is above ``bound`` times the other, by two standard errors."""
     ours, theirs = np.array(errors_of(result, OURS)), np.array(errors_of(result, other))
     gap = ours - theirs
     spread = gap.std(ddof=1) / np.sqrt(gap.size) if gap.size > 1 else np.inf
@@ -125,7 +106,6 @@ def breaks(result: Result, other: str, bound: float) -> bool:
 
 
 def geometric(values: Sequence[float]) -> float:
-    """Return the geometric mean."""
     return exp(sum(map(log, values)) / len(values))
 
 

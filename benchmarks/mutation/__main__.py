@@ -1,29 +1,15 @@
 """Check whether the tests notice small defects in the source (mutation testing).
 
-    python -m benchmarks.mutation [--count N] [--seed S] [--files GLOB ...] [--out FILE]
-    python -m benchmarks.mutation --replay FILE [--moved MAP] [--out FILE]
-    python -m benchmarks.mutation ... --resume FILE
+A *mutant* is one small change of the source, made in a copy of the tree (``finder.py``). At first
+all tests that need no Kafka run, and ``--cache`` stores which test executes which line, until a
+Python file changes. Then each mutant runs against the tests that concern it: it is *killed* if one
+fails that passes without it, or if they do not end in time; *not covered* if only subprocesses
+execute its line. ``--resume`` continues with the mutants that have no verdict.
 
-A *mutant* is one small change of the source, made in a copy of the tree (``finder.py``). The
-program draws a random sample of mutants. At first it runs all tests of ``make test`` that need no
-Kafka, and stores in ``--cache`` which test executes which line; the file is valid until a Python
-file changes. Then it runs each mutant against the tests that concern it.
-
-A mutant is *killed* if a test that executes its line fails, or if these tests do not end in time.
-The fastest tests run first. The other tests of the same test files follow, because a fixture or a
-cache may have executed the line for them. A mutant outside of functions runs against all tests that
-execute a line of its file. A failure counts only if the test passes alone without the mutant.
-Subprocesses are not observed: a line that only they execute is *not covered*. Each verdict is
-written at once; ``--resume`` continues with the mutants that have none.
-
-``--replay`` runs the mutants of earlier results in the present source. A mutant is identified by
-its function, kind, text and occurrence, not by its line. MAP is a JSON file for code that has
-moved: a key is the earlier path of a file, or ``path::Name`` of a class or function in it. The
-value is the present path or name, or a list of them if the code was divided. A mutant whose
-function is in none of these files is *gone*. A mutant whose function no longer contains its text is
-*changed*.
-
-The package ``coverage`` is needed (dependency group ``mutation``).
+``--replay`` runs the mutants of earlier results in the present source; a mutant is identified by
+its function, kind, text and occurrence. ``--moved`` names a JSON file: an earlier path, or
+``path::Name``, to the present one or a list of them. A mutant whose function is in none of these
+files is *gone*; one whose function lost its text is *changed*.
 """
 
 from __future__ import annotations
@@ -94,11 +80,7 @@ class Judge:
         return {**mutant.record(), **result, "seconds": round(time.monotonic() - began, 1)}
 
     def _tests(self, mutant: Mutant) -> tuple[list[str], int]:
-        """Choose the tests of a mutant.
-
-        Tests that execute the changed line come first, then the others of the same test files; in
-        both parts the fastest first.
-        """
+        """Choose tests: those that execute the line, then others of their files, fastest first."""
         found = self._executed(mutant.file, mutant.own) or self._executed(
             mutant.file, mutant.header
         )
@@ -132,10 +114,7 @@ class Judge:
         return "survived", ""
 
     def _is_sound(self, killer: str, tests: list[str]) -> bool:
-        """Return whether the failed test passes without the mutant.
-
-        If no test is named (a timeout), all tests must pass.
-        """
+        """Return whether the failed test (all, if none is named) passes without the mutant."""
         if killer in self._sound:
             return True
         sound = self._run([killer] if killer else tests)[0] == "survived"
@@ -163,10 +142,7 @@ def learn(copy: Copy, cache: Path, files: list[str]) -> Any:
 
 
 def table(results: list[Any]) -> str:
-    """Return the totals in Markdown: a line per area, and one for all areas.
-
-    Mutants that no test executes count as survived.
-    """
+    """Return the totals by area in Markdown; mutants that no test executes count as survived."""
     lines = [
         "| area | mutants | killed | survived | of these not covered | gone | changed |",
         "|---|--:|--:|--:|--:|--:|--:|",
@@ -182,7 +158,6 @@ def table(results: list[Any]) -> str:
 
 
 def arguments() -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(
         "python -m benchmarks.mutation", description=__doc__.splitlines()[0]
     )

@@ -1,12 +1,7 @@
-"""Find the mutants of a source file, that is, all small changes of its syntax tree.
+"""Find the mutants of a source file: :func:`sample` draws some, :func:`find_again` the same ones.
 
-:func:`sample` draws some of them, and :func:`find_again` finds the same ones in a later source.
-
-These are the changes: comparison operators, ``+ - * /`` and ``and``/``or`` are replaced by another
-operator; integers grow by 1; booleans are inverted; ``not`` is removed; conditions are negated;
-calls and assignments to attributes and items are deleted; and ``return`` returns None where the
-function may return it. Docstrings, type hints, decorators, ``__all__``, log messages, error texts,
-metric definitions, ``if TYPE_CHECKING`` and protocols do not change.
+Docstrings, type hints, decorators, ``__all__``, log messages, error texts, metric definitions, ``if
+TYPE_CHECKING`` and protocols do not change.
 """
 
 from __future__ import annotations
@@ -216,10 +211,7 @@ class Finder:
 
 
 def sample(root: Path, areas: Mapping[str, str], count: int, seed: int) -> list[Mutant]:
-    """Draw mutants: equally many from each area, and at random within an area.
-
-    Each mutant gets a hash of the seed and its content; those with the smallest hashes are drawn.
-    """
+    """Draw equally many from each area: those with the smallest hashes of seed and content."""
     found: dict[str, list[tuple[str, Mutant]]] = defaultdict(list)
     for file, area in areas.items():
         for mutant in Finder(file, area, (root / file).read_bytes()).found:

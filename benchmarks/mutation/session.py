@@ -1,9 +1,4 @@
-"""Run tests in a copy of the tree: start pytest, and act as its plugin.
-
-This file has two parts. `Copy` makes the copy and starts pytest there. In that process pytest loads
-this file as a plugin (`Session`), which runs the chosen tests in the chosen order, or runs all
-tests and records which test executes which line. Hypothesis draws the same examples each time.
-"""
+"""Run tests in a copy of the tree: `Copy` starts pytest, which loads this file as a plugin."""
 
 from __future__ import annotations
 
@@ -44,12 +39,7 @@ def pytest_configure(config: Any) -> None:
 
 
 class Session:
-    """The plugin of pytest.
-
-    Args:
-        task: what to do. "tests": the tests to run, in this order; empty for all. "files": the
-            source files whose executed lines are recorded. "out": the file for the outcome.
-    """
+    """The plugin: ``tests`` in order, or all with the lines of ``files``; writes ``out``."""
 
     def __init__(self, task: Any) -> None:
         self._task = task
@@ -64,23 +54,19 @@ class Session:
             self._cover.start()
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Keep only the chosen tests, in the chosen order."""
         if self._task["tests"]:
             order = {test: i for i, test in enumerate(self._task["tests"])}
             items[:] = [item for item in items if item.nodeid in order]
             items.sort(key=lambda item: order[item.nodeid])
 
     def pytest_collectreport(self, report: Any) -> None:
-        """Note a file that cannot be imported."""
         self._outcomes[report.outcome].append(report.nodeid)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Record the lines that are executed from now on for this test."""
         if self._cover:
             self._cover.switch_context(nodeid)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Note the outcome and the time of a test's phase."""
         self._seconds[report.nodeid] += report.duration
         self._outcomes[report.outcome].append(report.nodeid)
 
@@ -121,14 +107,12 @@ class Copy:
         self.digest = hashed.hexdigest()
 
     def put(self, file: str, source: bytes) -> None:
-        """Write one source file and delete its compiled form."""
         path = self.tree / file
         path.write_bytes(source)
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
             compiled.unlink()
 
     def session(self, limit: float, tests: list[str], files: list[str]) -> tuple[int | None, Any]:
-        """Run pytest in the copy."""
         task, out = self._folder / "task.json", self._folder / "out.json"
         task.write_text(json.dumps({"tests": tests, "files": files, "out": str(out)}))
         out.write_text(json.dumps({"failed": []}))

@@ -1,22 +1,8 @@
-"""Compare the noise-aware method with Private-PGM on the same tallies.
+"""Compare the noise-aware method with Private-PGM (the package `mbi`) on the same tallies.
 
-Private-PGM (the Python package `mbi`) fits a graphical model to noisy marginal tables. Both methods
-get the same *views* (the attribute sets whose tables are collected), the same tallies (counted
-reports) and the same weights.
-
-The results are one file, ``benchmarks/results/pgm.jsonl``, with a line for each point (data set,
-number of attributes, epsilon, number of devices): squared errors, where the views are those that
-the noise-aware method plans. Both methods get the same random data in each repeat. A run measures
-the points that are missing, so it can be stopped and started again. ``make bench`` compares speeds.
-
-    make pgm
-    make pgm ARGS=table
-
-Private-PGM's results depend on the views and tallies alone, so the folder ``.cache/pgm`` stores
-them by a digest of these inputs. ``run --again`` uses them: it computes only the noise-aware side
-again as long as the plans are the same. ``run --ours`` does the same for the points
-that have a result, without that folder and without the package, because each result contains the
-digests of its inputs. Everything runs on one core.
+Both get the same views, tallies and weights. ``run`` measures missing points; ``run --again`` takes
+Private-PGM's results from ``.cache/pgm`` as long as the plans are the same, and ``run --ours``
+those in the file of results, without the package. Everything runs on one core.
 """
 
 from __future__ import annotations
@@ -79,7 +65,6 @@ def run(args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("what", choices=("run", "table"))
     parser.add_argument("--again", action="store_true", help="measure all points again")

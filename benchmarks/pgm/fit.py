@@ -1,15 +1,7 @@
-"""Run Private-PGM (the package `mbi`) on the measurements that the noise-aware method gets.
+"""Run Private-PGM on the measurements that noise-aware gets: solvers with default settings.
 
-The package has two solvers, mirror descent (which it recommends) and L-BFGS. Both run with default
-settings for 1000 iterations, their default. Their inputs are the number of devices, one noisy
-table of counts for each view, and the standard deviation of its cells.
-
-There are two ways to run a solver:
-
-- `as_shipped` uses the package alone. The comparison of speed uses it.
-- `with_fast_inference` replaces the package's inference (the computation of marginal tables in each
-  iteration) by a faster one for complete graphs (`benchmarks.pgm.inference`). The comparison of
-  errors uses it, because the package alone would take too long.
+`as_shipped` uses the package alone, for speed; `with_fast_inference` replaces its inference
+(`benchmarks.pgm.inference`), for errors, as the package alone would take too long.
 """
 
 from __future__ import annotations
@@ -38,7 +30,6 @@ def names(attributes: Attributes) -> tuple[str, ...]:
 
 
 def domain_of(domain: Domain) -> mbi.Domain:
-    """Return the domain as an object of the package."""
     return mbi.Domain(names(tuple(range(len(domain)))), domain.cardinalities)
 
 
@@ -52,10 +43,7 @@ def measurements_of(problem: Problem) -> list[mbi.LinearMeasurement]:
 
 
 def as_shipped(problem: Problem, solver: str) -> float:
-    """Return processor seconds of a fit and 50 three-way answers of the package as shipped.
-
-    The first call in a process compiles; the next ones with the same views and targets do not.
-    """
+    """Return processor seconds of a fit and 50 three-way answers; the first call compiles."""
     domain, n = domain_of(problem.plan.domain), float(problem.point.users)
     started = time.process_time()
     model = SOLVERS[solver]().estimate(domain, measurements_of(problem), known_total=n)

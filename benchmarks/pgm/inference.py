@@ -1,15 +1,8 @@
 """A faster inference for Private-PGM where it has to compute the whole joint table.
 
-Private-PGM models the joint table as a product of factors, one for each *maximal* view (a view that
-is not part of another one); the logarithms of the factors are its *potentials*. Inference computes
-the views' tables from the potentials. The package does this along a junction tree. With a hundred
-views of pairs the tree has a single node, the joint table, and the package sums over all its cells
-for one view after another.
-
-This module computes the same sums for all views together: by Walsh-Hadamard transforms if all
-attributes are binary, otherwise through a few larger tables. One array holds the potentials of all
-views. Only the order of summation changes; the solvers, their objective and the number of steps are
-the package's.
+The package sums over all cells for one maximal view after another. This computes the same sums for
+all together: by Walsh-Hadamard transforms of bits, otherwise through a few larger tables. Only the
+order of summation changes; the solvers, their objective and the number of steps are the package's.
 """
 
 from __future__ import annotations
@@ -39,10 +32,7 @@ EXACT = jax.lax.Precision.HIGHEST
 @partial(jax.tree_util.register_dataclass, data_fields=["values"], meta_fields=["domain"])
 @dataclass(frozen=True)
 class Stacked:
-    """Potentials or tables of all maximal views in one array.
-
-    It replaces the package's CliqueVector, so it has the operations that the solvers use.
-    """
+    """Potentials or tables of all maximal views in one array, with the package's operations."""
 
     domain: mbi.Domain  # the package's domain
     values: Array  # shape (cells of all maximal views,), one view after another
@@ -59,7 +49,6 @@ class Stacked:
     __rmul__ = __mul__
 
     def dot(self, other: Stacked) -> Array:
-        """Return the inner product."""
         return jnp.vdot(self.values, other.values)
 
     @property
@@ -80,15 +69,7 @@ class Warm:
 
 
 class Cliques:
-    """Views, arranged for inference over the joint table.
-
-    Solvers compile code for one such object. Repeats with the same views must use the same object
-    (`cliques_of`) to share the compiled code.
-
-    Args:
-        cardinalities: number of values of each attribute.
-        views: the attributes of each view, ascending.
-    """
+    """Views, arranged for inference over the joint table; solvers compile for one such object."""
 
     def __init__(self, cardinalities: tuple[int, ...], views: tuple[Attributes, ...]) -> None:
         self.cardinalities = cardinalities
@@ -102,27 +83,20 @@ class Cliques:
 
     @cached_property
     def length(self) -> int:
-        """The number of cells of all maximal views."""
         return int(self.starts[-1])
 
     @cached_property
     def domain(self) -> mbi.Domain:
-        """The package's domain."""
         return mbi.Domain([f"a{i:02d}" for i in range(len(self.cardinalities))], self.cardinalities)
 
     @cached_property
     def binary(self) -> bool:
-        """Whether all attributes are binary."""
         return set(self.cardinalities) == {2}
 
     def marginals(
         self, potentials: Stacked, total: Array = 1.0, *, constraints: tuple[()] = ()
     ) -> Stacked:
-        """Return the maximal views' tables under these potentials.
-
-        The parameters are those that the package gives to its own inference. The tables sum to
-        ``total``; ``constraints`` are not used.
-        """
+        """Return the maximal views' tables under these potentials; they sum to ``total``."""
         del constraints
         logs = self.spread(potentials.values)
         table = jax.nn.softmax(logs.ravel()).reshape(logs.shape) * total
@@ -156,10 +130,7 @@ class Cliques:
         return {size: (np.array(a), np.array(b)) for size, (a, b) in by_size.items()}
 
     def _transform(self, coefficients: Array) -> Array:
-        """Return the Walsh-Hadamard transform, computed for four attributes at a time.
-
-        Each matrix product transforms the first axes and moves them behind the others.
-        """
+        """Return the Walsh-Hadamard transform, four attributes at a time."""
         d, table = len(self.cardinalities), coefficients
         for start in range(0, d, 4):
             bits = min(4, d - start)
@@ -222,10 +193,7 @@ class Cliques:
 
     @cached_property
     def readings(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The cells whose sum is each measured number, as two arrays: cells, and their numbers.
-
-        A view within larger ones is computed from the smallest of those, as in the package.
-        """
+        """The cells whose sum is each measured number, from the smallest view that holds it."""
         cells, numbers, first = [], [], 0
         for view in self.views:
             holding = [v for v, a in enumerate(self.maximal) if set(view) <= set(a)]
@@ -263,10 +231,7 @@ def hadamard(bits: int) -> Floats:
 def estimator_inputs(
     cliques: Cliques, measurements: Sequence[Measurement], users: int
 ) -> dict[str, Any]:
-    """Return the arguments of a solver: squared loss, number of devices and a start at zero.
-
-    The loss has a Lipschitz constant, which the package computes and uses for its step size.
-    """
+    """Return a solver's arguments: squared loss, its Lipschitz constant, and a start at zero."""
     named = [
         mbi.LinearMeasurement(
             m.table, tuple(f"a{i:02d}" for i in m.attributes), users * m.deviation

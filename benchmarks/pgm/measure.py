@@ -1,8 +1,4 @@
-"""Measure the errors of one point: ours and Private-PGM's.
-
-Private-PGM's results are cached in ``.cache/pgm``. Functions import its package `mbi` only where
-they need it, so cached results and tables are available without it.
-"""
+"""Measure the errors of one point: ours and Private-PGM's, which are cached in ``.cache/pgm``."""
 
 from __future__ import annotations
 
@@ -87,7 +83,6 @@ def _fast(problem: Problem, solver: str) -> dict[str, Any]:
 
 
 def _views(plan: Any) -> dict[str, int]:
-    """Count the views by their number of attributes."""
     counts: dict[str, int] = {}
     for group in plan.groups:
         for view in group.views:

@@ -1,13 +1,7 @@
 """The inputs of both sides of the comparison with Private-PGM, and our side of it.
 
-A *point* (`Point`) is a data set with its size and epsilon. A *problem* (`Problem`) is one random
-repeat of a point: the plan with its views (attribute sets that are collected), the tallies (counted
-reports), the targets (attribute sets whose tables are compared) and their true tables.
-
-Devices, targets and true tables are drawn in the same way as in the comparison with all other
-methods (`benchmarks.grid.cells`). Private-PGM gets the unbiased table of every view and the
-standard deviation of its cells. The noise-aware method starts from the same numbers
-(`input.statistics`).
+A `Point` is a data set, its size and epsilon; a `Problem` one random repeat of it, drawn as in
+`benchmarks.grid.cells`. Private-PGM gets the unbiased table and deviation of every view.
 """
 
 from __future__ import annotations
@@ -63,17 +57,14 @@ class Point:
 
     @property
     def name(self) -> str:
-        """The name of the point in the results, without the part of the comparison."""
         return f"{self.views}-{self.dataset}-d{self.d}-eps{self.epsilon}-n{self.log_users}"
 
     @property
     def users(self) -> int:
-        """The number of devices."""
         return 1 << self.log_users
 
     @property
     def domain(self) -> Domain:
-        """The domain of the data set's first d attributes."""
         table = first(self.dataset, self.d)
         assert table is not None
         return table.domain
@@ -103,7 +94,7 @@ class Measurement:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """One random repeat of a point; see the top of this module."""
+    """One random repeat of a point."""
 
     point: Point
     plan: Plan
@@ -112,7 +103,6 @@ class Problem:
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
-        """The estimates of all views that have reports."""
         return tuple(
             Measurement(
                 view.attributes,
@@ -128,7 +118,6 @@ class Problem:
 
     @cached_property
     def targets(self) -> dict[int, tuple[Attributes, ...]]:
-        """The attribute sets whose tables are compared, by their size."""
         return {k: targets_of(self.plan.domain, k, TARGETS) for k in TARGET_SIZES}
 
     def errors(self, answers: dict[int, list[Floats]]) -> dict[str, float]:
@@ -153,11 +142,7 @@ class Problem:
 
 
 def draw(point: Point, plan: Plan, repeat: int) -> Problem:
-    """Draw the devices of a repeat, and their tallies.
-
-    The tallies are drawn from the distribution that they have under the mechanism, which is faster
-    than one report after another.
-    """
+    """Draw the devices of a repeat, and their tallies from the mechanism's distribution."""
     codes = devices(point.dataset, point.d, point.users, repeat)
     seed = np.random.SeedSequence((_NOISE, crc32(point.name.encode()), repeat))
     return Problem(point, plan, tuple(collect(plan, codes, seed, exact=True)), repeat)

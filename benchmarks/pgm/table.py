@@ -1,8 +1,4 @@
-"""Print the comparison with Private-PGM as Markdown.
-
-Of the accuracy it prints geometric means of the ratios of errors, ours divided by the better
-solver's, and the points where ours is worse.
-"""
+"""Print the comparison with Private-PGM as Markdown: ratios to the better solver."""
 
 from __future__ import annotations
 
@@ -19,7 +15,6 @@ Result = dict[str, Any]
 
 
 def show(results: Sequence[Result]) -> None:
-    """Print the tables."""
     ratios: list[tuple[Result, str, float]] = []
     for result in sorted(results, key=_order):
         for k in SIZES:
@@ -64,10 +59,7 @@ def _mean_error(rows: Sequence[Result], k: str) -> float:
 
 
 def _spread(rows: dict[str, list[Result]], other: str, k: str) -> float:
-    """Return the standard error of the ratio of two mean errors; 0 for one repeat.
-
-    The repeats are paired, so the error comes from the differences a - ratio * b.
-    """
+    """Return the standard error of the ratio of two mean errors, of paired repeats."""
     pairs = [
         (a["errors"][k], b["errors"][k]) for a, b in zip(rows["ours"], rows[other], strict=True)
     ]

@@ -90,11 +90,7 @@ def damaged(payload: bytes, random: np.random.Generator) -> bytes:
 
 
 def batches(count: int, seed: int) -> Iterator[bytes]:
-    """Yield ``count`` batches, a few of which decompress to 64 MiB.
-
-    A random number decides what is wrong with a batch besides its bytes: 2 % are transaction
-    markers, 2 % are empty, and 4 % each have a wrong number of records, last offset or codec.
-    """
+    """Yield batches, some of which decompress to 64 MiB; 16 % have more wrong than their bytes."""
     random = np.random.default_rng(seed)
     wellformed = pool(random)
     bomb = gzip.compress(bytes(64 << 20), 9)

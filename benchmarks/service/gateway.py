@@ -67,7 +67,6 @@ async def bare(scope: Mapping[str, Any], receive: Any, send: Any) -> None:
 
 
 def serve(mode: str, directory: Path) -> None:
-    """Print port and plan, and serve until stdin is closed."""
     configure_logging("error")
     if mode == "bare":
         port = free_port()

@@ -68,7 +68,6 @@ def row(name: str, situation: Situation, found: Mapping[str, float]) -> str:
 
 
 def main() -> None:
-    """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="situations with this text; nothing is written")
     only = parser.parse_args().only

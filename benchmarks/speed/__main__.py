@@ -36,7 +36,6 @@ PARTS = ("device", "fitting", "pgm", "service", "publishing")
 
 
 def rows(args: argparse.Namespace, stack: ExitStack) -> Iterator[Row]:
-    """Yield all lines of the chosen parts."""
     if "service" in args.only:
         # First, because the number is a difference of the process's memory.
         yield service.memory_row()
@@ -67,7 +66,6 @@ def _bootstrap(args: argparse.Namespace, stack: ExitStack) -> str | None:
 
 
 def main() -> None:
-    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--bootstrap", default=os.environ.get("CALMSTREAM_TEST_BOOTSTRAP"))
     parser.add_argument("--records", type=int, default=200_000, help="records of one report")

@@ -1,9 +1,7 @@
 """Measure how long noise-aware fits and answers, beside CALM on the same tallies, on one core.
 
-A line has the processor seconds of a fit and 50 three-way tables at epsilon 1 with 2^18 devices;
-the limit is CALM's recovery from the same counts. The records come from the data folder. The last
-line has those of a fit of eight numbers of 64 levels, without tables; its limit is a fit of plain
-categories to the same counts.
+A line has the processor seconds of a fit and 50 three-way tables at epsilon 1 with 2^18 devices,
+the last one those of a fit of eight numbers of 64 levels beside a fit of plain categories.
 """
 
 from __future__ import annotations
@@ -34,7 +32,6 @@ CASES = (
 
 
 def rows(repeats: int) -> Iterator[Row]:
-    """Yield a line for each data set that exists."""
     for dataset, d, aim in CASES:
         if first(dataset, d) is not None:
             yield _row(dataset, d, aim, repeats)

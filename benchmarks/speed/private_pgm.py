@@ -22,7 +22,6 @@ PYTHON = Path(__file__).resolve().parents[2] / ".venv-pgm" / "bin" / "python"
 
 
 def rows(repeats: int) -> Iterator[Row]:
-    """Yield the line, if the environment exists."""
     if not PYTHON.exists():
         print(f"the line about Private-PGM needs {PYTHON} (make pgm ARGS=table)", file=sys.stderr)
         return

@@ -1,13 +1,9 @@
 """Measure how long the publisher takes for a final set of 8,000 tables, and its memory.
 
-The plan has 128 binary attributes and publishes pairs of them. The whole runs in a process of its
-own, and the counts are drawn in another, so that the memory is that of the publisher's work alone.
-The set is written to a broker: Kafka where there is one, else the broker in memory.
-
     python -m benchmarks.speed.publishing REPEATS [BOOTSTRAP]
 
-prints what `rows` reads: the best seconds of processor time to estimate, encode and write a set,
-those of the writing alone, and the largest memory in bytes at the end and before the first set.
+prints what `rows` reads. The counts are drawn in another process, so that the memory is that of the
+publisher's work; the set is written to Kafka where there is one, else to a broker in memory.
 """
 
 from __future__ import annotations
@@ -69,10 +65,7 @@ def tallies_of() -> Sequence[Tally]:
 
 
 def peak() -> int:
-    """Return the largest memory of this process so far, in bytes.
-
-    `resource` would count that of the parent, too: a child has the parent's until it has its own.
-    """
+    """Return the largest memory so far, in bytes; `resource` would count the parent's, too."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
 
@@ -104,7 +97,6 @@ def measure(repeats: int, broker: Broker) -> tuple[float, float, int, int]:
 
 
 def rows(repeats: int, bootstrap: str | None) -> Iterator[Row]:
-    """Yield the lines about time and memory."""
     words = [str(repeats), *([bootstrap] if bootstrap else [])]
     command = [sys.executable, "-m", "benchmarks.speed.publishing", *words]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
@@ -117,7 +109,6 @@ def rows(repeats: int, bootstrap: str | None) -> Iterator[Row]:
 
 
 def main() -> None:
-    """Measure in this process."""
     repeats, *bootstrap = sys.argv[1:]
     broker = connect(bootstrap[0]) if bootstrap else InProcessBroker()
     print(json.dumps(measure(int(repeats), broker)))

@@ -11,8 +11,6 @@ TITLES = ("work", "unit", "aim", "measured", "limit", "measured / limit", "the l
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table."""
-
     work: str  # what was done
     unit: str  # unit of ``aim``, ``value`` and ``limit``
     aim: str  # what was to be reached, such as ``at least 30``; empty if there is no aim
@@ -21,14 +19,12 @@ class Row:
     beside: str  # what that is
 
     def shown(self) -> str:
-        """Return the line of a Markdown table."""
         ratio = f"{self.value / self.limit:.2f}"
         cells = (self.work, self.unit, self.aim or "-", number(self.value), number(self.limit))
         return "| " + " | ".join((*cells, ratio, self.beside)) + " |"
 
 
 def head() -> str:
-    """Return the first two lines of the table."""
     return "| " + " | ".join(TITLES) + " |\n|---|---|---|---:|---:|---:|---|"
 
 
@@ -40,10 +36,7 @@ def number(value: float) -> str:
 
 
 def best(repeats: int, *works: Callable[[], float]) -> list[float]:
-    """Return the smallest of several times of each work, in seconds.
-
-    The works take turns, so that the load of the machine affects all of them alike.
-    """
+    """Return the smallest of several times of each work; they take turns, under the same load."""
     rounds = [[work() for work in works] for _ in range(repeats)]
     return [min(times) for times in zip(*rounds, strict=True)]
 

@@ -1,12 +1,7 @@
 """Measure a tally worker from the broker to its counts, each rate beside its limit.
 
-All rates are per second of processor time of this process:
-
-- *one report a record*: a worker reads a topic until it has counted everything;
-  the limit is the Kafka client that reads the same topic and drops the records;
-- *1,000 reports a record*: the same; the limit is the code that decodes and counts, with all
-  records in memory;
-- *memory of an accepted batch*: resident memory for each id; the limit is the id itself.
+Rates are per second of processor time. Limits: of one report a record the client that drops the
+records, of 1,000 the code that decodes and counts, of the memory of ids the ids themselves.
 """
 
 from __future__ import annotations
@@ -61,13 +56,11 @@ class Backlog:
 
     @property
     def where(self) -> Partition:
-        """The only partition of reports."""
         return Partition(self.names().reports(0), 0)
 
 
 @contextmanager
 def existing(broker: KafkaBroker, specs: Sequence[TopicSpec]) -> Iterator[None]:
-    """Create topics, and delete them in the end."""
     topics = broker.topics()
     topics.create(specs)
     try:
@@ -159,13 +152,11 @@ def _seconds_to_end(worker: TallyWorker, backlog: Backlog) -> float:
 
 
 def check_counts(backlog: Backlog, fold: PartitionFold) -> None:
-    """Check that every report was counted."""
     counted = sum(count.tally.reports for count in fold.state().open.values())
     assert counted == backlog.records * backlog.reports, counted
 
 
 def single_rows(backlog: Backlog, aim: str, repeats: int) -> Iterator[Row]:
-    """Yield the lines about one report a record."""
     thousands = backlog.records / 1e3
     counted, dropped = best(
         repeats, lambda: seconds_to_count(backlog), lambda: seconds_to_drop(backlog)
@@ -181,7 +172,6 @@ def single_rows(backlog: Backlog, aim: str, repeats: int) -> Iterator[Row]:
 
 
 def large_row(backlog: Backlog, name: str, aim: str, repeats: int) -> Row:
-    """Return the line about 1,000 reports a record."""
     millions = backlog.records * backlog.reports / 1e6
     counted, folded = best(
         repeats, lambda: seconds_to_count(backlog), lambda: seconds_to_fold(backlog)
@@ -191,13 +181,11 @@ def large_row(backlog: Backlog, name: str, aim: str, repeats: int) -> Row:
 
 
 def resident() -> int:
-    """Return the resident memory of this process in bytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def memory_row() -> Row:
-    """Return the line about the ids of accepted batches."""
     before, ids = resident(), BatchIds()
     for _ in range(IDS // POLL_RECORDS):
         ids.add_all(as_ids(secrets.token_bytes(16 * POLL_RECORDS)))

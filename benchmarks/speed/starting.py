@@ -26,7 +26,6 @@ LOADING = "import gc; gc.disable(); from calmstream.cli import parser; parser('c
 
 
 def rows(repeats: int, plan: bytes, bootstrap: str, namespace: str) -> Iterator[Row]:
-    """Yield the lines about loading the code, and about a worker that gets its partitions."""
     beside = "to load numpy, the Kafka client and the client of Prometheus"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plan.json"

