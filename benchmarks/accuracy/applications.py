@@ -31,8 +31,7 @@ PAIRS = (
 )
 """The paper's dependent pairs, then its independent ones."""
 
-TEST_METHODS = ("inp-ht", "marg-ps", "calm")  # methods with a noise-aware test from covariances
-TREE_METHODS = ("inp-ht", "marg-ps", "calm")
+METHODS = ("inp-ht", "marg-ps", "calm")  # methods with a noise-aware test from covariances
 TREE_EPSILONS = ("0.2", "0.4", "0.6", "0.8", "1.0", "1.4")
 
 
@@ -125,13 +124,13 @@ def experiments() -> list[Experiment]:
     every = [
         Experiment("cormode-fig7", f"{name} {method}", partial(run, method))
         for name, run in (("pairs", pairs_run), ("size", size_run))
-        for method in TEST_METHODS
+        for method in METHODS
     ]
     every += [
         Experiment(
             "cormode-fig8", f"{method} epsilon={epsilon}", partial(tree_run, method, epsilon)
         )
-        for method in TREE_METHODS
+        for method in METHODS
         for epsilon in TREE_EPSILONS
     ]
     every += [

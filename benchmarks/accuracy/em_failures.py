@@ -12,10 +12,8 @@ import numpy as np
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.marginal import total_variation
-from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.request import Request
-from calmstream.estimators.planning import draft
-from calmstream.evaluation.population import collect, draw
+from calmstream.evaluation.population import collect, draw, local_plan
 
 ROWS = (
     (16, 8, 1, "0.2", "3/8"),
@@ -36,27 +34,6 @@ def widened(codes: np.ndarray, d: int) -> np.ndarray:
     return codes[:, np.arange(d) % codes.shape[1]]
 
 
-def plan_of(d: int, k: int, epsilon: str, users: int, stop: str) -> Plan:
-    """Return an InpEM plan over d bits."""
-    request = Request(Domain.binary(d), epsilon, users, k, {"stop": stop})
-    plan, _ = draft(
-        "inp-em",
-        request,
-        name="em",
-        purpose="benchmark",
-        owner="benchmark",
-        lineage="0" * 32,
-        start=0,
-        window=60,
-        windows=1,
-        grace=0,
-        skew=0,
-        partitions=1,
-        guarantee=Guarantee(),
-    )
-    return plan
-
-
 def failures(
     codes: np.ndarray, row: tuple[int, int, int, str, str], seed: int
 ) -> dict[str, tuple[int, int, float]]:
@@ -68,7 +45,8 @@ def failures(
     domain = Domain.binary(d)
     by_rule = {}
     for stop in ("change", "discrepancy", "likelihood"):
-        plan = plan_of(d, k, epsilon, users, stop)
+        request = Request(domain, epsilon, users, k, {"stop": stop})
+        plan = local_plan(methods.get("inp-em"), request)
         # Tallies of records of more than 2^16 values cannot be drawn from their distribution; then
         # every report is simulated.
         small = domain.size() <= 1 << 16

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from benchmarks.populations import DATA, merged, population
+from benchmarks.populations import population
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.evaluation.evaluate import draw_targets
 from calmstream.tables.records import RecordTable
@@ -53,6 +53,3 @@ class Devices:
 def devices(dataset: str, d: int, users: int, repeat: int) -> Devices:
     """Return the devices of a repeat; they are cached for pieces with the same population."""
     return Devices(dataset, d, users, repeat)
-
-
-__all__ = ["DATA", "Devices", "devices", "merged", "table"]

@@ -100,18 +100,14 @@ def promised(seed: int) -> float:
     return float(np.mean([precision.squared_error(table) for table in precision.tables(one.k)]))
 
 
-def ratios(seeds: dict[int, float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.array([np.sqrt(promised(seed) / sse) for seed, sse in seeds.items()])
+def ratio(seed: int, sse: float) -> float:
+    """Return promise over measurement, of half-widths."""
+    return float(np.sqrt(promised(seed) / sse))
 
 
 def rows() -> dict[int, dict[str, float]]:
     lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
     return {row["seed"]: row for row in map(json.loads, lines)}
-
-
-def done() -> dict[int, float]:
-    """Return the measurements so far."""
-    return {seed: row["sse_mean"] for seed, row in rows().items()}
 
 
 def measure() -> None:
@@ -126,7 +122,7 @@ def compare(most: int = CASES) -> None:
     """Compute the ratios of so many measured plans more, and write the page about all."""
     found = rows()
     for seed in [seed for seed in found if "ratio" not in found[seed]][:most]:
-        found[seed]["ratio"] = float(ratios({seed: found[seed]["sse_mean"]})[0])
+        found[seed]["ratio"] = ratio(seed, found[seed]["sse_mean"])
         RESULTS.write_text("".join(json.dumps(row) + "\n" for row in found.values()))
     lines = [f"{TITLE}\n\n{len(found)} of {CASES} random plans are measured. {ABOUT}\n\n{HEAD}"]
     for name in ("calm", "noise-aware"):

@@ -6,12 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from benchmarks.accuracy.applications import (
-    PAIRS,
-    TEST_METHODS,
-    TREE_EPSILONS,
-    TREE_METHODS,
-)
+from benchmarks.accuracy.applications import METHODS, PAIRS, TREE_EPSILONS
 from benchmarks.accuracy.em_failures import ROWS
 from benchmarks.accuracy.measure import Ledger
 
@@ -40,21 +35,21 @@ def _all(ledger: Ledger, key: str, name: str) -> np.ndarray:
 
 def independence(ledger: Ledger) -> str:
     """Return Fig. 7: statistics of dependent pairs, and the share of independent ones rejected."""
-    runs = len(ledger.results(f"pairs {TEST_METHODS[0]}"))
-    heads = [f"{m}: statistic (critical), detected" for m in TEST_METHODS]
+    runs = len(ledger.results(f"pairs {METHODS[0]}"))
+    heads = [f"{m}: statistic (critical), detected" for m in METHODS]
     lines = [
         "# Tests of independence, N = 2^18, epsilon = 1.1",
         "",
         INDEPENDENCE.format(runs=runs),
         "",
         "| pair | without privacy | " + " | ".join(heads) + " |",
-        "|---|---:|" + "---:|" * len(TEST_METHODS),
+        "|---|---:|" + "---:|" * len(METHODS),
     ]
     for names in PAIRS:
         name = "-".join(names)
-        exact = np.median(_all(ledger, f"pairs {TEST_METHODS[0]}", f"{name} exact"))
+        exact = np.median(_all(ledger, f"pairs {METHODS[0]}", f"{name} exact"))
         cells = []
-        for method in TEST_METHODS:
+        for method in METHODS:
             key = f"pairs {method}"
             statistic = np.median(_all(ledger, key, f"{name} statistic"))
             critical = np.median(_all(ledger, key, f"{name} critical"))
@@ -68,7 +63,7 @@ def independence(ledger: Ledger) -> str:
         "| method | tests | noise-aware | as in the paper (3.84) |",
         "|---|---:|---:|---:|",
     ]
-    for method in TEST_METHODS:
+    for method in METHODS:
         key = f"size {method}"
         tests = _all(ledger, key, "pairs").sum()
         aware, plain = (_all(ledger, key, n).sum() / tests for n in ("noise-aware", "uncorrected"))
@@ -78,11 +73,11 @@ def independence(ledger: Ledger) -> str:
 
 def trees(ledger: Ledger) -> str:
     """Return Fig. 8: the true mutual information of learnt trees by method."""
-    first = f"{TREE_METHODS[0]} epsilon={TREE_EPSILONS[0]}"
+    first = f"{METHODS[0]} epsilon={TREE_EPSILONS[0]}"
     runs = len(ledger.results(first))
     exact = _all(ledger, first, "exact").mean()
     random = np.concatenate(
-        [_all(ledger, f"{m} epsilon={e}", "random") for m in TREE_METHODS for e in TREE_EPSILONS]
+        [_all(ledger, f"{m} epsilon={e}", "random") for m in METHODS for e in TREE_EPSILONS]
     ).mean()
     lines = [
         "# Chow-Liu trees on MovieLens, d = 10, N = 200,000",
@@ -92,7 +87,7 @@ def trees(ledger: Ledger) -> str:
         "| method | " + " | ".join(f"epsilon = {e}" for e in TREE_EPSILONS) + " |",
         "|---|" + "---:|" * len(TREE_EPSILONS),
     ]
-    for method in TREE_METHODS:
+    for method in METHODS:
         runs_of = [_all(ledger, f"{method} epsilon={e}", "private") for e in TREE_EPSILONS]
         mean = [float(v.mean()) for v in runs_of]
         error = [2 * float(v.std(ddof=1)) / np.sqrt(v.size) if v.size > 1 else 0.0 for v in runs_of]
