@@ -194,7 +194,6 @@ INTERRUPTED = 130  # exit code after Ctrl-C, as of any program that the signal S
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return the exit code of the process."""
     argv = sys.argv[1:] if argv is None else argv
     os.environ.update(ONE_THREAD)
     if sys.stdout is None:  # the caller closed it: what is written there is an error
@@ -229,7 +228,6 @@ def _complete() -> None:
 
 
 def _fail(error: Exception) -> int:
-    """Print an error in one line; return the exit code."""
     if not isinstance(error, BrokenPipeError):
         # A closed output (``| head``) needs no message.
         text = str(error) if isinstance(error, CalmstreamError) else _unforeseen(error)

@@ -17,6 +17,5 @@ def say(*lines: object, error: bool = False) -> None:
 
 
 def say_json(document: Any, option: int = 0) -> None:
-    """Print a JSON object in one line."""
     sys.stdout.buffer.write(orjson.dumps(document, option=option) + b"\n")
     sys.stdout.flush()

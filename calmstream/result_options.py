@@ -75,7 +75,6 @@ def _from_window(text: str) -> int | Literal["latest"]:
 
 
 def add_marginal(parser: argparse.ArgumentParser) -> None:
-    """Add ``--marginal``; see `published`."""
     parser.add_argument(
         "--marginal", action="append", metavar="A,B", help="only this table (default: all)"
     )

@@ -176,7 +176,6 @@ class Service:
 
     @property
     def roles(self) -> list[Role]:
-        """The roles that serve no plan: the folder's, if there is one."""
         return [] if self._folder is None else [self._folder]
 
     def tally(self, config: TallyConfig) -> Role:

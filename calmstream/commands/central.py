@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from calmstream import arguments
 from calmstream.broker.names import CentralNames
@@ -18,17 +22,19 @@ from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.config import AggregatorConfig
 from calmstream.consumer.central.metrics import central_metrics
-from calmstream.consumer.central.subscribe import subscribe_releases
+from calmstream.consumer.central.subscribe import CentralRelease, subscribe_releases
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.marginal import Z95
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.output import say
-from calmstream.pages.central_watch import lines
 from calmstream.planning import central_plan
 from calmstream.producer.central.submit import submit
 from calmstream.tables.records import read_texts
+
+MAX_ROWS = 20  # number of tuples of one size that are shown, the largest first
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -159,3 +165,47 @@ def _watch(args: argparse.Namespace) -> int:
         for release in subscribe_releases(broker, names, follow=not args.once):
             say(*lines(release, args.marginal))
     return 0
+
+
+def lines(release: CentralRelease, marginal: Sequence[str] | None = None) -> Iterator[str]:
+    m = release.manifest
+    start, end = (datetime.fromtimestamp(m[key], UTC) for key in ("start", "end"))
+    yield (
+        f"{m['name']} · window {m['window']} · {start:%Y-%m-%d %H:%M:%S} to "
+        f"{end:%Y-%m-%d %H:%M:%S} UTC · central model, dp-marginals"
+    )
+    yield (
+        f"epsilon {m['epsilon']}, delta {m['delta']} over all {m['releases']:,} releases; "
+        f"spent so far: {m['spent']}"
+    )
+    if m.get("sample", "1") != "1":
+        yield f"a sample: {m['sample']} of the users count"
+    for k in m["levels"]:
+        level = release.levels[k]
+        found = sorted(_tuples(level, marginal), key=lambda item: -item[1])
+        if marginal is not None and not found:
+            continue
+        margin = Z95 * level["stderr"]
+        spurious = level["spurious_bound"]
+        yield (
+            f"{k}-tuples: {len(found):,} with counts above {level['threshold']}; at most "
+            f"{level['limit']} of a user counted; at most {spurious:.2g} expected to be spurious"
+        )
+        if level.get("extended_above") is not None:
+            yield f"  made from {k - 1}-tuples with counts above {level['extended_above']} alone"
+        shown = found if marginal is not None else list(islice(found, MAX_ROWS))
+        for text, count in shown:
+            yield f"  {count:>12,} ± {margin:,.0f}  {text}"
+        if len(shown) < len(found):
+            yield f"  and {len(found) - len(shown):,} smaller ones"
+    yield ""
+
+
+def _tuples(level: dict[str, Any], marginal: Sequence[str] | None) -> Iterator[tuple[str, int]]:
+    for table in level["tables"]:
+        names = table["attributes"]
+        if marginal is not None and set(marginal) != set(names):
+            continue
+        for *values, count in zip(*table["values"], table["counts"], strict=True):
+            pairs = (f"{n}={v}" for n, v in zip(names, values, strict=True))
+            yield ", ".join(pairs), count

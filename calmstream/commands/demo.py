@@ -1,30 +1,55 @@
-"""``calmstream demo``: the whole pipeline on real data, with a live table."""
+"""``calmstream demo``: the parts of a real service in one process, on its broker or on Kafka."""
 
 from __future__ import annotations
 
 import argparse
+import csv
+import gzip
+import secrets
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
+from importlib.resources import files
+from itertools import combinations
 from typing import Any
 
+import numpy as np
 from rich.table import Table as Grid
 
 from calmstream import arguments
 from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.topic_facts import ensure_topics
 from calmstream.broker.transport import Broker
-from calmstream.common.errors import InvalidInput
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import FatalError, InvalidInput
 from calmstream.connect import kafka
 from calmstream.consumer.runtime.service import Signals, configure_logging
 from calmstream.consumer.subscribe.subscribe import Snapshot, plan_names
-from calmstream.demo import NAMESPACE, Demo, K, summarise
+from calmstream.estimators import planning
+from calmstream.estimators.domain import Attribute, Codes, Domain
+from calmstream.estimators.marginal import sse, total_variation
+from calmstream.estimators.plan import Guarantee, Plan
+from calmstream.estimators.plan.request import Request
 from calmstream.estimators.wire.snapshot import Kind
-from calmstream.local_service import local_results
+from calmstream.local_service import LocalService, local_results
 from calmstream.output import say, say_json
 from calmstream.pages.watch import watch
+from calmstream.producer.simulation.produce import ProduceSummary, produce
 from calmstream.terminal import Console
 
+NAMESPACE = "demo"
+
+EPSILON = "2"
+"""Privacy loss of a report. At 1 the dependence of education and income hides in the noise."""
+
+K = 3  # maximum number of attributes of the published tables
+
+WINDOWS = 5
+"""Number of windows, so that the demo shows a running total and takes less than a minute."""
+
+WINDOW_SECONDS = 8  # length of a window in seconds
+GRACE_SECONDS = 2  # time in seconds for late reports, and for reports that are too early
 SHOWN = ("marital-status", "income")
 MIN_REPORTS = 1000
 _TURN_SECONDS = 0.2
@@ -126,3 +151,111 @@ def _conclusion(demo: Demo, outcome: Mapping[str, Any]) -> Grid:
     ):
         grid.add_row(name, value)
     return grid
+
+
+def adult() -> tuple[Domain, Codes]:
+    """Return the domain and the records of the example data: shape (32561, 8), uint16."""
+    source = files("calmstream.data").joinpath("adult.csv.gz")
+    rows = list(csv.reader(gzip.decompress(source.read_bytes()).decode().splitlines()))
+    columns = {name: column for name, *column in zip(*rows, strict=True)}
+    domain = Domain(
+        tuple(Attribute(name, tuple(sorted(set(column)))) for name, column in columns.items())
+    )
+    return domain, domain.encode(columns)
+
+
+def draw_plan(domain: Domain, reports: int, method: str) -> Plan:
+    """Return a plan that starts within a second, so that the first window is complete."""
+    d = len(domain)
+    marginals = [m for size in (1, 2, K) for m in combinations(range(d), size)]
+    plan, _ = planning.draft(
+        method,
+        Request(domain, EPSILON, max(1, reports // WINDOWS), K),
+        name="demo",
+        purpose="to show calmstream at work",
+        owner="whoever runs it",
+        lineage=secrets.token_hex(16),
+        start=int(time.time()) + 1,
+        window=WINDOW_SECONDS,
+        windows=WINDOWS,
+        grace=GRACE_SECONDS,
+        skew=GRACE_SECONDS,
+        partitions=1,
+        guarantee=Guarantee("once"),
+        marginals=marginals,
+    )
+    return plan
+
+
+def pacing_seconds(plan: Plan, now: int) -> float:
+    """Return the seconds in which all report; half of a window stays free for slow machines."""
+    left = plan.window_end(plan.windows - 1) - max(now, plan.window_start(0))
+    return max(1.0, left / 1000 - plan.window / 2)
+
+
+class Demo:
+    """One run of the pipeline: the records of its devices, its plan, and how many were sent."""
+
+    def __init__(self, broker: Broker, reports: int, method: str) -> None:
+        self._broker = broker
+        domain, records = adult()
+        rows = np.random.default_rng(secrets.randbits(64)).integers(len(records), size=reports)
+        self.codes = records[rows]
+        self.plan = draw_plan(domain, reports, method)
+        self.sent = ProduceSummary(reports)
+        self._service = LocalService(self.plan, broker, NAMESPACE)
+
+    def run(self) -> Iterator[Snapshot]:
+        """Run all parts and yield snapshots; the last one is the plan's last running total."""
+        self._service.start(self._devices)
+        try:
+            for snapshot in self._service.snapshots():
+                yield snapshot
+                if snapshot.kind is Kind.TOTAL and snapshot.window == self.plan.windows - 1:
+                    return
+        finally:
+            self._service.stop()
+        raise self._service.failure or FatalError("the demo ended without its last snapshot")
+
+    def _devices(self, stop: threading.Event) -> None:
+        def note(summary: ProduceSummary) -> None:
+            self.sent = summary
+
+        rate = len(self.codes) / pacing_seconds(self.plan, SystemClock().now_ms())
+        summary = produce(
+            self.plan,
+            self._broker,
+            self._service.names,
+            self.codes,
+            rate=rate,
+            progress=note,
+            stop=stop,
+        )
+        note(summary)
+        if summary.error is not None:
+            raise summary.error
+
+
+def summarise(demo: Demo, last: Snapshot, snapshots: int, seconds: float) -> dict[str, Any]:
+    """Compare the last running total with the devices' tables: means over marginals of size K."""
+    plan, domain = demo.plan, demo.plan.domain
+    errors, distances, baseline = [], [], []
+    for attributes in (m for m in plan.marginals if len(m) == K):
+        truth = domain.histogram(demo.codes, attributes) / len(demo.codes)
+        table = np.array(last.record(*(domain.names[i] for i in attributes)).table)
+        errors.append(sse(table, truth))
+        distances.append(total_variation(table, truth))
+        baseline.append(sse(np.full(len(truth), 1 / len(truth)), truth))
+    return {
+        "reports": len(demo.codes),
+        "accepted": last.manifest.reports,
+        "rejected": sum(last.manifest.rejected.values()),
+        "windows": plan.windows,
+        "snapshots": snapshots,
+        "method": plan.method,
+        "epsilon": float(plan.epsilon),
+        "sse_mean": float(np.mean(errors)),
+        "tv_mean": float(np.mean(distances)),
+        "uniform_sse": float(np.mean(baseline)),
+        "reports_per_second": last.manifest.reports / seconds,
+    }

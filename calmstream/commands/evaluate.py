@@ -261,7 +261,6 @@ def _measured(
 
 
 def _document(result: Any) -> dict[str, Any]:
-    """Return what ``--json`` prints; errors of ranges stand beside the others."""
     found = asdict(result)
     return found | (found.pop("ranges", None) or {})
 

@@ -225,7 +225,7 @@ def _for_goal(drafts: Drafts, goal: Goal, epsilon: str) -> tuple[Plan, Design]:
 
 
 def _domain(args: argparse.Namespace) -> tuple[Domain, RecordTable | None]:
-    """Return the domain, and the table from which it was learnt; None for a data dictionary."""
+    """Return the domain, and the table from which it was learnt, if any."""
     dictionary = read_dictionary(args.data)
     if dictionary is None:
         table = read_table(args.data, reading(args))

@@ -70,7 +70,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _confirm(names: TopicNames, *, counts: bool) -> None:
-    """Ask the user to type the plan's topic prefix, because deletion cannot be undone."""
     what = (
         "reports, state, counts and dead letters" if counts else "reports, state and dead letters"
     )

@@ -152,7 +152,6 @@ class _Campaign:
     truths: dict[int, list[Floats]] = field(default_factory=dict)
 
     def once(self, method: Method, plan: Plan, repeat: int) -> dict[str, float]:
-        """Return the errors of one repeat, and its seconds."""
         codes = draw(self.table.codes, self.users, _generator(self.seed, _DEVICES, repeat))
         if repeat not in self.truths:
             self.truths[repeat] = true_tables(self.table.domain, codes, self.targets)

@@ -49,7 +49,6 @@ class Goal:
         return len({*self.attributes, *self.given})
 
     def width(self, precision: Precision) -> Width:
-        """Return the half-width by the number of reports."""
         domain = precision.plan.domain
         target = domain.index(self.attributes)
         if not self.given:

@@ -86,7 +86,6 @@ def evaluate_stream(
     seed: int,
     progress: Callable[[], object] = lambda: None,
 ) -> Iterator[StreamResult]:
-    """Measure every method at every epsilon; yield results one by one."""
     numbers = ((times - times.min()) // window).astype(np.int64)
     if numbers.max() >= MOST_WINDOWS:
         raise InvalidInput(f"--window: {numbers.max() + 1:,} windows; at most {MOST_WINDOWS:,}")

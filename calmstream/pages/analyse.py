@@ -20,7 +20,6 @@ WITHOUT_TEST = "no test of independence with this method; noise increases these 
 
 
 def render(found: Mapping[str, Any]) -> RenderableType:
-    """Return what `analyse` has found for people."""
     parts = [_pairs(found)]
     if not any("chi_square" in pair for pair in found["pairs"]):
         parts.append(Text(WITHOUT_TEST, style="dim"))
@@ -85,7 +84,6 @@ def joint(model: Model, domain: Domain) -> list[dict[str, Any]]:
 
 
 def render_tree(branches: Sequence[Mapping[str, Any]]) -> Group:
-    """Return the conditional tables for people, in percent with 95 % intervals."""
     labels = {branch["attribute"]: branch["labels"] for branch in branches}
     parts: list[Any] = []
     for branch in branches:

@@ -138,7 +138,6 @@ class Dashboard:
         self._shown: dict[Kind, Snapshot] = {}
 
     def show(self, snapshot: Snapshot) -> None:
-        """Show a snapshot, unless a newer window is shown already."""
         place = Kind.FINAL if snapshot.kind is Kind.EARLY else snapshot.kind
         if place not in self._shown or snapshot.window >= self._shown[place].window:
             self._shown[place] = snapshot

@@ -41,7 +41,6 @@ class Drafts:
             self._learn(pilot)
 
     def _learn(self, pilot: Plan) -> None:
-        """Take from a pilot what the options do not state."""
         args = self._args
         if pilot.domain != self._domain:
             raise InvalidInput("--pilot: its domain is different; use the pilot's file as DATA too")
@@ -51,11 +50,11 @@ class Drafts:
                 "broker of its counts"
             )
         with closing(kafka(args.bootstrap)) as broker:
-            result = learn(args.method, pilot, broker, args.namespace)
-        self._parameters = result.parameters | self._parameters
+            learnt, counts = learn(args.method, pilot, broker, args.namespace)
+        self._parameters = learnt | self._parameters
         if self.users is None:
             # The devices that the pilot did not ask, spread over the windows of the guarantee.
-            self.users = max(1, result.others(pilot) // args.guarantee.windows)
+            self.users = max(1, counts.others(pilot) // args.guarantee.windows)
 
     def draft(self, epsilon: str | None = None) -> tuple[Plan, Design]:
         args = self._args

@@ -46,7 +46,6 @@ class MethodOrList(argparse.Action):
         values: Any,
         _: str | None = None,
     ) -> None:
-        """Print the methods, one a line."""
         name, colon, parameters = values.partition(":")
         setattr(namespace, self.dest, name)
         if colon:

@@ -62,7 +62,6 @@ def period(epsilon: Decimal, window: int) -> int:
 
 
 def warnings(plan: Plan) -> list[str]:
-    """Return what the author should know about later windows, one line each."""
     loss = Loss.of(plan)
     if plan.guarantee.kind == "once":
         w = period(loss.report, plan.window) if loss.report <= MAX_YEAR else plan.windows

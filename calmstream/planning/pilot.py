@@ -19,12 +19,15 @@ from calmstream.estimators.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
-class PilotResult:
-    """Options for the next plan, and the reports and closed windows of the pilot behind them."""
+class PilotCounts:
+    """The counts of each group in all final windows, and the number of these windows."""
 
-    parameters: dict[str, Any]
-    reports: int
+    tallies: tuple[Tally, ...]
     windows: int
+
+    @property
+    def reports(self) -> int:
+        return sum(tally.reports for tally in self.tallies)
 
     def others(self, pilot: Plan) -> int:
         """Return about how many devices never report: w-event asks a w-th part a window."""
@@ -38,8 +41,10 @@ class PilotResult:
         return devices
 
 
-def learn(method: str, pilot: Plan, broker: Broker, namespace: str) -> PilotResult:
-    """Let a method learn from the counts of its pilot's closed windows."""
+def learn(
+    method: str, pilot: Plan, broker: Broker, namespace: str
+) -> tuple[dict[str, Any], PilotCounts]:
+    """Return what a method learns from the counts of its pilot's final windows, and those."""
     learner = methods.get(method)
     if not isinstance(learner, Follows):
         raise PlanError(f"method {method} does not learn from a pilot")
@@ -49,20 +54,7 @@ def learn(method: str, pilot: Plan, broker: Broker, namespace: str) -> PilotResu
     counts = counted(pilot, broker, plan_names(pilot, namespace), SystemClock())
     if not counts.reports:
         raise InvalidInput(f"plan {pilot.name}: no window with reports is final yet; wait for it")
-    parameters = learner.follow(pilot.ordinary, counts.tallies[: pilot.ordinary_groups])
-    return PilotResult(parameters, counts.reports, counts.windows)
-
-
-@dataclass(frozen=True, slots=True)
-class PilotCounts:
-    """The counts of each group in all final windows, and the number of these windows."""
-
-    tallies: tuple[Tally, ...]
-    windows: int
-
-    @property
-    def reports(self) -> int:
-        return sum(tally.reports for tally in self.tallies)
+    return learner.follow(pilot.ordinary, counts.tallies[: pilot.ordinary_groups]), counts
 
 
 def counted(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> PilotCounts:

@@ -70,7 +70,6 @@ def over(expires: int, now: float) -> list[str]:
 
 
 def warnings(plan: Plan, *, data: RecordTable | None, now: float) -> list[str]:
-    """Return what the author should consider before the plan is used, one line each."""
     lines = []
     if data is not None:
         lines += [_LEARNT, *data.warnings]

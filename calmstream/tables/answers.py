@@ -66,7 +66,6 @@ def split(column: FileColumn, separator: str, missing: MissingRule) -> FileColum
 
 
 def options_of(column: FileColumn) -> Counter[str]:
-    """Return the options in a column of lists, with the number of records that have each."""
     found: Counter[str] = Counter()
     for value, count in zip(column.values, column.counts, strict=True):
         for option in value if isinstance(value, tuple) else ():

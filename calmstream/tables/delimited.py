@@ -130,7 +130,6 @@ def _dialect(
 def _table(
     text: str, start: int, stated: str | None, escape: str | None, said: list[str]
 ) -> FileTable:
-    """Read all rows, from the header on."""
     body, said = text[start:], list(said)
     dialect, width = _dialect(body, stated, escape, said)
     if width > MAX_COLUMNS:
@@ -148,7 +147,6 @@ def _table(
 
 
 def _rows(body: str, dialect: Dialect, before: int) -> Iterator[Row]:
-    """Yield the rows that are not blank."""
     reader = dialect.reader(io.StringIO(body, newline=""))
     try:
         for row in reader:

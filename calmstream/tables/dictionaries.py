@@ -116,7 +116,6 @@ def _yaml(raw: bytes) -> Any:
 
 
 def _glean(document: Any) -> Iterator[tuple[str, Entry | str]]:
-    """Yield the metrics of Glean's ``metrics.yaml``."""
     if not isinstance(document, dict):
         raise InvalidInput("expected Glean's categories of metrics")
     for category, metrics in document.items():

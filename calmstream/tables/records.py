@@ -40,7 +40,6 @@ class RecordTable:
 
     @property
     def warnings(self) -> list[str]:
-        """What a person should look at, one line each."""
         out = [f"{c.column.name} ({c.why})" for c in self.columns if c.entry is None]
         left = [f"Left out (--columns uses them): {', '.join(out)}"] if out else []
         return [*left, *(line for column in self.columns for line in column.warnings)]

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.broker.transport import Partition
+from calmstream.commands.demo import adult
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.subscribe.subscribe import plan_names
-from calmstream.demo import adult
 from calmstream.estimators import planning
 from calmstream.estimators.domain import Codes, Domain
 from calmstream.estimators.plan import Guarantee, Plan

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from calmstream.broker.in_process.broker import InProcessTopics
+from calmstream.commands.central import lines
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
@@ -17,7 +18,6 @@ from calmstream.estimators.central.ledger import BudgetSpent
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.randomness import SeededRandomness
-from calmstream.pages.central_watch import lines
 from calmstream.producer.central.submit import submit
 from tests.support.central import PLAN, CentralBench, released_counts
 from tests.support.tally import small_plan

@@ -58,9 +58,8 @@ def test_clusters_come_from_a_pilot_of_other_devices() -> None:
     asked = Population(first.plan, records(), randomness=SeededRandomness(52)).due(0)
     assert abs(pilot.sent - N / EVERY) < 6 * (N / EVERY) ** 0.5
     first.finish()
-    taught = learn("rr-clusters", first.plan, first.broker, "test")
-    parameters = taught.parameters
-    assert taught.others(first.plan) == pilot.sent * (EVERY - 1)
+    parameters, counts = learn("rr-clusters", first.plan, first.broker, "test")
+    assert counts.others(first.plan) == pilot.sent * (EVERY - 1)
     assert parameters == {"clusters": [["colour", "flag"]]}
 
     second = Stage(planned("rr-clusters", Guarantee(), parameters))

@@ -10,8 +10,8 @@ import threading
 import httpx
 import pytest
 
-from calmstream import demo
 from calmstream.cli import main
+from calmstream.commands import demo
 from tests.support.ports import free_port
 from tests.support.service.processes import until
 
