@@ -41,10 +41,6 @@ def _topic(name: str, *operations: str) -> list[Permission]:
     return [Permission("topic", name, operation) for operation in operations]
 
 
-def _edge(names: TopicNames) -> list[Permission]:
-    return _reports(names, "WRITE")
-
-
 def _tally(names: TopicNames) -> list[Permission]:
     # Workers also write to the reports topics: ticks, which advance the clock of an idle partition.
     return [
@@ -68,19 +64,6 @@ def _publisher(names: TopicNames) -> list[Permission]:
     ]
 
 
-def _subscriber(names: TopicNames) -> list[Permission]:
-    return _topic(names.snapshots, "READ")
-
-
-def _analyst(names: TopicNames) -> list[Permission]:
-    # The counts answer questions that the plan does not publish.
-    return [*_subscriber(names), *_topic(names.counts, "READ")]
-
-
-def _observer(names: TopicNames) -> list[Permission]:
-    return _everything(names, "DESCRIBE", "READ", "DESCRIBE_CONFIGS")
-
-
 def _operator(names: TopicNames) -> list[Permission]:
     every = ("CREATE", "READ", "WRITE", "DELETE", "ALTER_CONFIGS", "DESCRIBE_CONFIGS")
     # With READ on the consumer groups, Kafka's tools can show their lag and reset their offsets.
@@ -97,12 +80,13 @@ def _everything(names: TopicNames, of_groups: str, *of_topics: str) -> list[Perm
 
 
 ROLES: Mapping[str, Callable[[TopicNames], list[Permission]]] = {
-    "edge": _edge,
+    "edge": lambda names: _reports(names, "WRITE"),
     "tally": _tally,
     "publisher": _publisher,
-    "subscriber": _subscriber,
-    "analyst": _analyst,
-    "observer": _observer,
+    "subscriber": lambda names: _topic(names.snapshots, "READ"),
+    # The counts answer questions that the plan does not publish.
+    "analyst": lambda names: [*_topic(names.snapshots, "READ"), *_topic(names.counts, "READ")],
+    "observer": lambda names: _everything(names, "DESCRIBE", "READ", "DESCRIBE_CONFIGS"),
     "operator": _operator,
 }
 """The permissions of each role. Only the operator, who removes plans, may delete topics."""

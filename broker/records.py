@@ -104,47 +104,22 @@ class Chunk:
         )
 
     def record(self, index: int) -> Record:
-        spans = (self.key[index], self.value[index], self.headers[index])
-        return self._record(
-            int(self.offset[index]),
-            int(self.timestamp[index]),
-            bool(self.append_time[index]),
-            *(span.tolist() for span in spans),
-        )
-
-    def records(self) -> Iterator[Record]:
-        for columns in zip(
-            self.offset.tolist(),
-            self.timestamp.tolist(),
-            self.append_time.tolist(),
-            self.key.tolist(),
-            self.value.tolist(),
-            self.headers.tolist(),
-            strict=True,
-        ):
-            yield self._record(*columns)
-
-    def _record(
-        self,
-        offset: int,
-        time: int,
-        stamped: bool,
-        key: Sequence[int],
-        value: Sequence[int],
-        headers: Sequence[int],
-    ) -> Record:
         data = self.data
+        key, value, headers = (c[index].tolist() for c in (self.key, self.value, self.headers))
         section = data[headers[0] : headers[1]]
         return Record(
             self.partition,
-            offset,
-            time,
-            stamped,
+            int(self.offset[index]),
+            int(self.timestamp[index]),
+            bool(self.append_time[index]),
             None if key[0] < 0 else data[key[0] : key[1]],
             None if value[0] < 0 else data[value[0] : value[1]],
             () if section == _NO_HEADERS else read_headers(section),
             self.damage,
         )
+
+    def records(self) -> Iterator[Record]:
+        return map(self.record, range(len(self)))
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> Chunk:
@@ -197,7 +172,7 @@ def read_headers(data: bytes) -> Headers:
     """Return the headers of a section; none if it is damaged or has too many."""
     headers = []
     try:
-        count, at = _varint(data, 0)
+        count, at = _read_varint(data, 0)
         if not 0 <= count <= MAX_HEADERS:
             return ()
         for _ in range(count):
@@ -212,14 +187,14 @@ def read_headers(data: bytes) -> Headers:
 
 
 def write_headers(headers: Headers) -> bytes:
-    out = bytearray(_number(len(headers)))
+    out = bytearray(varint(len(headers)))
     for name, content in headers:
         encoded = name.encode()
-        out += _number(len(encoded)) + encoded + _number(len(content)) + content
+        out += varint(len(encoded)) + encoded + varint(len(content)) + content
     return bytes(out)
 
 
-def _number(number: int) -> bytes:
+def varint(number: int) -> bytes:
     """Return a non-negative number as a zigzag varint."""
     rest, out = 2 * number, bytearray()
     while rest > 0x7F:
@@ -231,7 +206,7 @@ def _number(number: int) -> bytes:
 
 def _bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
     """Return bytes after their length, None for a negative length, and the position after them."""
-    size, at = _varint(data, at)
+    size, at = _read_varint(data, at)
     if size < 0:
         return None, at
     if at + size > len(data):
@@ -239,7 +214,7 @@ def _bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
     return data[at : at + size], at + size
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     """Return a zigzag varint and the position after it; ``record_fields`` explains the format."""
     value = shift = 0
     while True:

@@ -31,12 +31,10 @@ MAX_DEAD_LETTER_BYTES = 16 << 10
 value, headers, and the broker's overhead."""
 
 
-_REMEDIES = {
-    "message.timestamp.type": (
-        "; times of records close windows, so records with their senders' times must go, or be "
-        "counted into a new output namespace"
-    )
-}
+_REMEDY_OF_TIMES = (
+    "; times of records close windows, so records with their senders' times must go, or be "
+    "counted into a new output namespace"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +122,10 @@ def _faults(
         for setting in ("cleanup.policy", "message.timestamp.type"):
             wanted, real = spec.settings.get(setting), info.settings.get(setting)
             if wanted is not None and real not in (wanted, None):
+                also = _REMEDY_OF_TIMES if setting == "message.timestamp.type" else ""
                 yield TopicFault(
                     f"topic {spec.name} has {setting}={real}, not {wanted}; set it back, then "
-                    "start again" + _REMEDIES.get(setting, "")
+                    f"start again{also}"
                 )
         if spec.name in least:
             yield from _at_least(info, *least[spec.name])

@@ -20,10 +20,6 @@ EVERY_SECONDS = 10.0
 """Time between two checks, unless a role states another one."""
 
 
-Judge = Callable[[Mapping[str, TopicInfo]], Iterable[TopicFault]]
-"""Yields what is wrong with topics, from their descriptions by name."""
-
-
 class TopicWatch:
     """Checks topics regularly, on a thread of its own.
 
@@ -34,7 +30,7 @@ class TopicWatch:
 
     def __init__(
         self,
-        judge: Judge,
+        judge: Callable[[Mapping[str, TopicInfo]], Iterable[TopicFault]],
         topics: Topics,
         found: Mapping[str, TopicInfo],
         clock: Clock,
@@ -97,7 +93,6 @@ class TopicWatch:
         self.fault = next((fault.text for fault in wrong if not fault.stops), "")
 
     def _changed(self, found: Mapping[str, TopicInfo]) -> str:
-        """Return which topic is another one than at the start, and the remedy."""
         for name, known in self._ids.items():
             if name not in found:
                 return (

@@ -12,8 +12,6 @@ from typing import Any, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-PREFIX = "calmstream_"
-LABELS = frozenset({"plan", "against", "group", "reason", "role", "topic", "partition"})
 DURATIONS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Buckets of durations in seconds: from a quick write to the longest time limit of a call."""
 
@@ -31,14 +29,6 @@ class MetricDefinition:
     labels: tuple[str, ...]
     buckets: tuple[float, ...] = ()
 
-    def __post_init__(self) -> None:
-        if not self.name.startswith(PREFIX):
-            raise ValueError(f"metric {self.name}: the prefix is {PREFIX}")
-        if (self.kind == "counter") != self.name.endswith("_total"):
-            raise ValueError(f"metric {self.name}: counters, and only they, end in _total")
-        if not LABELS.issuperset(self.labels):
-            raise ValueError(f"metric {self.name}: labels come from {sorted(LABELS)}")
-
     def register(self, registry: CollectorRegistry) -> Any:
         if self.kind == "histogram":
             buckets = self.buckets
@@ -55,29 +45,20 @@ class MetricGroup(list[MetricDefinition]):
         self._labels = labels
 
     def counter(self, name: str, meaning: str, action: str, *labels: str) -> MetricDefinition:
-        return self._add("counter", name, meaning, action, labels)
+        return self._add(MetricDefinition("counter", name, meaning, action, self._labels + labels))
 
     def gauge(self, name: str, meaning: str, action: str, *labels: str) -> MetricDefinition:
-        return self._add("gauge", name, meaning, action, labels)
+        return self._add(MetricDefinition("gauge", name, meaning, action, self._labels + labels))
 
     def histogram(
         self, name: str, meaning: str, action: str, *, buckets: tuple[float, ...] = DURATIONS
     ) -> MetricDefinition:
-        return self._add("histogram", name, meaning, action, (), buckets)
+        labels = self._labels
+        return self._add(MetricDefinition("histogram", name, meaning, action, labels, buckets))
 
-    def _add(
-        self,
-        kind: Kind,
-        name: str,
-        meaning: str,
-        action: str,
-        labels: tuple[str, ...],
-        buckets: tuple[float, ...] = (),
-    ) -> MetricDefinition:
-        self.append(
-            MetricDefinition(kind, name, meaning, action, (*self._labels, *labels), buckets)
-        )
-        return self[-1]
+    def _add(self, one: MetricDefinition) -> MetricDefinition:
+        self.append(one)
+        return one
 
 
 Collectors = dict[MetricDefinition, Any]

@@ -103,7 +103,6 @@ S = TypeVar("S", bound=Settings)
 
 
 def load(kind: type[S], **arguments: Any) -> S:
-    """Return settings from arguments, the environment and defaults."""
     given = {name: value for name, value in arguments.items() if value is not None}
     environ = {name.upper(): value for name, value in os.environ.items()}
     found = {n: environ[variable(n)] for n in settable(kind) if variable(n) in environ} | given

@@ -101,7 +101,6 @@ class WatchedFolder(Generic[T]):
         self._show(self.refused)
 
     def _stamps(self) -> tuple[dict[str, Stamp], dict[str, str]]:
-        """Return the stamps of files, and why others are not used."""
         try:
             with os.scandir(self._folder) as entries:
                 names = sorted(

@@ -49,7 +49,6 @@ class InProcessBroker:
         return InProcessTopics(self._cluster)
 
     def close(self) -> None:
-        """Close all clients. The records stay."""
         self._open.close()
 
     def records(self, partition: Partition) -> list[Record]:

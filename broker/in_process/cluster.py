@@ -61,7 +61,6 @@ class Cluster:
         self._groups: dict[str, ConsumerGroup] = {}
 
     def create(self, spec: TopicSpec) -> bool:
-        """Create a topic unless it exists; return whether it was created."""
         if spec.name in self._topics:
             return False
         if spec.partitions < 1:

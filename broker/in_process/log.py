@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 
+from calmstream.broker.records import varint, write_headers
 from calmstream.broker.transport import Headers, Partition, Record
 from calmstream.common.errors import FatalError, concerning
 
@@ -16,18 +17,10 @@ _RECORD_OVERHEAD = 3
 
 def stored_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> int:
     """Return the size that Kafka compares with ``max.message.bytes``: of a batch of this record."""
-    fields = [key, value]
-    for name, content in headers:
-        fields += [name.encode(), content]
-    size = _RECORD_OVERHEAD + _length_bytes(len(headers))
-    for field in fields:
-        size += _length_bytes(len(field or b"")) + len(field or b"")
-    return _BATCH_OVERHEAD + _length_bytes(size) + size
-
-
-def _length_bytes(length: int) -> int:
-    """Return the number of bytes of a length as a zigzag varint, with 7 bits a byte."""
-    return max(1, -(-(2 * length).bit_length() // 7))
+    size = _RECORD_OVERHEAD + len(write_headers(headers))
+    for field in (key or b"", value or b""):
+        size += len(varint(len(field))) + len(field)
+    return _BATCH_OVERHEAD + len(varint(size)) + size
 
 
 class PartitionLog:

@@ -99,8 +99,12 @@ class KafkaBroker:
         return topics
 
     def grant(self, principal: str, wanted: Collection[Permission]) -> None:
-        with closing(self._admin()) as admin:
-            grant(admin, principal, wanted)
+        """Grant permissions to a principal; it keeps those that it already has."""
+        doing = f"granting permissions to {principal}"
+        with closing(self._admin()) as admin, translated(doing, "ALTER on the cluster"):
+            response = admin.create_acls([_rule(principal, item) for item in wanted])
+            for error in response["failed"]:
+                raise error
 
     def close(self) -> None:
         self._open.close()
@@ -139,17 +143,7 @@ def _servers(bootstrap: str) -> list[str]:
     return servers
 
 
-def grant(
-    admin: KafkaAdminClient, principal: str, wanted: Collection[Permission], host: str = "*"
-) -> None:
-    """Grant permissions to a principal; it keeps those that it already has."""
-    with translated(f"granting permissions to {principal}", "ALTER on the cluster"):
-        response = admin.create_acls([_rule(principal, item, host) for item in wanted])
-        for error in response["failed"]:
-            raise error
-
-
-def _rule(principal: str, permission: Permission, host: str) -> ACL:
+def _rule(principal: str, permission: Permission) -> ACL:
     literal, prefixed = ACLResourcePatternType.LITERAL, ACLResourcePatternType.PREFIXED
     pattern = ResourcePattern(
         ResourceType[permission.kind.upper()],
@@ -157,4 +151,4 @@ def _rule(principal: str, permission: Permission, host: str) -> ACL:
         prefixed if permission.prefixed else literal,
     )
     operation = ACLOperation[permission.operation]
-    return ACL(principal, host, operation, ACLPermissionType.ALLOW, pattern)
+    return ACL(principal, "*", operation, ACLPermissionType.ALLOW, pattern)

@@ -82,7 +82,6 @@ def translate(error: BaseException, doing: str, right: str = "") -> CalmstreamEr
 
 @contextmanager
 def translated(doing: str | Callable[[], str], right: str = "") -> Iterator[None]:
-    """Translate every error of the client that the ``with`` block raises."""
     try:
         yield
     except CalmstreamError:

@@ -57,7 +57,6 @@ _FAILURES = (cramjam.DecompressionError, ValueError, OverflowError)
 
 
 def _snappy(data: bytes, out: memoryview) -> int:
-    """Decompress a single raw block, or the blocks of Java's stream; return the size."""
     if not data.startswith(_STREAM_MAGIC):
         return _snappy_block(data, out)
     at, written = _STREAM_HEADER, 0

@@ -77,7 +77,6 @@ def decode_batches(partition: Partition, data: bytes, from_offset: int = 0) -> I
 
 
 def _fault(batch: BatchHeader) -> str:
-    """Return why a batch is damaged, judged by its header alone; empty if it is not."""
     if batch.magic != MAGIC:
         return f"record format {batch.magic}, expected {MAGIC}"
     if not 0 <= batch.records <= MAX_RECORDS:
@@ -195,9 +194,9 @@ class _Run:
             of_each([b.first_offset for b in batches]) + delta,
             time,
             stamped,
-            np.stack([fields.key_start, fields.key_end], axis=1),
-            np.stack([fields.value_start, fields.value_end], axis=1),
-            np.stack([fields.headers_start, fields.headers_end], axis=1),
+            fields.key,
+            fields.value,
+            fields.headers,
         )
         first = 0
         # The run is cut at each damaged batch; the last cut is its end.

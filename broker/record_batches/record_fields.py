@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+from calmstream.broker.records import Integers
+
 Flags = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 
@@ -28,7 +29,7 @@ _MIN_EQUAL = 32
 
 
 class Fields(NamedTuple):
-    """The fields of n records, each of shape (n,). Positions are indices in the buffer.
+    """The fields of n records, each of shape (n,) or, start and end in the buffer, (n, 2).
 
     Time (ms) and offset are relative to the batch's first. A key or value that is absent has the
     position -1. ``bad`` means that a field does not fit into its record.
@@ -36,12 +37,9 @@ class Fields(NamedTuple):
 
     time_delta: Integers
     offset_delta: Integers
-    key_start: Integers
-    key_end: Integers
-    value_start: Integers
-    value_end: Integers
-    headers_start: Integers
-    headers_end: Integers
+    key: Integers
+    value: Integers
+    headers: Integers
     bad: Flags
 
 
@@ -97,29 +95,25 @@ def read_fields(data: bytes, starts: Sequence[int], ends: Sequence[int]) -> Fiel
     bad |= wrong
     offset_delta, at, wrong = _varints(raw, at, end, _SHORT)
     bad |= wrong
-    key_start, key_end, at, wrong = _spans(raw, at, end)
+    key, at, wrong = _spans(raw, at, end)
     bad |= wrong
-    value_start, value_end, at, wrong = _spans(raw, at, end)
+    value, at, wrong = _spans(raw, at, end)
     bad |= wrong
-    return Fields(
-        time_delta, offset_delta, key_start, key_end, value_start, value_end, at, end, bad
-    )
+    return Fields(time_delta, offset_delta, key, value, np.stack([at, end], axis=1), bad)
 
 
-def _spans(raw: Bytes, at: Integers, end: Integers) -> tuple[Integers, Integers, Integers, Flags]:
+def _spans(raw: Bytes, at: Integers, end: Integers) -> tuple[Integers, Integers, Flags]:
     """Read a length and the bytes that follow it; a negative length means no value."""
     length, at, bad = _varints(raw, at, end, _SHORT)
-    absent = length < 0
-    after = at + np.where(absent, 0, length)
+    after = at + np.maximum(length, 0)
     bad |= after > end
-    start = np.where(absent, -1, at)
-    return start, np.where(absent, -1, after), np.minimum(after, end), bad
+    spans = np.where(length[:, np.newaxis] < 0, -1, np.stack([at, after], axis=1))
+    return spans, np.minimum(after, end), bad
 
 
 def _varints(
     raw: Bytes, at: Integers, end: Integers, max_bytes: int
 ) -> tuple[Integers, Integers, Flags]:
-    """Read one zigzag varint at each position."""
     last = raw.size - 1
     byte = raw[np.minimum(at, last)]
     value = (byte & 0x7F).astype(np.uint64)

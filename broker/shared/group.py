@@ -139,7 +139,6 @@ class GroupShare(GroupReader):
             self.ends[partition] = end
 
     def fail(self, error: FatalError) -> None:
-        """Let the next poll raise this error; nothing more is read."""
         self.error = self.error or error
         self.started.clear()
         self.queue.clear()
@@ -200,7 +199,6 @@ class SharedGroup:
             return share
 
     def turn(self, timeout: float) -> set[GroupShare]:
-        """Carry out what the shares want, and poll once."""
         with self.lock:
             due = self._resubscribe()
             member = self._member

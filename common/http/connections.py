@@ -102,7 +102,6 @@ class Connections:
             self._idle[connection] = time.monotonic()
 
     async def sweep(self) -> None:
-        """Close connections that are too slow, until cancelled."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             now = time.monotonic()

@@ -145,7 +145,6 @@ class ThreadServer:
 
 
 def event_loop() -> asyncio.AbstractEventLoop:
-    """Return a new event loop, a fast one where there is one."""
     try:
         import uvloop
     except ModuleNotFoundError:  # not made for every system
@@ -172,7 +171,6 @@ def defect(error: BaseException | None) -> dict[str, str]:
 
 
 def _allow_files(connections: int) -> None:
-    """Raise the soft limit of open files, as far as that is allowed."""
     try:
         import resource
     except ModuleNotFoundError:  # not on every system

@@ -50,7 +50,6 @@ def repair_consumer(consumer: KafkaConsumer) -> None:
 
 
 def repair_member(consumer: KafkaConsumer) -> None:
-    """Apply the further repairs that a consumer in a group needs."""
     keep_finished_joins(consumer)
     complete_begun_joins(consumer)
     read_during_joins(consumer)

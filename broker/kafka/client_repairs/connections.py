@@ -59,8 +59,6 @@ class _Tls(KafkaSSLTransport):  # type: ignore[misc]  # the client has no types
 
 
 def close_failed_connections(manager: Any) -> None:
-    """Bound the opening of each connection in time, and close what fails."""
-
     async def build_transport(node: Any, timeout_at: float | None = None) -> Any:
         sock = await _open(manager, node, timeout_at)
         transport = None

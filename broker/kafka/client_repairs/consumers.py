@@ -115,7 +115,6 @@ class FetchedRecords:
         return Portion(taken)
 
     def _next(self) -> Chunk | None:
-        """Return the records that were left over, or the next chunk; None after the last."""
         if self._rest is None and self._chunks is not None:
             self._rest = next(self._chunks, None)
         return self._rest

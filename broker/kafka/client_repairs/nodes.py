@@ -66,11 +66,9 @@ class NodeChoice:
             self._hanging.add(node)
 
     def _failing(self, node: object) -> bool:
-        """Return whether the last attempt to connect to a node failed, or the node hangs."""
         return node in self._hanging or node in self._manager._backoff
 
     def _open(self, node: object) -> bool:
-        """Return whether the node can be used now: not paused, no delay before connecting."""
         connection = self._manager._conns.get(node)
         paused = connection is not None and connection.paused
         return not paused and not self._manager.connection_delay(node) > 0

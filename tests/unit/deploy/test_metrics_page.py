@@ -54,6 +54,14 @@ def exported() -> dict[str, set[str]]:
     }
 
 
+def test_names_and_labels_of_metrics_follow_the_conventions() -> None:
+    labels = {"plan", "against", "group", "reason", "role", "topic", "partition"}
+    for metric in ALL_METRICS:
+        assert metric.name.startswith("calmstream_")
+        assert (metric.kind == "counter") == metric.name.endswith("_total")
+        assert labels.issuperset(metric.labels)
+
+
 def test_the_page_says_of_every_metric_what_to_do() -> None:
     entries = metrics().split("\n### `")[1:]
     assert [entry.partition("`")[0] for entry in entries] == [metric.name for metric in ALL_METRICS]
