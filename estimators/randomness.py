@@ -66,17 +66,13 @@ class SeededRandomness:
         return words.astype("<u8", copy=False).tobytes()[:count]
 
 
-def parse_epsilon(text: str) -> Decimal:
-    if not _is_decimal(text):
+def parse_epsilon(text: object) -> Decimal:
+    if not isinstance(text, str) or _DECIMAL.fullmatch(text) is None:
         raise PlanError(f'epsilon must be a decimal number in a string such as "0.5", got {text!r}')
     value = Decimal(text)
     if not MIN_EPSILON <= value <= MAX_EPSILON:
         raise PlanError(f"epsilon must be from {MIN_EPSILON} to {MAX_EPSILON}, got {text}")
     return value
-
-
-def _is_decimal(text: object) -> bool:
-    return isinstance(text, str) and _DECIMAL.fullmatch(text) is not None
 
 
 def exp_weight(epsilon: str, divisor: int = 1) -> int:

@@ -11,14 +11,7 @@ from calmstream.estimators.mechanisms.unary import OUE, SUE
 from calmstream.estimators.randomness import exp_weight
 
 # In order of cost, because the first of equally good mechanisms is chosen.
-_CANDIDATES: tuple[type[SupportOracle], ...] = (
-    GRR,
-    HadamardResponse,
-    OUE,
-    SUE,
-    OLH,
-    SubsetSelection,
-)
+_CANDIDATES = (GRR, HadamardResponse, OUE, SUE, OLH, SubsetSelection)
 
 
 def adaptive(epsilon: str, cells: int) -> GRR | OUE:

@@ -11,25 +11,19 @@ from numpy.typing import NDArray
 
 from calmstream.estimators.draws import coins, coins_bytes
 from calmstream.estimators.mechanisms.base import (
-    Channel,
     Column,
     Counts,
-    Covariance,
-    Floats,
     Reports,
     ReportWork,
 )
 from calmstream.estimators.mechanisms.bits import row_bytes
-from calmstream.estimators.mechanisms.covariance import one_cell_covariance
-from calmstream.estimators.mechanisms.support import OTHER, SupportOracle
+from calmstream.estimators.mechanisms.grr import GRR
 from calmstream.estimators.randomness import Randomness
 
 
 @dataclass(frozen=True)
-class HadamardCoefficient(SupportOracle):
-    """Randomised response on a sign: input 0 is +1, input 1 is -1.
-
-    The true sign has the weight floor(e^epsilon · 2^32), the other one 2^32.
+class HadamardCoefficient(GRR):
+    """GRR on a sign, by coins: input 0 is +1, input 1 is -1.
 
     Report: column ``s``, the reported input. Counters: one per view, the number of reports of -1.
     The coefficient is ``estimate[0] - estimate[1]``; the two always sum to 1.
@@ -37,7 +31,6 @@ class HadamardCoefficient(SupportOracle):
     """
 
     name: ClassVar[str] = "hadamard-coefficient"
-    fixed_total: ClassVar[bool] = True
     max_cells: ClassVar[int] = 2
 
     @property
@@ -47,14 +40,6 @@ class HadamardCoefficient(SupportOracle):
     @property
     def columns(self) -> tuple[Column, ...]:
         return (Column("s", "int", 2),)
-
-    @property
-    def p(self) -> Fraction:
-        return Fraction(self.weight, self.weight + OTHER)
-
-    @property
-    def q(self) -> Fraction:
-        return Fraction(OTHER, self.weight + OTHER)
 
     def supports(self, counts: Counts, n: int) -> Counts:
         return np.array([n - counts[0], counts[0]])
@@ -72,9 +57,6 @@ class HadamardCoefficient(SupportOracle):
             return np.array([[np.count_nonzero(signs)]], np.int64)
         return np.bincount(view[signs != 0], minlength=views)[:, None]
 
-    def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        return one_cell_covariance(float(self.p - self.q), float(self.q), n, frequencies)
-
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw from the exact distribution in O(1): two binomials."""
         minus_rates = [float(self.q), float(self.p)]
@@ -82,9 +64,6 @@ class HadamardCoefficient(SupportOracle):
             generator.binomial(histogram, minus_rates).sum(axis=-1, keepdims=True).astype(np.int64)
         )
         return minus
-
-    def channel(self) -> Channel:
-        return ((self.p, self.q), (self.q, self.p))
 
 
 def flip(

@@ -28,11 +28,6 @@ class Covariance:
     diagonal: Floats
     factors: Floats
 
-    @property
-    def interaction(self) -> float:
-        """Mean variance of a cell, apart from the part that the table's total (1) determines."""
-        return float(self.diagonal.mean())
-
     def summed(self, shape: Sequence[int], axes: Sequence[int]) -> Floats:
         """Return the covariance of the table over some axes: shape (cells, cells) of that table.
 

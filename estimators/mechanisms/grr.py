@@ -42,16 +42,12 @@ class GRR(SupportOracle):
         return (Column("v", "int", self.cells),)
 
     @property
-    def _total(self) -> int:
-        return self.weight + (self.cells - 1) * OTHER
-
-    @property
     def p(self) -> Fraction:
-        return Fraction(self.weight, self._total)
+        return Fraction(self.weight, self.weight + (self.cells - 1) * OTHER)
 
     @property
     def q(self) -> Fraction:
-        return Fraction(OTHER, self._total)
+        return Fraction(OTHER, self.weight + (self.cells - 1) * OTHER)
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         return {"v": respond(np.asarray(values), self.cells, self.weight, randomness)}
@@ -82,9 +78,6 @@ class GRR(SupportOracle):
         return tuple(
             tuple(p if x == y else q for y in range(self.cells)) for x in range(self.cells)
         )
-
-    def worst_ratio(self) -> Fraction:
-        return self.p / self.q
 
 
 def count_cells(cell: NDArray[Any], cells: int, view: NDArray[Any] | None, views: int) -> Counts:

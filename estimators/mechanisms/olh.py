@@ -15,13 +15,10 @@ from calmstream.estimators.mechanisms.base import (
     Channel,
     Column,
     Counts,
-    Covariance,
-    Floats,
     Reports,
     ReportWork,
     require_enumerable,
 )
-from calmstream.estimators.mechanisms.covariance import independent_noise
 from calmstream.estimators.mechanisms.hashing import bucket_bounds, buckets, keys, mix
 from calmstream.estimators.mechanisms.support import OTHER, SupportOracle, require_integer
 from calmstream.estimators.mechanisms.unary import draw_supports
@@ -149,10 +146,6 @@ class OLH(SupportOracle):
             out[:, c : c + step] = _sums(words < span, begins)
         return out
 
-    def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Return the covariance for an ideal hash, with which any two cells are independent."""
-        return independent_noise(self.variance(n, frequencies), n, frequencies)
-
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw for an ideal hash in O(L): a report supports the cells independently."""
         return draw_supports(histogram, self.p, self.q, generator)
@@ -167,13 +160,6 @@ class OLH(SupportOracle):
             tuple(true_bucket if b == y else other_bucket for b in row for y in range(self.buckets))
             for row in own.tolist()
         )
-
-    def worst_ratio(self) -> Fraction:
-        """Return weight / 2^32.
-
-        The seed is independent of the input, and given the seed, the report is GRR on buckets.
-        """
-        return Fraction(self.weight, OTHER)
 
 
 def _sums(matches: NDArray[np.bool_], begins: NDArray[Any]) -> Counts:

@@ -20,14 +20,11 @@ from calmstream.estimators.mechanisms.base import (
     Channel,
     Column,
     Counts,
-    Covariance,
-    Floats,
     Reports,
     ReportWork,
     require_enumerable,
 )
 from calmstream.estimators.mechanisms.coefficient import flip
-from calmstream.estimators.mechanisms.covariance import independent_noise
 from calmstream.estimators.mechanisms.support import OTHER, SupportOracle
 from calmstream.estimators.numerics.hadamard import parity, power_of_two, transform
 from calmstream.estimators.randomness import Randomness, uniform_below, uniform_bytes
@@ -90,9 +87,6 @@ class HadamardResponse(SupportOracle):
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         return count_signs(reports["r"], self.rows, reports["s"], view, views)
 
-    def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        return independent_noise(self.variance(n, frequencies), n, frequencies)
-
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw from the exact distribution in O(L K): a multinomial a cell, two binomials a row."""
         even = np.full(self.rows, 1 / self.rows)
@@ -118,14 +112,6 @@ class HadamardResponse(SupportOracle):
             )
             for x in range(self.cells)
         )
-
-    def worst_ratio(self) -> Fraction:
-        """Return weight / 2^32.
-
-        The row is independent of the input, and given the row, the report is randomised response
-        on a sign.
-        """
-        return Fraction(self.weight, OTHER)
 
 
 def count_signs(

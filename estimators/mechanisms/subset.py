@@ -214,10 +214,6 @@ class SubsetSelection(SupportOracle):
             tuple(with_own if y >> x & 1 else without_own for y in sets) for x in range(self.cells)
         )
 
-    def worst_ratio(self) -> Fraction:
-        """Return weight / 2^32, for a set with one's own cell but not with the other's."""
-        return Fraction(self.weight, OTHER)
-
 
 def _wrap(position: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
     """Reduce positions in [0, 2 · cells) modulo cells, in place."""

@@ -17,7 +17,11 @@ import numpy as np
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.mechanisms.base import Counts, Floats, Mechanism
-from calmstream.estimators.mechanisms.covariance import spread_evenly
+from calmstream.estimators.mechanisms.covariance import (
+    Covariance,
+    independent_noise,
+    spread_evenly,
+)
 from calmstream.estimators.randomness import WEIGHT_BITS, exp_weight
 
 MAX_CELLS = 1 << 24
@@ -79,6 +83,14 @@ class SupportOracle(Mechanism):
         slope = float((1 - p - q) / (p - q))
         variance: Floats = (noise + np.asarray(f) * slope) / n
         return variance
+
+    def covariance(self, n: int, frequencies: Floats) -> Covariance:
+        """Return the covariance where a report supports other cells independently."""
+        return independent_noise(self.variance(n, frequencies), n, frequencies)
+
+    def worst_ratio(self) -> Fraction:
+        """Return weight / 2^32: what else is drawn does not depend on the input."""
+        return Fraction(self.weight, OTHER)
 
     def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int], /) -> float:
         q, gap = self._rates

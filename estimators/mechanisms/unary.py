@@ -15,14 +15,11 @@ from calmstream.estimators.mechanisms.base import (
     Channel,
     Column,
     Counts,
-    Covariance,
-    Floats,
     Reports,
     ReportWork,
     require_enumerable,
 )
 from calmstream.estimators.mechanisms.bits import count_bits, random_rows, row_bytes
-from calmstream.estimators.mechanisms.covariance import independent_noise
 from calmstream.estimators.mechanisms.support import OTHER, SupportOracle
 from calmstream.estimators.randomness import Randomness, exp_weight
 
@@ -43,9 +40,6 @@ class UnaryOracle(SupportOracle):
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         return count_bits(reports["b"], self.cells, view, views)
-
-    def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw from the exact distribution in O(L): every counter is a sum of two binomials."""

@@ -54,7 +54,8 @@ class Observation:
     def precision(self) -> float:
         """Inverse of a cell's variance if the table is uniform, less that by the known total."""
         cells = self.estimate.size
-        return 1.0 / self.mechanism.covariance(self.n, np.full(cells, 1.0 / cells)).interaction
+        whole = self.mechanism.covariance(self.n, np.full(cells, 1.0 / cells))
+        return 1.0 / float(whole.diagonal.mean())
 
 
 def observe(plan: Plan, tallies: Sequence[Tally]) -> list[Observation]:
