@@ -7,40 +7,20 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.common.errors import Reason
+from calmstream.common.errors import Reason, Rejection
 from calmstream.estimators.mechanisms.base import Column, Reports
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire.reports import (
-    BATCH_ID_BYTES,
-    MAX_BATCH_BYTES,
-    MAX_BATCH_REPORTS,
-    Batch,
-    check_batch_id,
-    check_group,
-    check_size,
-    refuse,
-)
 
-__all__ = [
-    "BATCH_ID_BYTES",
-    "HEAD_BYTES",
-    "MARK",
-    "MAX_BATCH_BYTES",
-    "MAX_BATCH_REPORTS",
-    "TICK",
-    "Batch",
-    "Form",
-    "decode_batch",
-    "encode_batch",
-    "form_of",
-    "read_heads",
-    "split",
-]
+BATCH_ID_BYTES = 16
+MAX_BATCH_BYTES = 1 << 20
+MAX_BATCH_REPORTS = (1 << 16) - 1
+RESERVED_BYTES = 4096 + 512
+"""Of the size of a record: what Kafka adds to a value, and the head of a report."""
 
 MARK = b"\x01"
 VERSION = 1
@@ -50,6 +30,28 @@ _HEAD = struct.Struct("<BB16sHIH")
 HEAD_BYTES = _HEAD.size
 _PERIOD = slice(20, 24)
 _WIDTHS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Reports of one group and one window, 1 to 65,535, decoded and range-checked.
+
+    ``view``: of each report, shape (n,); None where the group has one.
+    """
+
+    period: int
+    n: int
+    view: NDArray[np.int64] | None
+    columns: Reports
+
+
+def refuse(reason: Reason, detail: str) -> NoReturn:
+    raise Rejection(reason, detail)
+
+
+def check_size(value: bytes) -> None:
+    if len(value) > MAX_BATCH_BYTES:
+        refuse(Reason.OVERSIZED, f"{len(value)} bytes, at most {MAX_BATCH_BYTES}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +125,11 @@ def decode_batch(plan: Plan, group: int, key: bytes | None, value: bytes | None)
     check_size(value)
     if not value.startswith(MARK):
         refuse(Reason.UNDECODABLE, "not a batch")
-    if len(value) > 1 and value[1] != VERSION:
-        refuse(Reason.UNKNOWN_VERSION, f"expected version {VERSION}")
-    if len(value) < HEAD_BYTES:
-        refuse(Reason.MALFORMED, f"{len(value)} bytes, the head has {HEAD_BYTES}")
-    _, _, digest, stated, period, n = _HEAD.unpack_from(value)
-    if digest != form.digest:
-        refuse(Reason.UNKNOWN_PLAN, f"expected plan {plan.digest[:8]}")
-    check_batch_id(key)
-    check_group(group, stated)
+    stated, period, n = _read_head(plan, form, value)
+    if key is None or len(key) != BATCH_ID_BYTES:
+        refuse(Reason.BAD_BATCH_ID, f"the key must be a batch id of {BATCH_ID_BYTES} bytes")
+    if stated != group:
+        refuse(Reason.WRONG_GROUP, f"expected group {group}, got {stated}")
     if n < 1:
         refuse(Reason.OUT_OF_RANGE, "a batch has at least 1 report")
     if len(value) != (size := HEAD_BYTES + n * form.report_bytes):
@@ -141,6 +139,18 @@ def decode_batch(plan: Plan, group: int, key: bytes | None, value: bytes | None)
         if wrong.any():
             _refuse_range(column)
     return Batch(period, n, joined.view, joined.columns)
+
+
+def _read_head(plan: Plan, form: Form, value: bytes) -> tuple[int, int, int]:
+    """Return group, period and n."""
+    if len(value) > 1 and value[1] != VERSION:
+        refuse(Reason.UNKNOWN_VERSION, f"expected version {VERSION}")
+    if len(value) < HEAD_BYTES:
+        refuse(Reason.MALFORMED, f"{len(value)} bytes, the head has {HEAD_BYTES}")
+    _, _, digest, group, period, n = _HEAD.unpack_from(value)
+    if digest != form.digest:
+        refuse(Reason.UNKNOWN_PLAN, f"expected plan {plan.digest[:8]}")
+    return group, period, n
 
 
 def _refuse_range(column: Column) -> None:

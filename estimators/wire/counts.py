@@ -76,10 +76,7 @@ def encode_counts(plan: Plan, counts: GroupCounts) -> bytes:
     header = {
         "v": VERSION,
         "plan": plan.digest,
-        "window": counts.window,
-        "group": counts.group,
-        "revision": counts.revision,
-        "suspicious": counts.suspicious,
+        **{name: getattr(counts, name) for name in CountsHeader.__slots__},
     }
     both = (counts.tally, counts.total)
     values = np.concatenate([part.ravel() for t in both for part in (t.n, t.counts)])
@@ -103,12 +100,8 @@ def decode_header(plan: Plan, raw: bytes) -> CountsHeader:
             "suspicious": fields.flag,
         },
     )
-    return CountsHeader(
-        body["window"],
-        body["group"],
-        tuple(body["revision"]),
-        body["suspicious"],
-    )
+    revision = tuple(body["revision"])
+    return CountsHeader(body["window"], body["group"], revision, body["suspicious"])
 
 
 def decode_counts(plan: Plan, raw: bytes) -> GroupCounts:

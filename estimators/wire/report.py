@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from calmstream.common.errors import Reason
 from calmstream.estimators.mechanisms.base import Column
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire.reports import Batch, check_size, refuse
+from calmstream.estimators.wire.batch import Batch, check_size, refuse
 
 VERSION = "1.0"
 
@@ -49,28 +49,33 @@ def decode_report(plan: Plan, value: bytes) -> tuple[int, Batch]:
     Checks run in the order of `Reason`, so that one input always gets one reason. Raises
     `Rejection` and nothing else.
     """
-    return report_of(plan, _parse(value))
+    check_size(value)  # A parser must not be fed what the plan would never produce.
+    try:
+        body = orjson.loads(value)
+    except (orjson.JSONDecodeError, RecursionError):
+        refuse(Reason.UNDECODABLE, "not JSON")
+    return report_of(plan, body)
 
 
 def report_of(plan: Plan, body: object) -> tuple[int, Batch]:
     """Return what `decode_report` does, from parsed JSON whose size the caller has bounded."""
     if not isinstance(body, dict):
         refuse(Reason.UNDECODABLE, "not a JSON object")
-    _check_plan(plan, body)
-    group = _group(body)
+    version, group = body.get("v"), body.get("group")
+    if not isinstance(version, str) or version.split(".")[0] != str(plan.wire):
+        refuse(Reason.UNKNOWN_VERSION, f"expected major {plan.wire}")
+    if body.get("plan") != plan.digest:
+        refuse(Reason.UNKNOWN_PLAN, f"expected plan {plan.digest[:8]}")
+    if type(group) is not int:
+        refuse(Reason.MALFORMED, "group must be an integer")
     if not 0 <= group < len(plan.groups):
         refuse(Reason.WRONG_GROUP, f"the plan has {len(plan.groups)} groups, got {group}")
     batch = _batch(plan, group, body)
-    check_window(plan, batch.period)
-    return group, batch
-
-
-def check_window(plan: Plan, period: int) -> None:
-    """Check that the plan has such a window, with the reasons of a worker."""
-    if period >= plan.windows:
+    if batch.period >= plan.windows:
         refuse(Reason.AFTER_END, f"the plan's last window is {plan.windows - 1}")
-    if period < 0:
+    if batch.period < 0:
         refuse(Reason.LATE, "the plan's first window is 0")
+    return group, batch
 
 
 def _batch(plan: Plan, group: int, body: Mapping[str, Any]) -> Batch:
@@ -85,65 +90,33 @@ def _batch(plan: Plan, group: int, body: Mapping[str, Any]) -> Batch:
     declared = plan.mechanisms[group].columns
     if set(columns) != {column.name for column in declared}:
         refuse(Reason.MALFORMED, f"expected columns {[c.name for c in declared]}")
-    decoded = {column.name: _column(column, columns[column.name], n) for column in declared}
-    return Batch(period, n, _view(plan, group, body, n), decoded)
+    decoded = {column.name: _column(column, columns[column.name]) for column in declared}
+    return Batch(period, n, _view(plan, group, body), decoded)
 
 
-def _parse(value: bytes) -> dict[str, Any]:
-    # Judged before parsing: a parser must not be fed what the plan would never produce.
-    check_size(value)
-    try:
-        body = orjson.loads(value)
-    except (orjson.JSONDecodeError, RecursionError):
-        refuse(Reason.UNDECODABLE, "not JSON")
-    if not isinstance(body, dict):
-        refuse(Reason.UNDECODABLE, "not a JSON object")
-    return body
-
-
-def _check_plan(plan: Plan, body: Mapping[str, Any]) -> None:
-    version = body.get("v")
-    if not isinstance(version, str) or version.split(".")[0] != str(plan.wire):
-        refuse(Reason.UNKNOWN_VERSION, f"expected major {plan.wire}")
-    if body.get("plan") != plan.digest:
-        refuse(Reason.UNKNOWN_PLAN, f"expected plan {plan.digest[:8]}")
-
-
-def _group(body: Mapping[str, Any]) -> int:
-    group = body.get("group")
-    if type(group) is not int:
-        refuse(Reason.MALFORMED, "group must be an integer")
-    return group
-
-
-def _view(plan: Plan, group: int, body: Mapping[str, Any], n: int) -> NDArray[np.int64] | None:
+def _view(plan: Plan, group: int, body: Mapping[str, Any]) -> NDArray[np.int64] | None:
     views = len(plan.groups[group].views)
     if (views > 1) != ("view" in body):
         refuse(Reason.MALFORMED, "view stands where the group has several views, and only there")
-    return None if views == 1 else _integers("view", body["view"], n, views)
+    return None if views == 1 else _integer("view", body["view"], views)
 
 
-def _column(column: Column, values: object, n: int) -> NDArray[Any]:
+def _column(column: Column, values: object) -> NDArray[Any]:
     if column.kind == "int":
-        return _integers(column.name, values, n, column.bound)
-    return _bits(column, values, n)
+        return _integer(column.name, values, column.bound)
+    return _bits(column, values)
 
 
-def _integers(name: str, values: object, n: int, bound: int) -> NDArray[np.int64]:
+def _integer(name: str, values: object, bound: int) -> NDArray[np.int64]:
     if not isinstance(values, list):
         refuse(Reason.MALFORMED, f"column {name} must be a list of integers")
-    if len(values) != n:
-        refuse(Reason.LENGTH_MISMATCH, f"column {name} has {len(values)} entries, n is {n}")
-    # The exact type of every entry: numpy would silently take true for 1.
-    if set(map(type, values)) != {int}:
+    if len(values) != 1:
+        refuse(Reason.LENGTH_MISMATCH, f"column {name} has {len(values)} entries, n is 1")
+    if type(values[0]) is not int:  # true is none
         refuse(Reason.MALFORMED, f"column {name} must be a list of integers")
-    try:
-        array = np.array(values, np.int64)
-    except OverflowError:
+    if not 0 <= values[0] < bound:
         refuse(Reason.OUT_OF_RANGE, f"column {name} must lie in [0, {bound})")
-    if array.min() < 0 or array.max() >= bound:
-        refuse(Reason.OUT_OF_RANGE, f"column {name} must lie in [0, {bound})")
-    return array
+    return np.array(values, np.int64)
 
 
 def _canonical(text: str, raw: bytes) -> bool:
@@ -157,19 +130,18 @@ def _canonical(text: str, raw: bytes) -> bool:
     return len(text) == 4 * -(-len(raw) // 3) and text.endswith(ending)
 
 
-def _bits(column: Column, text: object, n: int) -> NDArray[np.uint8]:
+def _bits(column: Column, text: object) -> NDArray[np.uint8]:
     if not isinstance(text, str):
         refuse(Reason.MALFORMED, f"column {column.name} must be a base64 string")
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         refuse(Reason.MALFORMED, f"column {column.name} is not base64")
-    row = -(-column.bound // 8)
-    if len(raw) != n * row:
-        refuse(Reason.LENGTH_MISMATCH, f"column {column.name} has {len(raw)} bytes, not {n * row}")
+    size = -(-column.bound // 8)
+    if len(raw) != size:
+        refuse(Reason.LENGTH_MISMATCH, f"column {column.name} has {len(raw)} bytes, not {size}")
     if not _canonical(text, raw):
         refuse(Reason.MALFORMED, f"column {column.name} is not the canonical base64 of its bytes")
-    array = np.frombuffer(raw, np.uint8).reshape(n, row)
-    if column.bound % 8 and (array[:, -1] >> (column.bound % 8)).any():
+    if raw[-1] >> (column.bound % 8 or 8):
         refuse(Reason.OUT_OF_RANGE, f"column {column.name} has bits beyond {column.bound}")
-    return array
+    return np.frombuffer(raw, np.uint8)[None]

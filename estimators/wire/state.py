@@ -19,6 +19,7 @@ from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire import fields
 
 VERSION = "1.0"
+_PLAIN = ("topic_id", "next_offset", "clock", "closed_through", "resume_from", "resume_clock")
 _REASONS = frozenset(map(str, Reason))
 _WINDOW = re.compile(r"0|[1-9]\d{0,8}", re.ASCII)
 _KEY = re.compile(rb"(\d{4,6})/(\d{1,6})(?:/(\d{1,9}))?")
@@ -45,15 +46,11 @@ class WindowCount:
     def from_json(cls, document: Any, views: int, width: int) -> WindowCount:
         tally = Tally.from_json(document, views, width)
         rejects = document.get("rejects")
-        if not _are_rejects(rejects):
+        if type(rejects) is not dict or not (
+            rejects.keys() <= _REASONS and all(map(fields.count, rejects.values()))
+        ):
             raise ValueError("not numbers of rejected records by reason")
         return cls(tally, {Reason(name): number for name, number in rejects.items()})
-
-
-def _are_rejects(value: Any) -> bool:
-    return type(value) is dict and all(
-        name in _REASONS and fields.count(number) for name, number in value.items()
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +104,7 @@ def encode_state(plan: Plan, state: PartitionState) -> bytes:
         {
             "v": VERSION,
             "plan": plan.digest,
-            "topic_id": state.topic_id,
-            "next_offset": state.next_offset,
-            "clock": state.clock,
-            "closed_through": state.closed_through,
-            "resume_from": state.resume_from,
-            "resume_clock": state.resume_clock,
+            **{name: getattr(state, name) for name in _PLAIN},
             "total": state.total.to_json(),
             "open": {str(w): count.to_json() for w, count in sorted(state.open.items())},
         }
@@ -133,25 +125,16 @@ def decode_state(plan: Plan, group: int, raw: bytes) -> PartitionState:
             "closed_through": fields.integer(-1, plan.windows - 1),
             "resume_from": lambda value: offset(value) and value <= body["next_offset"],
             "resume_clock": fields.milliseconds,
-            "open": _open_windows(plan),
+            "open": lambda value: (
+                type(value) is dict
+                and all(_WINDOW.fullmatch(name) and int(name) < plan.windows for name in value)
+            ),
         },
     )
     return PartitionState(
-        topic_id=body["topic_id"],
-        next_offset=body["next_offset"],
-        clock=body["clock"],
-        closed_through=body["closed_through"],
-        resume_from=body["resume_from"],
-        resume_clock=body["resume_clock"],
+        **{name: body[name] for name in _PLAIN},
         total=_count(plan, group, body.get("total")),
         open={int(w): _count(plan, group, count) for w, count in body["open"].items()},
-    )
-
-
-def _open_windows(plan: Plan) -> fields.Check:
-    return lambda value: (
-        type(value) is dict
-        and all(_WINDOW.fullmatch(name) and int(name) < plan.windows for name in value)
     )
 
 

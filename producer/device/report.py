@@ -15,8 +15,8 @@ from calmstream.estimators.kinds import Choice, Number
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness, uniform_below
+from calmstream.estimators.wire.batch import Batch
 from calmstream.estimators.wire.report import decode_report, encode_report
-from calmstream.estimators.wire.reports import Batch
 from calmstream.producer.device.assignment import Place
 
 

@@ -15,11 +15,11 @@ from calmstream.estimators.randomness import Randomness
 from calmstream.estimators.wire.batch import (
     BATCH_ID_BYTES,
     MAX_BATCH_BYTES,
+    RESERVED_BYTES,
     Batch,
     encode_batch,
     form_of,
 )
-from calmstream.estimators.wire.reports import RESERVED_BYTES
 
 DEFAULT_SIZE = 1000
 """Reports in a full batch."""

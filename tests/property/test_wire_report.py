@@ -16,8 +16,8 @@ from calmstream.common.errors import Reason, Rejection
 from calmstream.estimators.plan import Group
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.view import View
+from calmstream.estimators.wire.batch import Batch
 from calmstream.estimators.wire.report import decode_report, encode_report
-from calmstream.estimators.wire.reports import Batch
 from tests.support.producer import make_plan
 
 # GRR on 12 cells, OUE on 12 cells (four bits of padding), and a group of two views.
