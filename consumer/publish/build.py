@@ -21,7 +21,7 @@ from calmstream.estimators.domain import Attributes
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.central_statement import central_statement
-from calmstream.estimators.plan.loss import loss_plan, loss_window
+from calmstream.estimators.plan.loss import loss_plan
 from calmstream.estimators.tracking.tracker import Current
 from calmstream.estimators.wire.counts import GroupCounts, counts_key, encode_counts
 from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
@@ -165,7 +165,7 @@ def _manifest(
         method=plan.method,
         epsilon=plan.epsilon,
         guarantee={"kind": plan.guarantee.kind, "windows": plan.guarantee.windows},
-        loss_window=loss_window(plan),
+        loss_window=plan.epsilon,
         loss_plan=loss_plan(plan),
         reports=merged.reports,
         groups=tuple(tally.reports for tally in merged.tallies),

@@ -15,43 +15,23 @@ from calmstream.common.errors import DomainError, PlanError
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan.group import Group, Guarantee
 from calmstream.estimators.plan.limits import PlanLimits
-from calmstream.estimators.plan.plan import PLAN_VERSION, Plan
+from calmstream.estimators.plan.plan import FIELDS, PLAN_VERSION, Plan
 from calmstream.estimators.view import View
 
 T = TypeVar("T")
 
 MAX_PLAN_BYTES = 16 << 20
-_FIELDS: dict[str, type] = {
-    "version": int,
-    "name": str,
-    "purpose": str,
-    "owner": str,
-    "lineage": str,
-    "domain": list,
-    "epsilon": str,
-    "lineage_epsilon": str,
-    "guarantee": dict,
-    "k": int,
-    "method": dict,
-    "groups": list,
-    "start": int,
-    "expires": int,
-    "window": int,
-    "grace": int,
-    "skew": int,
-    "partitions": int,
-    "wire": int,
-    "users": int,
-    "marginals": list,
-    "limits": dict,
-}
-
 _OPTIONAL: dict[str, type] = {
     "analysis": bool,
     "lineage_name": str,
     "continues": list,
     "early": bool,
     "summaries": list,
+}
+_NOT_EMPTY = {
+    "lineage_name": "a name",
+    "continues": "at least one lineage",
+    "summaries": "at least one statistic",
 }
 
 
@@ -85,15 +65,10 @@ def plan_of(
     groups = read_groups(fields["groups"], "groups")
     if check is not None:
         check(groups, fields["epsilon"])
-    plain = {
-        name: fields[name]
-        for name in _FIELDS
-        if name not in ("domain", "guarantee", "method", "groups", "marginals", "limits")
-    }
     plan = Plan(
-        **plain,
+        **{name: fields[name] for name, kind in FIELDS.items() if kind in (int, str)},
         domain=domain,
-        guarantee=Guarantee(guarantee["kind"], guarantee["windows"]),
+        guarantee=Guarantee(**guarantee),
         method=method["name"],
         parameters=method["parameters"],
         groups=groups,
@@ -115,26 +90,20 @@ def _fields(document: object) -> dict[str, Any]:
     version = document.get("version", PLAN_VERSION) if isinstance(document, dict) else PLAN_VERSION
     if type(version) is int and version != PLAN_VERSION:
         raise PlanError(f"version: expected {PLAN_VERSION}, got {_shown(version)}")
-    return _object(document, "plan", _FIELDS, _OPTIONAL)
+    return _object(document, "plan", FIELDS, _OPTIONAL)
 
 
 def _optional(fields: Mapping[str, Any]) -> dict[str, Any]:
-    if "lineage_name" in fields and not fields["lineage_name"]:
-        raise PlanError("lineage_name: expected a name, or no such field")
-    if "continues" in fields and not fields["continues"]:
-        raise PlanError("continues: expected at least one lineage, or no such field")
-    if "summaries" in fields and not fields["summaries"]:
-        raise PlanError("summaries: expected at least one statistic, or no such field")
-    for name in ("continues", "summaries"):
-        if not all(type(entry) is str for entry in fields.get(name, ())):
-            raise PlanError(f"{name}: expected a list of strings")
-    return {
-        "analysis": fields.get("analysis", False),
-        "lineage_name": fields.get("lineage_name", ""),
-        "continues": tuple(fields.get("continues", ())),
-        "early": fields.get("early", True),
-        "summaries": tuple(fields.get("summaries", ())),
-    }
+    for name, what in _NOT_EMPTY.items():
+        if name in fields and not fields[name]:
+            raise PlanError(f"{name}: expected {what}, or no such field")
+    found = {name: fields[name] for name in _OPTIONAL if name in fields}
+    for name, kind in _OPTIONAL.items():
+        if kind is list and name in found:
+            if not all(type(entry) is str for entry in found[name]):
+                raise PlanError(f"{name}: expected a list of strings")
+            found[name] = tuple(found[name])
+    return found
 
 
 def read_groups(entries: object, where: str) -> tuple[Group, ...]:

@@ -11,22 +11,7 @@ from dataclasses import dataclass
 from calmstream.common.errors import PlanError
 
 MAX_BATCH_REPORTS = (1 << 16) - 1
-MIN_BATCH_REPORTS = 1024
-"""The default limit of reports per batch is at least this, so that small plans can use batches."""
-
-MIN_BATCHES = 1 << 14
-"""The default limit of batches is at least this; the ids of so many batches take little memory."""
-
-MAX_BATCHES = 1 << 32
-"""Maximum number of batches per partition and window that a plan may allow. It is an exact integer
-in all programming languages."""
-
-BATCH_SHARE = 100
-"""By default a batch may have at most 1 / `BATCH_SHARE` of the reports that its group expects in a
-window."""
-
-BATCHES_HEADROOM = 8
-"""By default a partition accepts this many batches for each report that it expects in a window."""
+MAX_BATCHES = 1 << 32  # an exact integer in all programming languages
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +38,10 @@ STANDARD = PlanLimits(MAX_BATCH_REPORTS, MAX_BATCHES)
 def standard_limits(largest: int, partitions: int) -> PlanLimits:
     """Return the limits of a plan that states none; honest senders do not reach them.
 
-    ``largest``: reports that the largest group expects in a window.
+    A batch may have a hundredth of the ``largest`` number of reports that a group expects in a
+    window, but at least 1024. A partition accepts eight batches for each expected report, but at
+    least 2^14, whose ids take little memory.
     """
-    reports = max(MIN_BATCH_REPORTS, min(largest // BATCH_SHARE, MAX_BATCH_REPORTS))
-    batches = BATCHES_HEADROOM * -(-largest // partitions)
-    return PlanLimits(reports, max(MIN_BATCHES, min(batches, MAX_BATCHES)))
+    reports = max(1024, min(largest // 100, MAX_BATCH_REPORTS))
+    batches = 8 * -(-largest // partitions)
+    return PlanLimits(reports, max(1 << 14, min(batches, MAX_BATCHES)))

@@ -46,11 +46,6 @@ def loss(epsilon: str, guarantee: Guarantee, window: int, windows: int) -> Loss:
     return Loss(per_report, per_report * yearly, per_report * reports)
 
 
-def loss_window(plan: Plan) -> str:
-    """Return the maximum loss of one device in one window, which is that of one report."""
-    return plan.epsilon
-
-
 def loss_plan(plan: Plan) -> str:
     """Return the maximum loss of one device over the whole plan, as a decimal string."""
     return plan.epsilon if plan.guarantee.kind == "once" else f"{Loss.of(plan).plan:f}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -29,34 +29,18 @@ MAX_VIEW_CELLS = 1 << 12
 """Maximum number of cells of a view of an earlier plan, all of which are read."""
 
 
-class CollectionPlan(Protocol):
-    """The part of a plan that an estimation needs: what was collected."""
-
-    @property
-    def domain(self) -> Domain:
-        """Attributes of a record."""
-
-    @property
-    def k(self) -> int:
-        """Number of attributes of the marginals that matter."""
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        """The groups of devices, with the views on which they report."""
-
-    @property
-    def mechanisms(self) -> tuple[Mechanism, ...]:
-        """The mechanism of each group."""
-
-
 @dataclass(frozen=True, slots=True)
 class PooledPilots:
-    """Groups of several plans together; the attributes are those of `CollectionPlan`."""
+    """Groups of several plans together."""
 
     domain: Domain
     k: int
     groups: tuple[Group, ...]
     mechanisms: tuple[Mechanism, ...]
+
+
+CollectionPlan = Plan | PooledPilots
+"""What an estimation needs of a plan: what was collected."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -46,6 +46,32 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 _HEX = re.compile(r"[0-9a-f]{32}")
 _SUMMARY = re.compile(r"mean|median|rank|q0\.[0-9]{0,8}[1-9]", re.ASCII)
 
+FIELDS: dict[str, type] = {
+    "version": int,
+    "name": str,
+    "purpose": str,
+    "owner": str,
+    "lineage": str,
+    "domain": list,
+    "epsilon": str,
+    "lineage_epsilon": str,
+    "guarantee": dict,
+    "k": int,
+    "method": dict,
+    "groups": list,
+    "start": int,
+    "expires": int,
+    "window": int,
+    "grace": int,
+    "skew": int,
+    "partitions": int,
+    "wire": int,
+    "users": int,
+    "marginals": list,
+    "limits": dict,
+}
+"""Required fields of the document, in order, with the types of their values."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -352,29 +378,15 @@ class Plan:
             optional["early"] = False
         if self.summaries:
             optional["summaries"] = list(self.summaries)
-        return optional | {
-            "version": self.version,
-            "name": self.name,
-            "purpose": self.purpose,
-            "owner": self.owner,
-            "lineage": self.lineage,
+        parts = {
             "domain": self.domain.to_json(),
-            "epsilon": self.epsilon,
-            "lineage_epsilon": self.lineage_epsilon,
             "guarantee": {"kind": self.guarantee.kind, "windows": self.guarantee.windows},
-            "k": self.k,
             "method": {"name": self.method, "parameters": dict(self.parameters)},
             "groups": [group.to_json() for group in self.groups],
-            "start": self.start,
-            "expires": self.expires,
-            "window": self.window,
-            "grace": self.grace,
-            "skew": self.skew,
-            "partitions": self.partitions,
-            "wire": self.wire,
-            "users": self.users,
             "marginals": [list(marginal) for marginal in self.marginals],
+            "limits": self.limits.to_json(),
         }
+        return optional | {n: parts[n] if n in parts else getattr(self, n) for n in FIELDS}
 
     def to_bytes(self) -> bytes:
         return orjson.dumps(self.to_json(), option=orjson.OPT_SORT_KEYS)
