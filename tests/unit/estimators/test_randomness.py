@@ -65,7 +65,7 @@ def test_weight_is_exactly_the_floor_of_the_exponential(epsilon: str, divisor: i
 )  # fmt: skip
 def test_epsilon_is_a_plain_decimal_string_in_range(text: object) -> None:
     with pytest.raises(PlanError, match="epsilon must"):
-        parse_epsilon(text)  # type: ignore[arg-type]
+        parse_epsilon(text)
 
 
 @pytest.mark.parametrize(
