@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from calmstream.broker.shared.broker import PlanBroker, SharedBroker
+from calmstream.broker.shared.broker import SharedBroker
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.errors import BrokerUnreachable, FatalError, RecoverableError
@@ -61,22 +61,6 @@ class WorkerKind:
     reads: bool = False
 
 
-@dataclass(slots=True)
-class _Entry:
-    """A plan with what it uses of the process, until that is given back."""
-
-    served: ServedPlan
-    broker: PlanBroker
-    metrics: Metrics
-    given_back: bool = False
-
-    def give_back(self) -> None:
-        if not self.given_back:
-            self.given_back = True
-            self.broker.close()
-            self.metrics.remove()
-
-
 class PlansRole:
     """Serves every plan of a folder in one role; see `Role`. Tests call :meth:`turn` themselves."""
 
@@ -102,7 +86,7 @@ class PlansRole:
         self._session_seconds = session_seconds
         self._stop_seconds = stop_seconds
         self._retries = RetryBudget(clock, retry_seconds)
-        self._entries: dict[str, _Entry] = {}
+        self._served: dict[str, ServedPlan] = {}
         self._woken: set[str] = set()
         self._report_at = self._news_at = self._polled_at = clock.monotonic()
         self._unfinished: dict[str, str] = {}
@@ -113,7 +97,7 @@ class PlansRole:
 
     @property
     def states(self) -> dict[str, PlanState]:
-        return {digest: entry.served.state for digest, entry in self._entries.items()}
+        return {digest: served.state for digest, served in self._served.items()}
 
     def silent_seconds(self) -> float:
         """Return the age of the last answer that any plan got from a broker; 0 while all do."""
@@ -131,8 +115,8 @@ class PlansRole:
             self.finish()
         except BaseException:
             self.health.not_ready("failed")
-            for entry in self._entries.values():
-                entry.served.abandon()
+            for served in self._served.values():
+                served.abandon()
             raise
         finally:
             self._shared.close(_CLOSE_SECONDS)
@@ -150,16 +134,16 @@ class PlansRole:
         self.health.not_ready("draining")
         self._unfinished.clear()
         deadline = self._clock.monotonic() + self._stop_seconds
-        for entry in self._entries.values():
-            entry.served.leave()
-        while self._entries and self._clock.monotonic() < deadline:
+        for served in self._served.values():
+            served.leave()
+        while self._served and self._clock.monotonic() < deadline:
             self._collect()
             self._start_due()
             self._poll()
             self._forget_gone(put_back=False)
             self.health.turned()
-        for entry in self._entries.values():
-            self._note_unfinished(entry.served.plan, f"not done within {self._stop_seconds:g} s")
+        for served in self._served.values():
+            self._note_unfinished(served.plan, f"not done within {self._stop_seconds:g} s")
         if self._unfinished:
             each = "; ".join(f"plan {plan}: {why}" for plan, why in self._unfinished.items())
             raise FatalError(f"stopped, but not all workers could finish: {each}")
@@ -170,40 +154,35 @@ class PlansRole:
     def _update_plans(self) -> None:
         wanted = self._plans()
         self._forget_gone()
-        for digest in self._entries.keys() - wanted.keys():
-            entry = self._entries[digest]
-            if not entry.served.stop.is_set():
-                self._log.info("plan removed: draining", plan=plan_label(entry.served.plan))
-                entry.served.leave()
+        for digest in self._served.keys() - wanted.keys():
+            served = self._served[digest]
+            if not served.stop.is_set():
+                self._log.info("plan removed: draining", plan=plan_label(served.plan))
+                served.leave()
         for digest, plan in wanted.items():
-            if digest not in self._entries:
-                self._entries[digest] = self._take_up(plan)
-
-    def _take_up(self, plan: Plan) -> _Entry:
-        kind, broker, metrics = self._kind, self._shared.plan(), self._kind.metrics(plan)
-
-        def make(plan: Plan) -> PlanWorker:
-            return kind.make(plan, broker, metrics)
-
-        self._log.info("plan taken up", plan=plan_label(plan))
-        return _Entry(ServedPlan(plan, make, self._clock, self._note_fault), broker, metrics)
+            if digest not in self._served:
+                self._log.info("plan taken up", plan=plan_label(plan))
+                broker, metrics = self._shared.plan(), self._kind.metrics(plan)
+                self._served[digest] = ServedPlan(
+                    plan, self._kind.make, broker, metrics, self._clock
+                )
 
     def _forget_gone(self, *, put_back: bool = True) -> None:
-        for digest, entry in list(self._entries.items()):
-            if entry.served.state in (PlanState.OVER, PlanState.GONE):
-                entry.give_back()
-            if entry.served.state is PlanState.GONE:
-                del self._entries[digest]
+        for digest, served in list(self._served.items()):
+            if served.state in (PlanState.OVER, PlanState.GONE):
+                served.give_back()
+            if served.state is PlanState.GONE:
+                del self._served[digest]
                 if put_back:
-                    self._log.info("plan given back", plan=plan_label(entry.served.plan))
+                    self._log.info("plan given back", plan=plan_label(served.plan))
 
     def _collect(self) -> None:
-        for entry in self._entries.values():
-            error = entry.served.collect()
+        for served in self._served.values():
+            error = served.collect()
             if error is not None and not isinstance(error, StopRequested):
-                self._sort_out(entry, error)
+                self._sort_out(served, error)
 
-    def _sort_out(self, entry: _Entry, error: BaseException) -> None:
+    def _sort_out(self, served: ServedPlan, error: BaseException) -> None:
         """Decide whether a fault concerns one plan or the process."""
         whole = isinstance(error, (MemoryError, BrokerUnreachable))
         if whole or not isinstance(error, Exception):
@@ -214,34 +193,35 @@ class PlansRole:
                 f"no poll for {seconds:.0f} s, the session is {self._session_seconds:g} s: others "
                 "may own the partitions, so nothing more is written; start again"
             ) from error
-        was_well = not entry.served.reason
-        entry.served.quarantine(error)
-        if entry.served.state is PlanState.GONE and was_well:
-            self._note_unfinished(entry.served.plan, described(error))
+        was_well = not served.reason
+        pause = served.quarantine(error)
+        if pause is not None:
+            served.metrics.set(self._kind.quarantined, 1)
+            served.metrics.inc(self._kind.faults)
+            self._log.error(
+                "plan in quarantine",
+                plan=plan_label(served.plan),
+                reason=served.reason,
+                next_attempt_seconds=pause,
+            )
+        elif served.state is PlanState.GONE and was_well:
+            self._note_unfinished(served.plan, described(error))
 
     def _note_unfinished(self, plan: Plan, reason: str) -> None:
         """Note that the worker of a plan that leaves has not written what it should."""
         self._unfinished[plan_label(plan)] = reason
         self._log.error("a worker could not finish", plan=plan_label(plan), reason=reason)
 
-    def _note_fault(self, plan: Plan, reason: str, pause: float) -> None:
-        entry = self._entries[plan.digest]
-        entry.metrics.set(self._kind.quarantined, 1)
-        entry.metrics.inc(self._kind.faults)
-        self._log.error(
-            "plan in quarantine", plan=plan_label(plan), reason=reason, next_attempt_seconds=pause
-        )
-
     def _start_due(self) -> None:
         with self._lock:
             woken, self._woken = self._woken, set()
-        for digest in woken & self._entries.keys():
-            self._entries[digest].served.wake()
+        for digest in woken & self._served.keys():
+            self._served[digest].wake()
         now = self._clock.monotonic()
-        due = [entry.served for entry in self._entries.values() if entry.served.due(now)]
+        due = [served for served in self._served.values() if served.due(now)]
         # With many plans, those for which nothing arrives take turns less often.
-        idle = max(IDLE_SECONDS, IDLE_SECONDS_A_PLAN * len(self._entries))
-        for served in sorted(due, key=ServedPlan.order):
+        idle = max(IDLE_SECONDS, IDLE_SECONDS_A_PLAN * len(self._served))
+        for served in sorted(due, key=lambda one: one.due_at):
             if not self._lanes.free():
                 break
             served.start(self._lanes, idle)
@@ -249,7 +229,7 @@ class PlansRole:
     def _poll(self) -> None:
         """Poll the group and, for a role that reads, the common reader; wake who has news."""
         busy = self._lanes.busy() or any(
-            entry.served.due(self._clock.monotonic()) for entry in self._entries.values()
+            served.due(self._clock.monotonic()) for served in self._served.values()
         )
         seconds, now = _BUSY_POLL_SECONDS if busy else _POLL_SECONDS, self._clock.monotonic()
         quiet = now - self._news_at > _QUIET_SECONDS or self._shared.group.all_behind
@@ -271,9 +251,9 @@ class PlansRole:
         self._retries.succeeded()
         if shares or readers:
             self._news_at = now
-        for entry in self._entries.values():
-            if entry.broker.share in shares or not readers.isdisjoint(entry.broker.readers):
-                entry.served.wake()
+        for served in self._served.values():
+            if served.broker.share in shares or not readers.isdisjoint(served.broker.readers):
+                served.wake()
         if self._shared.group.idle and not self._kind.reads:
             self._clock.sleep(seconds)
 
@@ -286,14 +266,13 @@ class PlansRole:
         starting = 0
         verdicts = {}
         silences = []
-        for entry in self._entries.values():
-            served = entry.served
+        for served in self._served.values():
             if served.state is PlanState.WORKING:
                 silences.append(served.silent_seconds())
             starting += served.state is PlanState.WAITING
             verdicts[plan_label(served.plan)] = served.verdict()
-            if not entry.given_back:
-                entry.metrics.set(self._kind.quarantined, served.at_fault())
+            if not served.given_back:
+                served.metrics.set(self._kind.quarantined, served.at_fault())
         self._silent_seconds = min(silences, default=0.0)
         self.health.note_plans(verdicts)
         if starting:

@@ -6,8 +6,11 @@ import threading
 from collections.abc import Callable
 from enum import Enum
 
+from calmstream.broker.shared.broker import PlanBroker
+from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, PlanRetired
+from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.plans.lanes import Lanes, Task
 from calmstream.consumer.runtime.health import Verdict
 from calmstream.consumer.runtime.worker import PlanWorker
@@ -42,21 +45,24 @@ class ServedPlan:
     def __init__(
         self,
         plan: Plan,
-        make: Callable[[Plan], PlanWorker],
+        make: Callable[[Plan, Broker, Metrics], PlanWorker],
+        broker: PlanBroker,
+        metrics: Metrics,
         clock: Clock,
-        on_fault: Callable[[Plan, str, float], None],
     ) -> None:
         self.plan = plan
+        self.broker = broker
+        self.metrics = metrics
+        self.given_back = False
         self.state = PlanState.WAITING
         self.reason = ""
         self.stop = threading.Event()
         self._make = make
         self._clock = clock
-        self._on_fault = on_fault
         self._worker: PlanWorker | None = None
         self._task: Task | None = None
         self._ending = self._woken = False
-        self._due_at = clock.monotonic()
+        self.due_at = clock.monotonic()
         self._idle_seconds = IDLE_SECONDS
         self._pause = FIRST_PAUSE
         self._working_since = 0.0
@@ -65,7 +71,7 @@ class ServedPlan:
         """Note that something has arrived for the plan; one that is due keeps its place."""
         self._woken = True
         if self.state is PlanState.WORKING:
-            self._due_at = min(self._due_at, self._clock.monotonic())
+            self.due_at = min(self.due_at, self._clock.monotonic())
 
     def leave(self) -> None:
         """Finish the worker's work, as soon as its present turn has ended."""
@@ -75,13 +81,10 @@ class ServedPlan:
                 self.state = PlanState.GONE
             else:
                 self.state = PlanState.LEAVING
-            self._due_at = self._clock.monotonic()
+            self.due_at = self._clock.monotonic()
 
     def due(self, now: float) -> bool:
-        return self._task is None and self._call() is not None and now >= self._due_at
-
-    def order(self) -> float:
-        return self._due_at
+        return self._task is None and self._call() is not None and now >= self.due_at
 
     def start(self, lanes: Lanes, idle_seconds: float = IDLE_SECONDS) -> None:
         self._idle_seconds = idle_seconds
@@ -106,8 +109,8 @@ class ServedPlan:
             self._went_well(task.more)
         return task.error
 
-    def quarantine(self, error: BaseException) -> None:
-        """Stop the worker after a fault; it begins anew after a pause, unless the plan is over."""
+    def quarantine(self, error: BaseException) -> float | None:
+        """Stop the worker after a fault; return the pause before it begins anew, if it will."""
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.abandon()
@@ -117,13 +120,20 @@ class ServedPlan:
         elif isinstance(error, PlanRetired):
             self.state, self.reason = PlanState.OVER, ""
         if self.state in (PlanState.GONE, PlanState.OVER):
-            return
+            return None
         if self.state is PlanState.WORKING and now - self._working_since > STEADY_SECONDS:
             self._pause = FIRST_PAUSE
-        self.reason = described(error)
-        self._on_fault(self.plan, self.reason, self._pause)
-        self.state, self._due_at = PlanState.QUARANTINED, now + self._pause
-        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        pause, self._pause = self._pause, min(2 * self._pause, LONGEST_PAUSE)
+        self.state, self.reason = PlanState.QUARANTINED, described(error)
+        self.due_at = now + pause
+        return pause
+
+    def give_back(self) -> None:
+        """Give the shares of clients and the series of metrics back."""
+        if not self.given_back:
+            self.given_back = True
+            self.broker.close()
+            self.metrics.remove()
 
     def abandon(self) -> None:
         """End without writing; called when the process fails."""
@@ -132,7 +142,7 @@ class ServedPlan:
 
     def verdict(self) -> Verdict:
         if self.state is PlanState.QUARANTINED:
-            pause = max(self._due_at - self._clock.monotonic(), 0.0)
+            pause = max(self.due_at - self._clock.monotonic(), 0.0)
             return Verdict(False, f"quarantined: {self.reason} (next attempt in {pause:.0f} s)")
         worker = self._worker
         if self.state is PlanState.WORKING and worker is not None:
@@ -158,7 +168,7 @@ class ServedPlan:
         return self._turn if self.state is PlanState.WORKING else None
 
     def _begin(self) -> bool:
-        self._worker = self._make(self.plan)
+        self._worker = self._make(self.plan, self.broker, self.metrics)
         self._worker.start(self.stop)
         return True
 
@@ -178,9 +188,9 @@ class ServedPlan:
         assert self._worker is not None
         if self._worker.over():
             self.state = PlanState.LEAVING
-            self._due_at = now
+            self.due_at = now
         else:
-            self._due_at = now if more or self._woken else now + self._idle_seconds
+            self.due_at = now if more or self._woken else now + self._idle_seconds
 
 
 def described(error: BaseException) -> str:

@@ -113,7 +113,7 @@ class Served:
 
     def workers(self) -> list[TallyWorker]:
         """Return the workers of all plans, whatever their state."""
-        served = [entry.served for entry in self.tally._entries.values()]
+        served = self.tally._served.values()
         return [s._worker for s in served if s._worker is not None]
 
 
@@ -295,11 +295,11 @@ class ManyScenario:
     def fail_plan(self, dice: random.Random) -> None:
         """Let one plan of a process meet a fault; the others go on."""
         service = self._pick(dice)
-        entries = list(service.tally._entries.values())
-        if entries:
-            entry = dice.choice(entries)
+        served = list(service.tally._served.values())
+        if served:
+            one = dice.choice(served)
             with service.tally._shared.group.lock:
-                entry.broker.share.fail(FatalError("a fault of this plan"))
+                one.broker.share.fail(FatalError("a fault of this plan"))
             self._guarded(service, service.tally.turn)
 
     # The scenario

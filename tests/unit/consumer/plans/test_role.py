@@ -298,7 +298,8 @@ def working(clock: VirtualClock) -> ServedPlan:
         turn=lambda: False,
         over=lambda: False,
     )
-    served = ServedPlan(ONE, lambda _: worker, clock, lambda *_: None)
+    nothing: Any = None
+    served = ServedPlan(ONE, lambda *_: worker, nothing, nothing, clock)
     for _ in range(2):
         served.start(Inline())
         assert served.collect() is None
@@ -314,4 +315,4 @@ def test_what_arrives_does_not_send_a_waiting_plan_to_the_end_of_the_queue() -> 
         one.wake()
         clock.advance(0.1)
     assert first.due(clock.monotonic())
-    assert first.order() < second.order()
+    assert first.due_at < second.due_at
