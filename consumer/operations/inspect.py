@@ -16,7 +16,7 @@ from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, Reason
 from calmstream.consumer.read.kept import KeptCounts
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
-from calmstream.consumer.runtime.read_topics import read_whole
+from calmstream.consumer.runtime.read_topics import PatientReader
 from calmstream.consumer.tally.restore import newest_states
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire import snapshot
@@ -104,10 +104,9 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
         missing = sorted(set(wanted) - described.keys())
         if missing:
             raise FatalError(f"topic {missing[0]} does not exist; create it: calmstream topics")
-        states = newest_states(
-            plan, names, names.inputs, lambda where: read_whole(reader, topics, where, clock)
-        )
-        finals, earlies = _published(plan, names, topics, reader, clock)
+        reading = PatientReader(reader, topics, clock)
+        states = newest_states(plan, names, names.inputs, reading.whole)
+        finals, earlies = _published(plan, names, reading)
         with closing(KeptCounts(plan, broker, names, clock)) as kept:
             kept.refresh()
             windows = finals.intersection(kept.windows())
@@ -138,13 +137,11 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
     )
 
 
-def _published(
-    plan: Plan, names: TopicNames, topics: Topics, reader: Reader, clock: Clock
-) -> tuple[set[int], set[int]]:
+def _published(plan: Plan, names: TopicNames, reading: PatientReader) -> tuple[set[int], set[int]]:
     """Return the windows with a final manifest, and those with an early one."""
     windows: dict[Kind, set[int]] = {kind: set() for kind in Kind}
     foreign = ForeignRecordCounter(structlog.get_logger("calmstream.inspect").warning)
-    for record in read_whole(reader, topics, [Partition(names.snapshots, 0)], clock):
+    for record in reading.whole([Partition(names.snapshots, 0)]):
         with foreign.reading(record):
             window, kind, manifest = snapshot.parse_key(key_of(record))
             if not manifest or record.value is None:

@@ -108,9 +108,6 @@ class StateMerger:
         self._settled.add(window)
         self._closed.pop(window, None)
 
-    def settled(self, window: int) -> bool:
-        return window in self._settled
-
     def open_windows(self) -> list[int]:
         """Return the windows with counts that some partition has not closed, ascending."""
         counted = {w for state in self._states.values() for w in state.open}

@@ -7,7 +7,7 @@ plans that is not well; never with any part of a report. ``/metrics`` is for Pro
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
@@ -17,7 +17,7 @@ from calmstream.common.clock import Clock
 from calmstream.common.http.answer import HttpReply
 from calmstream.common.http.server import Handler, ServerRequest
 
-DEFAULT_SILENCE_SECONDS = 60.0
+SILENCE_SECONDS = 60.0
 """A loop that has not run for this long is not alive; every round takes a few seconds at most."""
 
 AWAY_SECONDS = 25.0
@@ -40,13 +40,12 @@ class RoleHealth:
         self,
         name: str,
         clock: Clock,
-        silence_seconds: float = DEFAULT_SILENCE_SECONDS,
         *,
         away_seconds: float = AWAY_SECONDS,
     ) -> None:
         self.name = name
         self._clock = clock
-        self._silence, self._away = silence_seconds, away_seconds
+        self._away = away_seconds
         self._lock = threading.Lock()
         self._turned = clock.monotonic()
         self._stuck = ""
@@ -121,7 +120,7 @@ class RoleHealth:
         with self._lock:
             silent = self._clock.monotonic() - self._turned
             stuck = self._stuck
-        if silent > self._silence:
+        if silent > SILENCE_SECONDS:
             return Verdict(False, f"no turn for {silent:.0f} s")
         return Verdict(not stuck, stuck or "turning")
 
@@ -147,9 +146,14 @@ def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> Hand
         if request.path not in checks:
             return _answer(404, b"try /metrics, /livez or /readyz\n")
         check = checks[request.path]
-        verdicts = {role.name: (check(role), role.plans) for role in all_roles}
-        status = 200 if all(verdict.well for verdict, _ in verdicts.values()) else 503
-        return _answer(status, "".join(_lines(verdicts)).encode())
+        verdicts = [check(role) for role in all_roles]
+        lines = []
+        for role, verdict in zip(all_roles, verdicts, strict=True):
+            lines.append(f"{role.name}: {verdict.detail}\n")
+            plans = role.plans.items()
+            lines += [f"  {plan}: {one.detail}\n" for plan, one in plans if not one.well]
+        status = 200 if all(verdict.well for verdict in verdicts) else 503
+        return _answer(status, "".join(lines).encode())
 
     return answer
 
@@ -157,14 +161,3 @@ def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> Hand
 def _answer(status: int, body: bytes, media_type: str = "text/plain; charset=utf-8") -> HttpReply:
     headers = ((b"content-type", media_type.encode()), (b"cache-control", b"no-store"))
     return HttpReply(status, body, headers)
-
-
-Verdicts = Mapping[str, tuple[Verdict, Mapping[str, Verdict]]]
-"""By role, its verdict and those of its plans."""
-
-
-def _lines(verdicts: Verdicts) -> Iterator[str]:
-    """Yield one line for each role, and one below it for each plan that is not well."""
-    for name, (verdict, plans) in verdicts.items():
-        yield f"{name}: {verdict.detail}\n"
-        yield from (f"  {plan}: {one.detail}\n" for plan, one in plans.items() if not one.well)

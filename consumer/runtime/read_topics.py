@@ -55,30 +55,78 @@ class EndCheck:
         return not self._unread
 
 
-def read_whole(
-    reader: Reader,
-    topics: Topics,
-    partitions: Collection[Partition],
-    clock: Clock,
-    *,
-    patience_seconds: float = PATIENCE_SECONDS,
-    keep_alive: Callable[[], None] = _nothing,
-) -> Iterator[Record]:
-    """Yield every record of these partitions, from their log starts to their ends."""
-    starts = topics.log_starts(partitions)
-    reader.assign(partitions)
-    for partition in partitions:
-        reader.seek(partition, starts[partition])
-    for chunks in _to_ends(
-        reader,
-        topics,
-        partitions,
-        clock,
-        patience_seconds=patience_seconds,
-        keep_alive=keep_alive,
-    ):
-        for chunk in chunks:
-            yield from chunk.records()
+class PatientReader:
+    """Reads to ends, or between offsets; fails if positions do not advance for too long."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        topics: Topics,
+        clock: Clock,
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+        keep_alive: Callable[[], None] = _nothing,
+    ) -> None:
+        self._reader = reader
+        self._topics = topics
+        self._seconds = patience_seconds
+        self._budget = RetryBudget(clock, patience_seconds)
+        self._keep_alive = keep_alive
+
+    def whole(self, partitions: Collection[Partition]) -> Iterator[Record]:
+        """Yield every record of these partitions, from their log starts to their ends."""
+        starts = self._topics.log_starts(partitions)
+        self._reader.assign(partitions)
+        for partition in partitions:
+            self._reader.seek(partition, starts[partition])
+        for chunks in self.to_ends(partitions):
+            for chunk in chunks:
+                yield from chunk.records()
+
+    def to_ends(self, partitions: Collection[Partition]) -> Iterator[list[Chunk]]:
+        """Yield what polls return until all partitions, which are assigned, were read to ends."""
+        check = EndCheck(self._reader, self._topics, partitions)
+        self._budget.succeeded()
+        while not check.update():
+            yield self._poll(check.unread)
+
+    def spans(self, spans: Mapping[Partition, tuple[int, int]]) -> Iterator[Chunk]:
+        """Yield every record that begins between two offsets of its partition, in chunks."""
+        unread = {p for p, (first, end) in spans.items() if first < end}
+        if unread:
+            self._reader.assign(unread)
+        for partition in unread:
+            self._reader.seek(partition, spans[partition][0])
+        self._budget.succeeded()
+        while unread:
+            for chunk in self._poll(unread):
+                inside = _records_before(chunk, spans[chunk.partition][1])
+                if inside:
+                    yield chunk.part(0, inside)
+            done = {p for p in unread if self._reader.position(p) >= spans[p][1]}
+            unread -= done
+            if done and unread:
+                self._reader.assign(unread)
+
+    def _poll(self, partitions: Collection[Partition]) -> list[Chunk]:
+        before = {p: self._reader.position(p) for p in partitions}
+        self._keep_alive()
+        chunks = self._reader.poll_chunks(_POLL_SECONDS, _POLL_RECORDS)
+        if chunks or any(self._reader.position(p) != at for p, at in before.items()):
+            self._budget.succeeded()
+        elif self._budget.failed():
+            raise RecoverableError(
+                f"reading {min(partitions)} makes no progress for {self._seconds:g} s; "
+                "are its brokers up?"
+            )
+        return list(chunks)
+
+
+def _records_before(chunk: Chunk, end: int) -> int:
+    """Return how many records begin before an offset; damaged ones stand at their last."""
+    if chunk.damage is not None:
+        return int(chunk.damage.first_offset < end)
+    return int(np.searchsorted(chunk.offset, end))
 
 
 class TopicReader:
@@ -97,9 +145,7 @@ class TopicReader:
         keep_alive: Callable[[], None] = _nothing,
     ) -> None:
         self._partitions = partitions
-        self._clock = clock
         self._missing = missing
-        self._keep_alive = keep_alive
         self._offsets: dict[Partition, int] = {}
         self._placed = False
         with ExitStack() as undo:
@@ -107,6 +153,7 @@ class TopicReader:
             undo.callback(self.topics.close)
             self._reader = broker.reader()
             undo.pop_all()
+        self._patient = PatientReader(self._reader, self.topics, clock, keep_alive=keep_alive)
 
     def start(self) -> None:
         """Begin with the oldest records; the first reading does so otherwise."""
@@ -135,9 +182,7 @@ class TopicReader:
             self._place()
         else:
             self.start()
-        for chunks in _to_ends(
-            self._reader, self.topics, self._partitions, self._clock, keep_alive=self._keep_alive
-        ):
+        for chunks in self._patient.to_ends(self._partitions):
             for chunk in chunks:
                 yield from chunk.records()
             self._offsets = {p: self._reader.position(p) for p in self._partitions}
@@ -152,22 +197,6 @@ class TopicReader:
         for partition, offset in self._offsets.items():
             self._reader.seek(partition, offset)
         self._placed = True
-
-
-def _to_ends(
-    reader: Reader,
-    topics: Topics,
-    partitions: Collection[Partition],
-    clock: Clock,
-    *,
-    patience_seconds: float = PATIENCE_SECONDS,
-    keep_alive: Callable[[], None] = _nothing,
-) -> Iterator[list[Chunk]]:
-    """Yield what polls return until all partitions were read to their ends."""
-    check = EndCheck(reader, topics, partitions)
-    polls = _Polls(reader, clock, patience_seconds, keep_alive)
-    while not check.update():
-        yield polls.next(check.unread)
 
 
 def followed(
@@ -200,61 +229,3 @@ def followed(
             yield None
             if not follow:
                 return
-
-
-def read_span_chunks(
-    reader: Reader,
-    spans: Mapping[Partition, tuple[int, int]],
-    clock: Clock,
-    *,
-    patience_seconds: float = PATIENCE_SECONDS,
-    keep_alive: Callable[[], None] = _nothing,
-) -> Iterator[Chunk]:
-    """Yield every record that begins between two offsets of its partition, in chunks."""
-    unread = {p for p, (first, end) in spans.items() if first < end}
-    if unread:
-        reader.assign(unread)
-    for partition in unread:
-        reader.seek(partition, spans[partition][0])
-    polls = _Polls(reader, clock, patience_seconds, keep_alive)
-    while unread:
-        for chunk in polls.next(unread):
-            inside = _records_before(chunk, spans[chunk.partition][1])
-            if inside:
-                yield chunk.part(0, inside)
-        done = {p for p in unread if reader.position(p) >= spans[p][1]}
-        unread -= done
-        if done and unread:
-            reader.assign(unread)
-
-
-def _records_before(chunk: Chunk, end: int) -> int:
-    """Return how many records begin before an offset; damaged ones stand at their last."""
-    if chunk.damage is not None:
-        return int(chunk.damage.first_offset < end)
-    return int(np.searchsorted(chunk.offset, end))
-
-
-class _Polls:
-    """Polls a reader, and raises an error if its positions do not advance for too long."""
-
-    def __init__(
-        self, reader: Reader, clock: Clock, seconds: float, keep_alive: Callable[[], None]
-    ) -> None:
-        self._reader = reader
-        self._budget = RetryBudget(clock, seconds)
-        self._seconds = seconds
-        self._keep_alive = keep_alive
-
-    def next(self, partitions: Collection[Partition]) -> list[Chunk]:
-        before = {p: self._reader.position(p) for p in partitions}
-        self._keep_alive()
-        chunks = self._reader.poll_chunks(_POLL_SECONDS, _POLL_RECORDS)
-        if chunks or any(self._reader.position(p) != at for p, at in before.items()):
-            self._budget.succeeded()
-        elif self._budget.failed():
-            raise RecoverableError(
-                f"reading {min(partitions)} makes no progress for {self._seconds:g} s; "
-                "are its brokers up?"
-            )
-        return list(chunks)

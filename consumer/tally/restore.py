@@ -6,18 +6,18 @@ the ids of the batches that were accepted into open windows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import orjson
 import structlog
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Chunk, Partition, Reader, Record, TopicInfo, Topics
+from calmstream.broker.transport import Partition, Reader, Record, TopicInfo, Topics
 from calmstream.common.errors import FatalError, ForeignRecord
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
-from calmstream.consumer.runtime.read_topics import read_span_chunks, read_whole
+from calmstream.consumer.runtime.read_topics import PatientReader
 from calmstream.consumer.tally.folding.admission import AdmissionControl
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.log_ends import lost_records
@@ -45,17 +45,21 @@ class Restorer:
         topics: Topics,
         keep_alive: Callable[[], None],
     ) -> None:
-        self._context = context
         self._plan = context.plan
         self._names = context.names
-        self._reader = reader
         self._topics = topics
-        self._keep_alive = keep_alive
+        self._reader = PatientReader(
+            reader,
+            topics,
+            context.clock,
+            patience_seconds=context.config.retry_seconds,
+            keep_alive=keep_alive,
+        )
 
     def restore(self, partitions: Collection[Partition]) -> dict[Partition, Restored]:
         """Restore input partitions; counting continues at ``next_offset`` of each checkpoint."""
         infos = self._topics.describe(sorted({partition.topic for partition in partitions}))
-        states = newest_states(self._plan, self._names, partitions, self._read_whole)
+        states = newest_states(self._plan, self._names, partitions, self._reader.whole)
         # The ends are fetched after the states. So an end below a next_offset proves that the
         # broker has lost records.
         starts, ends = self._topics.log_starts(partitions), self._topics.log_ends(partitions)
@@ -78,7 +82,7 @@ class Restorer:
         """Return whether the state has every partition, read to its end, all windows closed."""
         inputs = self._names.inputs
         ends = self._topics.log_ends(inputs)
-        states = newest_states(self._plan, self._names, inputs, self._read_whole)
+        states = newest_states(self._plan, self._names, inputs, self._reader.whole)
         return len(states) == len(inputs) and all(
             state.closed_through >= self._plan.windows - 1 and state.next_offset >= ends[partition]
             for partition, state in states.items()
@@ -96,16 +100,6 @@ class Restorer:
             return PartitionFold.start(self._plan, group, infos[partition.topic].id)
         return PartitionFold(self._plan, group, admissions[partition], states[partition])
 
-    def _read_whole(self, partitions: Collection[Partition]) -> Iterator[Record]:
-        return read_whole(
-            self._reader,
-            self._topics,
-            partitions,
-            self._context.clock,
-            patience_seconds=self._context.config.retry_seconds,
-            keep_alive=self._keep_alive,
-        )
-
     def _check_times(self, states: Mapping[Partition, PartitionState]) -> None:
         """Check that no record below ``next_offset`` is younger than the clock there."""
         after = self._topics.first_after({p: state.clock for p, state in states.items()})
@@ -114,7 +108,7 @@ class Restorer:
             for p, offset in after.items()
             if offset < states[p].next_offset
         }
-        for chunk in self._read_spans(spans):  # nothing is read if all are transaction markers
+        for chunk in self._reader.spans(spans):  # nothing is read if all are transaction markers
             state = states[chunk.partition]
             if int(chunk.timestamp.max()) > state.clock:
                 raise FatalError(
@@ -123,15 +117,6 @@ class Restorer:
                     "ones in their place; restore its log, or count what is left into a new "
                     "output namespace"
                 )
-
-    def _read_spans(self, spans: Mapping[Partition, tuple[int, int]]) -> Iterator[Chunk]:
-        return read_span_chunks(
-            self._reader,
-            spans,
-            self._context.clock,
-            patience_seconds=self._context.config.retry_seconds,
-            keep_alive=self._keep_alive,
-        )
 
     def _read_ids(
         self, states: Mapping[Partition, PartitionState]
@@ -144,7 +129,7 @@ class Restorer:
             for partition, state in states.items()
         }
         spans = {p: (state.resume_from, state.next_offset) for p, state in states.items()}
-        for chunk in self._read_spans(spans):
+        for chunk in self._reader.spans(spans):
             admissions[chunk.partition].replay(chunk)
         return admissions
 

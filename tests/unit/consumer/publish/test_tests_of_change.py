@@ -9,8 +9,8 @@ import pytest
 
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.publish import build, change_tests
+from calmstream.consumer.publish.follower import UnfinishedWindows
 from calmstream.consumer.publish.session import PublishingSession
-from calmstream.consumer.publish.unfinished import UnfinishedWindows
 from calmstream.consumer.read import history
 from calmstream.consumer.read.changes import changes
 from calmstream.estimators.analysis.poisoning import Examination

@@ -8,7 +8,7 @@ import pytest
 
 from calmstream.common.clock import SystemClock
 from calmstream.consumer.read.history import History
-from calmstream.consumer.runtime.read_topics import read_whole
+from calmstream.consumer.runtime.read_topics import PatientReader
 from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.consumer.tally.restore import newest_states
@@ -65,12 +65,8 @@ def test_no_role_stops_at_what_somebody_else_wrote(early: bool) -> None:
         followed += [(one.window, one.kind) for one in topic.sets(0.1) or ()]
     assert followed == expected
     inputs = bench.names.inputs
-    states = newest_states(
-        bench.plan,
-        bench.names,
-        inputs,
-        lambda where: read_whole(reader, topics, where, SystemClock()),
-    )
+    reading = PatientReader(reader, topics, SystemClock())
+    states = newest_states(bench.plan, bench.names, inputs, reading.whole)
     assert states[inputs[0]].open == {}
 
 
