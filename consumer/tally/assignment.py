@@ -78,7 +78,6 @@ class AssignmentHandler:
         self._ends.note({partition: result.log_end for partition, result in restored.items()})
         for partition in self._membership.activate(offsets):
             self._assigned.folds[partition] = restored[partition].fold
-            self._checkpointer.begin(partition, offsets[partition])
         seconds = context.clock.monotonic() - began
         context.metrics.observe(m.RESTORE_DURATION, seconds)
         context.log.info(

@@ -74,7 +74,7 @@ class RunningWorker:
                 restorer=self.restorer,
                 topics=topics,
                 ends=self.ends,
-                drop=[p.drop for p in (self.outbox, self.checkpointer, self.ticker, self.liveness)],
+                drop=[p.drop for p in (self.outbox, self.ticker, self.liveness)],
             )
             self.counter = RecordCounter(
                 context,

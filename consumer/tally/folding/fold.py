@@ -87,7 +87,10 @@ def zero_count(plan: Plan, group: int) -> WindowCount:
 
 
 class PartitionFold:
-    """The state of counting one input partition. Deterministic: no real clock, no randomness."""
+    """The state of counting one input partition. Deterministic: no real clock, no randomness.
+
+    ``saved_offset`` is the ``next_offset`` of the newest partition record that is acknowledged.
+    """
 
     def __init__(
         self, plan: Plan, group: int, admission: AdmissionControl, state: PartitionState
@@ -99,7 +102,7 @@ class PartitionFold:
             )
         self.group = group
         self.admission = admission
-        self.next_offset = state.next_offset
+        self.next_offset = self.saved_offset = state.next_offset
         self._plan = plan
         self._zero = zero_count(plan, group)
         self._topic_id = state.topic_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from calmstream.broker.transport import Partition
@@ -28,14 +28,6 @@ class Checkpointer:
         self._clock = context.clock
         self._metrics = context.metrics
         self._outbox = outbox
-        self._saved: dict[Partition, int] = {}  # the next offset in the newest partition record
-
-    def begin(self, partition: Partition, next_offset: int) -> None:
-        self._saved[partition] = next_offset
-
-    def drop(self, partitions: Collection[Partition]) -> None:
-        for partition in partitions:
-            self._saved.pop(partition, None)
 
     def write_closed(self, partition: Partition, closed: Iterable[ClosedWindow]) -> None:
         """Send the records of windows that were closed; the next checkpoint waits for them."""
@@ -54,7 +46,7 @@ class Checkpointer:
 
         Closed windows and dead letters are acknowledged first. No record may be counted meanwhile.
         """
-        moved = [p for p, fold in folds.items() if fold.next_offset > self._saved[p]]
+        moved = [p for p, fold in folds.items() if fold.next_offset > fold.saved_offset]
         if not moved:
             return {}
         began = self._clock.monotonic()
@@ -64,11 +56,11 @@ class Checkpointer:
             key = partition_key(self._names.group_of(partition.topic), partition.number)
             self._send(partition, key, partial(bytes, value))
         self._outbox.drain(keep_alive, deadline)
-        offsets = {partition: folds[partition].next_offset for partition in moved}
-        self._saved |= offsets
+        for partition in moved:
+            folds[partition].saved_offset = folds[partition].next_offset
         self._metrics.inc(CHECKPOINTS, len(moved))
         self._metrics.observe(CHECKPOINT_DURATION, self._clock.monotonic() - began)
-        return offsets
+        return {partition: folds[partition].next_offset for partition in moved}
 
     def _send(self, partition: Partition, key: bytes, encode: Callable[[], bytes]) -> None:
         write = Write(partition, self._names.state, partition.number, key, encode)
