@@ -1,8 +1,6 @@
-"""A mechanism without noise, for tests only: a report contains the true cell.
+"""A mechanism without noise, for tests only: exact counts show every lost or repeated report.
 
-It gives no privacy, so no plan can name it: it is not in the registry, and a plan document with it
-is refused. The fault simulator puts it into a plan that is already in memory, because exact counts
-show every lost or repeated report.
+It gives no privacy, so it is not in the registry, and a plan document with it is refused.
 """
 
 from __future__ import annotations

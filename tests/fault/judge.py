@@ -29,9 +29,8 @@ def judge(
 ) -> None:
     """Fail unless every set says what the logs say.
 
-    ``logs`` are the whole input partitions; ``published`` the snapshots topic as several readers
-    found it; ``letters`` the dead letters, which may be missing for records that were appended
-    after ``letters_until``, in milliseconds since the epoch.
+    Several readers found the snapshots topic as ``published``. Dead letters may be missing for
+    records appended after ``letters_until``, in milliseconds since the epoch.
     """
     recounts = [recount(plan, log) for log in logs]
     truth = {window: cells(recounts, window) for window in range(plan.windows)}
@@ -60,7 +59,6 @@ def recount(plan: Plan, log: list[Record], below: int | None = None) -> Recount:
 
 
 def cells(recounts: Iterable[Recount], window: int) -> Counter[int]:
-    """Return the accepted reports per cell of a window."""
     return sum((one.windows.get(window, Share()).cells for one in recounts), Counter())
 
 
@@ -74,9 +72,8 @@ def _until(log: list[Record], end: float) -> Iterator[int]:
 
 
 def judge_counts(plan: Plan, logs: list[list[Record]], kept: Iterable[list[Record]]) -> None:
-    """Fail unless every kept record says what the logs say, and every window has one.
-
-    ``kept`` is the counts topic as several readers found it. All records of a key are the same.
+    """Fail unless every record of the counts topic says what the logs say, and every window has
+    one.
     """
     recounts = [recount(plan, log) for log in logs]
     for everything in kept:

@@ -1,8 +1,6 @@
 """Play faults against processes that serve three plans, while plans come and go.
 
-Each plan has the edge, the log and the checks of :mod:`tests.fault.simulator`. Beside the processes
-of many plans there are sometimes workers and publishers of one plan, in groups of their own, as
-during an upgrade.
+Sometimes there are workers and publishers of one plan beside them, as during an upgrade.
 """
 
 from __future__ import annotations
@@ -84,8 +82,6 @@ def generate(seed: int, length: int = 90) -> list[Operation]:
 
 
 class Folder:
-    """What one process sees of the folder."""
-
     def __init__(self, plans: Mapping[str, Plan]) -> None:
         self.plans = dict(plans)
 
@@ -112,19 +108,15 @@ class Served:
             role._log = Quiet()
 
     def workers(self) -> list[TallyWorker]:
-        """Return the workers of all plans, whatever their state."""
         served = self.tally._served.values()
         return [s._worker for s in served if s._worker is not None]
 
 
 def at_once(run: Callable[[], None]) -> None:
-    """Run an estimate, or tests of change, at once, on the caller's thread."""
     run()
 
 
 class Quiet:
-    """A log that nobody reads."""
-
     def __getattr__(self, _name: str) -> Any:
         return lambda *_args, **_more: None
 
@@ -181,7 +173,6 @@ class ManyScenario:
         self._rest()
 
     def check(self) -> None:
-        """Compare everything that was published with the logs, plan by plan."""
         for part in self.parts:
             part.check()
 
@@ -209,21 +200,18 @@ class ManyScenario:
         self.services = [each for each in self.services if each is not service]
 
     def serve(self, dice: random.Random) -> None:
-        """Let one process count."""
         service = self._pick(dice)
         for _ in range(2):
             if not service.process.dead:
                 self._guarded(service, service.tally.turn)
 
     def show(self, dice: random.Random) -> None:
-        """Let one process publish."""
         service = self._pick(dice)
         for _ in range(3):
             if not service.process.dead:
                 self._guarded(service, service.publisher.turn)
 
     def crash_process(self, dice: random.Random) -> None:
-        """End a process without warning."""
         self._bury(self._pick(dice))
 
     def crash_in_turn(self, dice: random.Random) -> None:
@@ -237,7 +225,6 @@ class ManyScenario:
         service.process.fuse = None
 
     def stop_process(self, dice: random.Random) -> None:
-        """Let a process stop cleanly."""
         service = self._pick(dice)
         for role in (service.tally, service.publisher):
             if not service.process.dead:
@@ -246,7 +233,6 @@ class ManyScenario:
         self.services = [each for each in self.services if each is not service]
 
     def add_process(self, _dice: random.Random) -> None:
-        """Add a process, up to three."""
         if len(self.services) < 3:
             self._add()
 
@@ -305,15 +291,12 @@ class ManyScenario:
     # The scenario
 
     def advance(self, dice: random.Random) -> None:
-        """Let a little time pass."""
         self.clock.advance(dice.choice([0.3, 1.1, 2.5, 5.0]))
 
     def idle(self, dice: random.Random) -> None:
-        """Let more time pass."""
         self.clock.advance(dice.choice([9.0, 16.0]))
 
     def clock_back(self, dice: random.Random) -> None:
-        """Set the clock back."""
         self.clock.wall_ms -= dice.choice([200, 3000])
 
     def _rest(self) -> None:
@@ -358,7 +341,6 @@ class ManyScenario:
 
 
 def run(operations: list[Operation]) -> ManyScenario:
-    """Play a sequence and check it."""
     scenario = ManyScenario()
     scenario.play(operations)
     scenario.check()

@@ -74,7 +74,6 @@ PUBLISH = PublisherConfig(
 
 
 def generate(seed: int, length: int = 45) -> list[Operation]:
-    """Return a sequence of operations."""
     dice = random.Random(seed)
     names = dice.choices(list(WEIGHTS), list(WEIGHTS.values()), k=length)
     return [(name, dice.randrange(1 << 30)) for name in names]

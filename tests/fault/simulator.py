@@ -1,11 +1,8 @@
 """Play generated sequences of faults against the real code of all roles.
 
-The roles are the edge (senders of reports), tally workers (which count), publishers and
-subscribers. They run on the in-process broker in virtual time. Every report has its own cell and no
-noise. So a count above 1 proves double counting, and a 0 where the log says 1 proves a loss.
-
-An operation is a pair (name, number). The number seeds the choices of this operation alone, so a
-sequence can be shortened without a change of the remaining operations.
+They run on the in-process broker in virtual time. Every report has its own cell and no noise: a
+count above 1 proves double counting, a 0 where the log says 1 a loss. An operation is a name and a
+number that seeds its own choices, so a sequence can be shortened without changing the rest.
 """
 
 from __future__ import annotations
@@ -38,18 +35,8 @@ from tests.support.tally import START, batch_id, body, names_of
 class Scenario:
     """A broker with the processes of one plan, and a copy of all that was ever in its topics.
 
-    A method without an underscore is an operation, which `play` calls by its name. Its argument
-    ``dice`` is the random generator of this operation.
-
-    Attributes:
-        letters_until: later records need no dead letters, in milliseconds since the epoch.
-        logs: all records that were ever in each input partition, also those deleted since.
-        outputs: all records that were ever in the snapshots topic.
-        cell: the next cell that no report has used.
-        sent: the batches that the edge has submitted.
-        held: batches that the edge sends later than others.
-        zombies: workers that lost their partitions and still run.
-        fatal: the errors at which processes stopped, with their number.
+    A method without an underscore is an operation, which `play` calls by its name. Later records
+    than ``letters_until`` (ms) need no dead letters; zombies lost their partitions and still run.
     """
 
     letters_until = float("inf")
@@ -99,10 +86,7 @@ class Scenario:
         return BatchSender(self.names, lambda: sink, budget, clock=self.clock)
 
     def _batch(self, dice: random.Random) -> EncodedBatch | None:
-        """Return a batch of one to three reports, each with a new cell, for a window near now.
-
-        Return None if no cell is left.
-        """
+        """Return a batch of one to three new cells for a window near now, if any are left."""
         n = dice.randint(1, 3)
         if self.cell + n > CELLS:
             return None
@@ -113,7 +97,6 @@ class Scenario:
         return EncodedBatch(0, period, n, batch_id(1000 + cells[0]), body(self.plan, period, cells))
 
     def send(self, dice: random.Random) -> None:
-        """Send a new batch."""
         batch = self._batch(dice)
         if batch is not None:
             self.sent.append(batch)
@@ -121,7 +104,6 @@ class Scenario:
         self.edge.step()
 
     def resend(self, dice: random.Random) -> None:
-        """Send one of the last batches again."""
         if self.sent:
             self.edge.submit(dice.choice(self.sent[-8:]))
 
@@ -192,7 +174,6 @@ class Scenario:
         return dice.choice(self.workers)
 
     def work(self, dice: random.Random) -> None:
-        """Let one worker take a turn."""
         worker, process = self._pick(dice)
         self._guarded(worker.turn, worker, process)
 
@@ -224,7 +205,6 @@ class Scenario:
         process.fuse = None
 
     def stop_worker(self, dice: random.Random) -> None:
-        """Let one worker stop cleanly."""
         worker, process = self._pick(dice)
         self._guarded(worker.finish, worker, process)
         self.workers = [pair for pair in self.workers if pair[0] is not worker]
@@ -435,8 +415,7 @@ class Scenario:
     def _leave_one(self) -> None:
         """Leave one worker and one publisher.
 
-        Half of the sequences end with a worker that ran from their beginning, if there is one: its
-        own view of the logs must be right too.
+        Half of the sequences end with a worker of their beginning: its own view must be right too.
         """
         kept = self.workers[:1] if self.cell % 2 else []
         for pair in self.workers[len(kept) :]:
@@ -462,7 +441,6 @@ class Scenario:
 
 
 def broker_of(clock: VirtualClock) -> FaultyBroker:
-    """Return a broker in virtual time."""
     return FaultyBroker(lambda: clock.wall_ms, seconds=lambda: clock.seconds, session_seconds=1e9)
 
 

@@ -1,7 +1,6 @@
-"""Play short sequences of faults, each of which shows one possible defect.
+"""Short sequences of faults, named after the rule that they test.
 
-A sequence is named after the rule that it tests. Each of the first five was found by the simulator
-in a copy of the code without one necessary line, and then shortened.
+The simulator found the first five in a copy of the code without one necessary line.
 """
 
 from __future__ import annotations

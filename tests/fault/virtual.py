@@ -1,8 +1,7 @@
 """The in-process broker in virtual time, where any call may be the last one of a process.
 
-A client that waits for something that does not come advances the clock instead of waiting. Before
-or after any call the calling process can be made to die by the exception `Crash`, which no code of
-the product catches.
+A client that waits for what does not come advances the clock. `Crash` ends a process before or
+after any call; no code of the product catches it.
 """
 
 from __future__ import annotations
@@ -29,11 +28,7 @@ class VirtualClock(ManualClock):
 class Process:
     """One process's access to the broker.
 
-    Attributes:
-        fuse: number of calls before the process dies; None if it does not die. With an even number
-            it dies before the call, with an odd number after it.
-        dead: whether the process has died; the clients of a dead process do nothing.
-        members: the members of consumer groups that belong to the process.
+    After ``fuse`` calls it dies: before the call with an even number, after it with an odd one.
     """
 
     def __init__(self, broker: FaultyBroker, clock: ManualClock) -> None:

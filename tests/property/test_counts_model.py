@@ -1,10 +1,8 @@
 """A model of a final, its counts and deletions: every state that two publishers can reach.
 
 One window, two groups. A publisher reads each topic when it likes, writes one record at a time, and
-can stop before or after any write. Contents need no model: records of one key are equal. What
-remains is which records are there, which of them each process has read, and what is deleted.
-
-The rules that the product follows hold in every state. Each rule taken away alone breaks one.
+can stop before or after any write. Contents need no model: records of one key are equal. The rules
+that the product follows hold in every state; each rule taken away alone breaks one.
 """
 
 from __future__ import annotations
@@ -43,10 +41,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Publisher:
-    """One process. ``None`` in ``table``, ``counts`` or ``closed``: not read since its start.
-
-    ``topic`` is the counts topic that it found at its start.
-    """
+    """One process; None was not read since its start, when it found ``topic``."""
 
     topic: int = 0
     table: bool | None = None
@@ -62,10 +57,7 @@ class Publisher:
 
 @dataclass(frozen=True)
 class World:
-    """The topics, two publishers, and what has happened.
-
-    ``topic`` numbers the counts topics, which have the same name.
-    """
+    """The topics, two publishers and what has happened; ``topic`` numbers the counts topics."""
 
     publishers: tuple[Publisher, Publisher] = (Publisher(), Publisher())
     table: bool = False
@@ -77,7 +69,6 @@ class World:
 
 
 def complete(rules: Rules, one: Publisher) -> bool:
-    """Return whether the final is complete according to what a publisher has read."""
     if not one.table or not one.manifest:
         return False
     if not rules.read_back:
@@ -87,13 +78,11 @@ def complete(rules: Rules, one: Publisher) -> bool:
 
 
 def writes(rules: Rules) -> tuple[object, ...]:
-    """Return the records that a publisher writes, in order."""
     own, tables = tuple(sorted(GROUPS)), ("table", "manifest")
     return (*own, *tables) if rules.counts_first else (*tables, *own)
 
 
 def moves(rules: Rules, world: World) -> Iterator[World]:
-    """Yield every state that is one step away."""
     for number, one in enumerate(world.publishers):
         for after, changed in steps(rules, world, one):
             yield with_publisher(after, number, changed)
@@ -111,9 +100,8 @@ def with_publisher(world: World, number: int, one: Publisher) -> World:
 
 
 def steps(rules: Rules, world: World, one: Publisher) -> Iterator[tuple[World, Publisher]]:
-    """Yield the results of every next step of one publisher.
-
-    A step reads a topic to its end, writes one record, or deletes the closed record.
+    """Yield the results of a publisher's next steps: read a topic whole, write one record, or
+    delete.
     """
     # A set is read record by record, but the last manifest of a key replaces those before it.
     yield world, replace(one, table=world.table, manifest=world.manifest)
@@ -137,12 +125,10 @@ def steps(rules: Rules, world: World, one: Publisher) -> Iterator[tuple[World, P
 
 
 def may_delete(rules: Rules, world: World, one: Publisher) -> bool:
-    """Return whether a publisher deletes the closed record."""
     return complete(rules, one) and (one.topic == world.topic or not rules.same_topic)
 
 
 def appended(world: World, record: object) -> World:
-    """Return the state after a publisher has appended a record."""
     if record in ("table", "manifest"):
         return replace(world, **{str(record): True})
     if world.topic == MISSING:

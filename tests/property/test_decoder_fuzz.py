@@ -44,7 +44,6 @@ def test_a_report_is_read_as_it_was_written() -> None:
 def chain_evenly(
     one: Iterator[bytes | None], other: Iterator[bytes | None]
 ) -> Iterator[bytes | None]:
-    """Yield items of the iterators by turns."""
     return itertools.chain.from_iterable(zip(one, other, strict=False))
 
 

@@ -1,8 +1,4 @@
-"""Check that folding chunks of a log gives what folding its records one by one gives, bit for bit.
-
-The logs mix batches of any size, valid and not, ticks, resends, damaged batches and clocks that go
-back; they are cut into chunks anywhere.
-"""
+"""Folding chunks of a log, cut anywhere, is folding its records one by one, bit for bit."""
 
 from __future__ import annotations
 
@@ -81,7 +77,6 @@ def log_of(plan: Plan, group: int, dice: random.Random, size: int) -> list[Recor
 
 
 def cut(records: list[Record], dice: random.Random) -> Iterator[Chunk]:
-    """Yield the log as chunks of any sizes."""
     at = 0
     while at < len(records):
         size = dice.choice((1, 3, 8, 9, 40, 200))
@@ -101,7 +96,6 @@ def shown(outcome: RecordOutcome, plan: Plan) -> tuple[object, ...]:
 
 
 def folded(fold: PartitionFold, chunk: Chunk) -> Iterator[RecordOutcome]:
-    """Fold a chunk; yield the outcome of every record."""
     at = 0
     while at < len(chunk):
         result = fold.fold_chunk(chunk, at)
@@ -136,7 +130,6 @@ def check(plan: Plan, group: int, seed: int, size: int) -> set[Reason | None]:
 def assert_restored_alike(
     plan: Plan, group: int, records: list[Record], fold: PartitionFold, dice: random.Random
 ) -> None:
-    """Check that a restart that reads the log in chunks finds the ids again."""
     if dice.random() > 0.2:
         return
     state = fold.state()

@@ -1,8 +1,4 @@
-"""Check the fold, which counts the records of a partition, against an independent recount.
-
-Both must give the same state after any sequence of records, also if the fold is stored and restored
-at any point.
-"""
+"""The fold of any records is what an independent recount finds, restored at any point."""
 
 from __future__ import annotations
 
@@ -89,12 +85,10 @@ def taken(recount: Recount, one: Record) -> None:
 
 
 def counted(share: Share) -> tuple[int, list[int], dict[str, int]]:
-    """Return what `plain` returns."""
     return share.cells.total(), [share.cells[cell] for cell in range(4)], dict(share.rejects)
 
 
 def state_of(recount: Recount) -> dict[str, object]:
-    """Return every field of the partition record."""
     still_open = [entry[:2] for entry in recount.counted if entry[2] >= recount.open_from]
     resume = min(still_open, default=(recount.next_offset, recount.clock))
     total = recount.through(recount.open_from - 1) + Share(rejects=recount.after_end)

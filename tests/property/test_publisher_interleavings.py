@@ -1,10 +1,7 @@
-"""Check that subscribers receive correct sets when two publishers write at the same time.
+"""Subscribers receive correct sets when two publishers write at the same time.
 
-A snapshot set is the tables of one window and, as the last record, a manifest. Its *revision* says
-up to which offset of each input partition reports are counted. Sets of an open window are early,
-that of a closed window is final, and a total adds up all windows. The tests write the records of
-two publishers in every order, and read them live, after the end, and after compaction of the topic
-(which keeps the last record of each key).
+The records of two publishers are written in every order, and read live, after the end, and after
+compaction of the topic.
 """
 
 from __future__ import annotations
@@ -31,10 +28,7 @@ ORDER = {Kind.EARLY: 0, Kind.FINAL: 1, Kind.TOTAL: 2}
 
 
 def value_of(kind: Kind, revision: tuple[int, ...], marginal: int) -> float:
-    """Return a number that differs for each revision, kind and marginal.
-
-    It is the content of the tables, so the tests notice a table that belongs to another set.
-    """
+    """Return a number for the tables that differs for each revision, kind and marginal."""
     return revision[0] * 1000 + revision[1] * 100 + ORDER[kind] * 10 + marginal
 
 
@@ -79,7 +73,6 @@ def a_set(kind: Kind, revision: tuple[int, int], author: str) -> list[Raw]:
 
 
 def interleavings(first: list[Raw], second: list[Raw]) -> list[list[Raw]]:
-    """Return all ways to merge two sequences that keep the order of each."""
     length = len(first) + len(second)
     merges = []
     for places in combinations(range(length), len(first)):
@@ -89,17 +82,12 @@ def interleavings(first: list[Raw], second: list[Raw]) -> list[list[Raw]]:
 
 
 def compacted(records: list[Raw]) -> list[Raw]:
-    """Return the last record of every key in offset order, as compaction leaves them."""
     last = {key: place for place, (key, _) in enumerate(records)}
     return [record for place, record in enumerate(records) if last[record[0]] == place]
 
 
 def check(snapshots: list[Snapshot]) -> None:
-    """Check what a subscriber receives.
-
-    Every set has only its own tables. Revisions of a kind grow. No early set follows the final one.
-    There is at most one final and one total.
-    """
+    """Every set has its own tables, revisions of a kind grow, nothing early follows a final."""
     latest: dict[Kind, tuple[int, ...]] = {}
     for snapshot in snapshots:
         for number, name in enumerate(NAMES):
@@ -194,11 +182,7 @@ def publish_all(bench: Bench, publisher: PublishingSession) -> None:
 
 @pytest.mark.parametrize("interrupted", range(12))
 def test_one_publisher_works_between_any_two_writes_of_another(interrupted: int) -> None:
-    """Run two real publishers; the second one does all its work before one write of the first.
-
-    The first publisher makes at most nine writes, so the cases include every write and also the
-    case without an interruption.
-    """
+    """The first makes at most nine writes, so there is also the case without an interruption."""
     bench = Bench(published_plan(groups=1))
     first, second = bench.logs
     first.report(0, 1, 2)

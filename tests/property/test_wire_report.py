@@ -33,7 +33,6 @@ N = 1
 
 
 def good(group: int) -> dict[str, Any]:
-    """Return a report, as the document it is on the wire."""
     mechanism, views = PLAN.mechanisms[group], len(PLAN.groups[group].views)
     columns = mechanism.perturb(np.arange(N) % mechanism.cells, SeededRandomness(group))
     view = np.arange(N) % views if views > 1 else None

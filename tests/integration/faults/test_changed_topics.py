@@ -44,7 +44,6 @@ def test_partitions_added_to_a_topic_lose_no_acknowledged_report(
     consume = Process(tmp_path / "consume.log", "consume", *chosen, "--role", "all")
 
     def report() -> str:
-        """Send one report; return the reason of a refusal."""
         nonlocal acknowledged
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         body = line(plan, acknowledged % 16, uuid.uuid4().hex)

@@ -1,7 +1,4 @@
-"""Check that counts stay exact through six faults in under a minute.
-
-The faults hit real processes while reports are sent; ``make soak`` runs the long version.
-"""
+"""Counts stay exact through six faults of real processes; ``make soak`` runs the long version."""
 
 from __future__ import annotations
 

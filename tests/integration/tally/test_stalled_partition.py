@@ -47,10 +47,8 @@ def settle_groups(bootstrap: str) -> None:
 
 
 def lead(bootstrap: str, moved: Callable[[Partition], bool], node: int, rest: int) -> None:
-    """Move partitions to a broker and all others to the rest, and wait until these lead.
-
-    The rest includes the consumer groups' own topic: where the broker of a worker's group hangs,
-    or that of its state, nothing can go on.
+    """Move partitions to a broker and all others, also the groups' topic, to the rest; wait for
+    both.
     """
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
@@ -62,7 +60,6 @@ def lead(bootstrap: str, moved: Callable[[Partition], bool], node: int, rest: in
 
 
 def led(admin: KafkaAdminClient) -> dict[Partition, int]:
-    """Return the leader of every partition."""
     return {
         Partition(topic["name"], one["partition_index"]): one["leader_id"]
         for topic in admin.describe_topics()

@@ -58,7 +58,6 @@ def test_a_partition_that_goes_on_is_alive_again() -> None:
 
 
 def seconds(stage: Stage, worker: TallyWorker, count: int) -> None:
-    """Advance ``count`` seconds."""
     stage.turns(worker, count=2 * count, step=0.5)
 
 

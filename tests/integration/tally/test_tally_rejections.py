@@ -1,9 +1,4 @@
-"""Check that a worker rejects bad records, counts them by reason, and continues.
-
-Each rejected record is kept as a *dead letter*: a record of the dead-letter topic with its origin
-and its first bytes. Windows of the plan last 10 s and close 3 s after their end; records may be 2 s
-early (`small_plan`). The clock of a stage starts at 0.5 s.
-"""
+"""A worker rejects bad records, counts them by reason, keeps dead letters, and continues."""
 
 from __future__ import annotations
 
@@ -126,10 +121,8 @@ def test_records_that_cannot_be_decoded_are_one_rejection_at_their_last_offset()
 
 
 def test_a_flood_of_bad_records_leaves_a_bounded_number_of_dead_letters() -> None:
-    """A worker keeps at most KEPT_PER_REASON dead letters of one reason per window.
-
-    The limit holds although the worker dies after 100 rejections, because the checkpoint after 50
-    stores the number of dead letters.
+    """The limit holds although the worker dies: its last checkpoint knows the number of dead
+    letters.
     """
     assert KEPT_PER_REASON > 110
     stage = Stage(PLAN)

@@ -1,8 +1,4 @@
-"""Check the order of a worker's writes, and the ticks that close windows without reports.
-
-A checkpoint must not be committed before the records that it refers to are acknowledged. A tick is
-a record without reports that a worker sends to move the time of a partition on.
-"""
+"""The order of a worker's writes, and the ticks that close windows without reports."""
 
 from __future__ import annotations
 

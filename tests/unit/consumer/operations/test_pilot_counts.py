@@ -7,7 +7,6 @@ from tests.support.publisher import Bench, count_of, published_plan, work
 
 
 def filled() -> Bench:
-    """Return a bench with two published windows of two groups."""
     bench = Bench(published_plan(windows=3))
     for log in bench.logs:
         for window in range(2):
@@ -22,7 +21,6 @@ def count(bench: Bench) -> PilotCounts:
 
 
 def check(bench: Bench, found: PilotCounts) -> None:
-    """Compare with the logs."""
     assert (found.windows, found.reports) == (2, sum(6 for _ in bench.logs))
     for group, tally in enumerate(found.tallies):
         logs = [log for log in bench.logs if log.group == group]

@@ -19,8 +19,6 @@ ONE, TWO = make_plan(name="one"), make_plan(name="two")
 
 
 class Scene:
-    """A folder with some plans, and what reads it."""
-
     def __init__(self, path: Path, *plans: Plan) -> None:
         self.path = path / "plans"
         self.path.mkdir()

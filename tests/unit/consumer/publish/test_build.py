@@ -1,7 +1,4 @@
-"""Check the content of snapshot sets, and that the same counts always give the same bytes.
-
-A snapshot set is the published result of one window: its tables and a manifest.
-"""
+"""The content of sets, and that the same counts always give the same bytes."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ WRITES = 2 + 3 + 3
 
 
 def kept(bench: Bench) -> dict[tuple[int, int], GroupCounts]:
-    """Return the newest counts of each window and group."""
     records = bench.broker.records(Partition(bench.names.counts, 0))
     return {parse_key(r.key or b""): decode_counts(bench.plan, r.value or b"") for r in records}
 
@@ -58,7 +57,6 @@ def test_the_manifest_of_a_final_names_its_counts_and_no_other_does() -> None:
 
 
 def check_never_without_counts(bench: Bench) -> None:
-    """Check that a late reader finds the counts that a final names."""
     finals = [s for s in bench.shown() if s.kind is Kind.FINAL and s.manifest.counts]
     assert all({(s.window, 0), (s.window, 1)} <= set(kept(bench)) for s in finals)
 

@@ -1,8 +1,4 @@
-"""Check how the publisher merges the states of all partitions.
-
-The tests are about which record counts, the stated *vector* (one offset for each input partition),
-and when a window has to wait.
-"""
+"""Which record counts, the stated vector of offsets, and when a window waits."""
 
 from __future__ import annotations
 

@@ -1,15 +1,4 @@
-"""Check which snapshot sets the publisher writes.
-
-They are early sets (of an open window), finals (of a closed window) and totals (of all windows so
-far). The publisher reads the state topic. There, workers write for each input partition its state
-(the counts up to an offset) and, for each closed window, a closed record (the counts of the
-window). A set is one record for each table and then a manifest. Its revision has, for each
-partition, the offset below which all reports are counted; the higher revision is the newer one.
-
-In the tests, `bench.publisher()` takes part in the group of publishers, `bench.publication()` is
-always active. `work` runs either of them until no work is left, `steps` until a condition holds.
-`bench.shown()` returns the snapshots that a subscriber receives.
-"""
+"""Which sets the publisher writes, from the state and closed records that workers write."""
 
 from __future__ import annotations
 
@@ -44,15 +33,11 @@ REFRESH_SECONDS = 5
 
 
 def has_read_state(publication: PublishingSession) -> bool:
-    """Return whether the session has read the state of a partition."""
     return bool(publication.follower.merger._states)
 
 
 def knows_state_ends(publication: PublishingSession) -> bool:
-    """Return whether the session has fetched the end offsets of the state topic.
-
-    It fetches them before it reads the topic up to them.
-    """
+    """Return whether it has fetched the ends of the state topic, which it does before it reads."""
     check = publication.follower._end_check
     return check is not None and check._ends.keys() >= set(publication.follower._unread[-1])
 
@@ -234,11 +219,7 @@ def test_a_set_that_is_not_read_back_complete_is_written_again_after_a_pause(
 def test_closed_records_are_rewritten_beyond_the_ends_that_the_publisher_reads_to(
     bench: Bench,
 ) -> None:
-    """Check a state topic that is rewritten and compacted while the publisher reads it.
-
-    After the end offsets were fetched and before the records were read, the closed records are
-    rewritten beyond those ends, and compaction deletes the earlier ones.
-    """
+    """They are rewritten after the ends were fetched; compaction deletes the earlier ones."""
     bench.close_all(windows=2)
     bench.put_all()
     publication = bench.publication()

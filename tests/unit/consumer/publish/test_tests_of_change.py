@@ -24,7 +24,6 @@ GAUGES = ("tables_tested", "tables_changed", "smallest_adjusted_p")
 
 
 def bench(windows: int = 3) -> Bench:
-    """Return a bench whose windows are closed, each with other counts."""
     found = Bench(published_plan(windows=windows, groups=2), test_changes=True)
     for log in found.logs:
         for window in range(windows):

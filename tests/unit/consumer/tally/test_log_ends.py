@@ -20,13 +20,7 @@ DEADLINE = 60.0
 
 
 class Ends:
-    """A broker that returns the log ends of all partitions except those without a leader.
-
-    Attributes:
-        dead: partitions without a leader; a request for one of them fails.
-        asked: number of requests.
-        hold: a request waits until this event is set.
-    """
+    """A broker that returns the log ends of all partitions except those without a leader."""
 
     def __init__(self) -> None:
         self.dead: set[Partition] = set()
@@ -133,7 +127,6 @@ def test_a_log_that_ends_below_what_was_counted_is_an_error_at_the_second_answer
 
 
 def turns_with_answers(stage: Stage, turn: Callable[[], None], count: int) -> None:
-    """Let this many seconds pass, and await the requests in each."""
     for _ in range(count):
         stage.clock.advance(1.0)
         turn()

@@ -25,7 +25,6 @@ def record(partition: Partition, offset: int) -> Record:
 
 
 def polled(member: Membership) -> list[Record]:
-    """Return the records of the next poll."""
     return [record for chunk in member.poll() for record in chunk.records()]
 
 

@@ -19,11 +19,7 @@ A, B = Partition("reports", 0), Partition("reports", 1)
 
 
 class Bench:
-    """An outbox with a manual clock and a budget of ten seconds for each write.
-
-    Attributes:
-        allowed: whether the guard, which is asked before each send, permits it.
-    """
+    """An outbox with a manual clock and ten seconds for each write; the guard must allow sends."""
 
     def __init__(self) -> None:
         self.sink, self.clock = ScriptedSink(lambda _: None), ManualClock()

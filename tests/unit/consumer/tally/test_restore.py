@@ -122,10 +122,7 @@ def test_all_groups_of_a_state_partition_are_restored_in_one_read() -> None:
 
 
 def test_a_record_that_compaction_moves_past_the_reader_is_found() -> None:
-    """Write the record again during the read; compaction then deletes its old copy.
-
-    So the only copy is behind the end of the topic that the reader has determined at its start.
-    """
+    """It is written again during the read, behind the end that was determined at its start."""
     stage = Stage(small_plan())
     for _ in range(3):
         stage.batch(0, [1])

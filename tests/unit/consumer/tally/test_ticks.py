@@ -1,7 +1,4 @@
-"""Check ticks that the broker refuses: how long a worker tolerates that.
-
-A tick is a record without reports that moves the time of a partition on.
-"""
+"""Ticks that the broker refuses: how long a worker tolerates that."""
 
 from __future__ import annotations
 
