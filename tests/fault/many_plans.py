@@ -22,7 +22,7 @@ from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
 from calmstream.service import Namespaces, Service
-from tests.fault.setting import PUBLISH, TALLY, WINDOWS, Operation, plan
+from tests.fault.setting import PUBLISH, TALLY, WINDOWS, Operation, Timed, plan
 from tests.fault.simulator import Scenario, broker_of
 from tests.fault.virtual import Crash, Process, VirtualClock
 from tests.support.tally import START
@@ -147,7 +147,7 @@ class PlanPart(Scenario):
             super().crash_worker(dice)
 
 
-class ManyScenario:
+class ManyScenario(Timed):
     """Three plans on one broker. A method without an underscore is an operation."""
 
     def __init__(self) -> None:
@@ -289,15 +289,6 @@ class ManyScenario:
             self._guarded(service, service.tally.turn)
 
     # The scenario
-
-    def advance(self, dice: random.Random) -> None:
-        self.clock.advance(dice.choice([0.3, 1.1, 2.5, 5.0]))
-
-    def idle(self, dice: random.Random) -> None:
-        self.clock.advance(dice.choice([9.0, 16.0]))
-
-    def clock_back(self, dice: random.Random) -> None:
-        self.clock.wall_ms -= dice.choice([200, 3000])
 
     def _rest(self) -> None:
         """Stop all faults; let one process finish all plans within seconds."""

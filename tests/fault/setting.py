@@ -12,6 +12,7 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
 from tests.fault.exact import without_noise
+from tests.support.clock import ManualClock
 from tests.support.faulty_broker import SendFault
 from tests.support.plans import pair_plan
 from tests.support.tally import START
@@ -95,6 +96,21 @@ def plan(name: str = "fault-test") -> Plan:
         partitions=2,
     )
     return without_noise(made)
+
+
+class Timed:
+    """The operations that move the clock of a scenario."""
+
+    clock: ManualClock
+
+    def advance(self, dice: random.Random) -> None:
+        self.clock.advance(dice.choice([0.3, 1.1, 2.5, 5.0]))
+
+    def idle(self, dice: random.Random) -> None:
+        self.clock.advance(dice.choice([9.0, 16.0]))
+
+    def clock_back(self, dice: random.Random) -> None:
+        self.clock.wall_ms -= dice.choice([200, 3000])
 
 
 class Silent:

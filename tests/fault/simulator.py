@@ -24,7 +24,17 @@ from calmstream.estimators.wire.state import parse_key
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.sender import BatchSender, Budget
 from tests.fault.judge import judge, judge_counts
-from tests.fault.setting import CELLS, FAULTS, PUBLISH, TALLY, WINDOWS, Operation, Silent, plan
+from tests.fault.setting import (
+    CELLS,
+    FAULTS,
+    PUBLISH,
+    TALLY,
+    WINDOWS,
+    Operation,
+    Silent,
+    Timed,
+    plan,
+)
 from tests.fault.virtual import Crash, Process, VirtualClock
 from tests.support.batches import GZIP, LZ4, frame
 from tests.support.faulty_broker import FaultyBroker
@@ -32,7 +42,7 @@ from tests.support.publisher import AWAIT_SECONDS
 from tests.support.tally import START, batch_id, body, names_of
 
 
-class Scenario:
+class Scenario(Timed):
     """A broker with the processes of one plan, and a copy of all that was ever in its topics.
 
     A method without an underscore is an operation, which `play` calls by its name. Later records
@@ -289,15 +299,6 @@ class Scenario:
             self._add_publisher()
 
     # The scenario
-
-    def advance(self, dice: random.Random) -> None:
-        self.clock.advance(dice.choice([0.3, 1.1, 2.5, 5.0]))
-
-    def idle(self, dice: random.Random) -> None:
-        self.clock.advance(dice.choice([9.0, 16.0]))
-
-    def clock_back(self, dice: random.Random) -> None:
-        self.clock.wall_ms -= dice.choice([200, 3000])
 
     def fault(self, dice: random.Random) -> None:
         names = self.names

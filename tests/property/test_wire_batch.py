@@ -33,6 +33,7 @@ from tests.support.batches import batch as record_batch
 PLAN = plan_of()
 GROUPS = range(len(PLAN.groups))
 KEY = bytes(range(16))
+NO_BATCHES = (None, b"", b"{}", b"\x02\x01")
 
 
 def batch(plan: Plan, group: int, n: int, seed: int = 0) -> Batch:
@@ -113,11 +114,6 @@ def sent_as_read(sent: Batch) -> Batch:
     return replace(sent, columns=columns)
 
 
-def test_what_is_no_batch_is_undecodable() -> None:
-    for value in (None, b"", b"{}", b"\x02\x01"):
-        assert reason_of(PLAN, 0, value) is Reason.UNDECODABLE
-
-
 @settings(max_examples=400, deadline=None)
 @given(seed=st.integers(0, 1 << 30))
 def test_changed_bytes_are_the_encoding_of_a_batch_or_rejected(seed: int) -> None:
@@ -145,6 +141,7 @@ def test_changed_bytes_are_the_encoding_of_a_batch_or_rejected(seed: int) -> Non
 @pytest.mark.parametrize(
     ("change", "key", "reason"),
     [
+        *((lambda _, b=body: b, KEY, Reason.UNDECODABLE) for body in NO_BATCHES),
         (lambda raw: raw[:1], KEY, Reason.MALFORMED),
         (lambda raw: raw[:1] + b"\x02", KEY, Reason.UNKNOWN_VERSION),
         (lambda raw: raw[:25], KEY, Reason.MALFORMED),

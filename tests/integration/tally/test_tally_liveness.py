@@ -106,17 +106,6 @@ def test_a_worker_whose_coordinator_is_away_is_not_ready() -> None:
     worker.finish()
 
 
-def test_a_worker_that_never_joined_its_group_is_not_ready() -> None:
-    stage = Stage(small_plan())
-    stage.broker.set_coordinator_away(True)
-    worker = stage.worker()
-    seconds(stage, worker, 12)
-    assert worker.health.readiness() == Verdict(False, "joining")
-    seconds(stage, worker, 20)
-    assert "is the group's coordinator up?" in worker.health.readiness().detail
-    worker.abandon()
-
-
 def test_a_publisher_whose_coordinator_is_away_is_not_ready() -> None:
     stage = Stage(small_plan())
     stage.broker.set_coordinator_away(True)

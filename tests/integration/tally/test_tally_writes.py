@@ -11,7 +11,7 @@ from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.runtime.worker import StopRequested
 from calmstream.estimators.wire.batch import TICK
-from calmstream.estimators.wire.state import PartitionState, parse_key
+from calmstream.estimators.wire.state import encode_state, parse_key
 from tests.support.clock import ManualClock
 from tests.support.faulty_broker import SendFault
 from tests.support.tally import at, batch_id, small_plan
@@ -64,15 +64,9 @@ def test_the_closed_record_comes_before_the_partition_record_that_lets_it_go() -
         if window is not None:
             last_closed = window
         else:
-            state = next(s for s in stage.states() if stage_value(stage, s) == r.value)
+            state = next(s for s in stage.states() if encode_state(stage.plan, s) == r.value)
             assert state.closed_through <= last_closed
     assert last_closed == 3
-
-
-def stage_value(stage: Stage, state: PartitionState) -> bytes:
-    from calmstream.estimators.wire.state import encode_state
-
-    return encode_state(stage.plan, state)
 
 
 @pytest.mark.parametrize("fault", [SendFault.FAIL, SendFault.LOSE_ACK, SendFault.DUPLICATE])

@@ -80,13 +80,17 @@ def test_a_death_at_any_write_leaves_the_bytes_of_an_undisturbed_run(at: int, be
     assert len(bench.state_keys()) == 4, "closed records are deleted"
 
 
+def counts_spec(bench: Bench) -> list[TopicSpec]:
+    return [spec for spec in bench.names.specs(0) if spec.name == bench.names.counts]
+
+
 def test_lost_counts_are_written_again_before_anything_is_deleted() -> None:
     """Delete the counts topic and create it again, after the final and the total."""
     bench = filled(trimmed=False)
     work(bench.publication())
     before = raw(bench)
     bench.topics.delete([bench.names.counts])
-    bench.topics.create([s for s in bench.names.specs(0) if s.name == bench.names.counts])
+    bench.topics.create(counts_spec(bench))
     bench.trim_inputs()
     successor = bench.publication()
     for _ in range(60):
@@ -96,10 +100,6 @@ def test_lost_counts_are_written_again_before_anything_is_deleted() -> None:
     assert successor.finished
     assert raw(bench) == before
     assert len(bench.state_keys()) == 4
-
-
-def counts_spec(bench: Bench) -> list[TopicSpec]:
-    return [spec for spec in bench.names.specs(0) if spec.name == bench.names.counts]
 
 
 @pytest.mark.parametrize("again", [False, True])

@@ -35,19 +35,19 @@ def test_two_different_closing_offsets_of_one_window_stop_the_publisher() -> Non
         merger.read(*SlotLog(plan).report(0, 0).close(0).closed(0))
 
 
-@pytest.mark.parametrize("key", [partition_key(5, 0), partition_key(0, 7), closed_key(9, 0, 1)])
-def test_a_partition_outside_the_plan_is_refused(key: bytes) -> None:
-    with pytest.raises(FatalError, match="which the plan does not have"):
-        StateMerger(published_plan()).read(key, b"{}")
+OTHER = SlotLog(published_plan(epsilon="2")).report(0, 1).state()
 
 
-@pytest.mark.parametrize("key", [b"nonsense", b"1", b"1/2/3/4", b"\xff/0"])
-def test_a_foreign_key_is_refused(key: bytes) -> None:
-    with pytest.raises(FatalError, match="foreign key"):
-        StateMerger(published_plan()).read(key, b"{}")
-
-
-def test_another_plans_state_is_refused() -> None:
-    other = SlotLog(published_plan(epsilon="2")).report(0, 1)
-    with pytest.raises(FatalError, match="another plan"):
-        StateMerger(published_plan()).read(*other.state())
+@pytest.mark.parametrize(
+    ("message", "key", "value"),
+    [
+        ("which the plan does not have", partition_key(5, 0), b"{}"),
+        ("which the plan does not have", partition_key(0, 7), b"{}"),
+        ("which the plan does not have", closed_key(9, 0, 1), b"{}"),
+        *(("foreign key", key, b"{}") for key in (b"nonsense", b"1", b"1/2/3/4", b"\xff/0")),
+        ("another plan", *OTHER),
+    ],
+)
+def test_a_foreign_record_is_refused(message: str, key: bytes, value: bytes) -> None:
+    with pytest.raises(FatalError, match=message):
+        StateMerger(published_plan()).read(key, value)

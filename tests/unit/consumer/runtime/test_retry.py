@@ -62,17 +62,3 @@ def test_a_call_that_never_succeeds_ends_with_the_budget() -> None:
             "the broker", call, clock=clock, seconds=10.0, pause_seconds=1.0, failed=lambda _: None
         )
     assert clock.seconds == 14.0, "three attempts of 4 s and two pauses: the third ends the budget"
-
-
-def test_the_callback_can_end_the_attempts() -> None:
-    class StopError(Exception):
-        pass
-
-    def call() -> None:
-        raise RecoverableError("no answer")
-
-    def stop(_: RecoverableError) -> None:
-        raise StopError
-
-    with pytest.raises(StopError):
-        retry_call("x", call, clock=ManualClock(), seconds=10.0, pause_seconds=1.0, failed=stop)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 import pytest
 
@@ -27,6 +27,10 @@ class Ends:
         self.asked = 0
         self.hold = threading.Event()
         self.hold.set()
+        self.clock = ManualClock()
+
+    def watch(self, every_seconds: float = 1.0) -> EndWatch:
+        return EndWatch(self, self.clock, every_seconds)  # type: ignore[arg-type]
 
     def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         self.asked += 1
@@ -37,8 +41,8 @@ class Ends:
 
 
 def test_ends_are_asked_for_after_the_interval_and_not_before() -> None:
-    ends, clock = Ends(), ManualClock()
-    watch = EndWatch(ends, clock, 10.0)  # type: ignore[arg-type]
+    ends = Ends()
+    watch, clock = ends.watch(10.0), ends.clock
     clock.advance(9)
     watch.turn({ONE: 0})
     assert ends.asked == 0
@@ -50,8 +54,8 @@ def test_ends_are_asked_for_after_the_interval_and_not_before() -> None:
 
 
 def test_the_interval_starts_again_at_every_request() -> None:
-    ends, clock = Ends(), ManualClock()
-    watch = EndWatch(ends, clock, 10.0)  # type: ignore[arg-type]
+    ends = Ends()
+    watch, clock = ends.watch(10.0), ends.clock
     for seconds, asked in ((10, 1), (9, 1), (1, 2), (9, 2)):
         clock.advance(seconds)
         watch.turn({ONE: 0})
@@ -60,9 +64,9 @@ def test_the_interval_starts_again_at_every_request() -> None:
 
 
 def test_the_partition_that_does_not_answer_is_found_among_those_that_do() -> None:
-    ends, clock = Ends(), ManualClock()
+    ends = Ends()
     ends.dead = {OTHER}
-    watch = EndWatch(ends, clock, 1.0)  # type: ignore[arg-type]
+    watch, clock = ends.watch(), ends.clock
     clock.advance(1)
     watch.turn({ONE: 0, OTHER: 0})
     until("the silent one", lambda: watch.unreachable(OTHER) and not watch.unreachable(ONE))
@@ -78,9 +82,9 @@ def test_the_partition_that_does_not_answer_is_found_among_those_that_do() -> No
 
 
 def test_a_question_that_hangs_holds_up_nothing_and_is_not_repeated_meanwhile() -> None:
-    ends, clock = Ends(), ManualClock()
+    ends = Ends()
     ends.hold.clear()
-    watch = EndWatch(ends, clock, 1.0)  # type: ignore[arg-type]
+    watch, clock = ends.watch(), ends.clock
     for _ in range(20):
         clock.advance(1)
         watch.turn({ONE: 0})
@@ -91,8 +95,8 @@ def test_a_question_that_hangs_holds_up_nothing_and_is_not_repeated_meanwhile() 
 
 
 def test_a_partition_marked_unreachable_is_reachable_only_after_the_next_answer() -> None:
-    ends, clock = Ends(), ManualClock()
-    watch = EndWatch(ends, clock, 1.0)  # type: ignore[arg-type]
+    ends = Ends()
+    watch, clock = ends.watch(), ends.clock
 
     def asked() -> bool:
         clock.advance(1)
@@ -115,8 +119,8 @@ def test_a_partition_marked_unreachable_is_reachable_only_after_the_next_answer(
 
 
 def test_a_log_that_ends_below_what_was_counted_is_an_error_at_the_second_answer() -> None:
-    ends, clock = Ends(), ManualClock()
-    watch = EndWatch(ends, clock, 1.0)  # type: ignore[arg-type]
+    ends = Ends()
+    watch, clock = ends.watch(), ends.clock
     for counted in (8, 7, 8, 8):  # the log ends at 7; one answer alone may be a late one
         clock.advance(1)
         watch.turn({ONE: counted, OTHER: 7})
@@ -124,13 +128,6 @@ def test_a_log_that_ends_below_what_was_counted_is_an_error_at_the_second_answer
     with pytest.raises(FatalError, match="ends at 7, but it was counted up to 8: the broker lost"):
         watch.turn({ONE: 8, OTHER: 7})
     watch.turn({OTHER: 7})
-
-
-def turns_with_answers(stage: Stage, turn: Callable[[], None], count: int) -> None:
-    for _ in range(count):
-        stage.clock.advance(1.0)
-        turn()
-        await_requests()
 
 
 def test_a_worker_whose_log_lost_records_stops(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,5 +141,5 @@ def test_a_worker_whose_log_lost_records_stops(monkeypatch: pytest.MonkeyPatch) 
     lost = {stage.input(): 1}
     monkeypatch.setattr(worker.running.topics, "log_ends", lambda _: lost)
     with pytest.raises(FatalError, match="ends at 1, but it was counted up to"):
-        turns_with_answers(stage, worker.turn, 10)
+        stage.turns(worker, count=10, step=1.0)
     worker.abandon()

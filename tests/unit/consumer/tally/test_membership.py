@@ -9,7 +9,7 @@ import pytest
 
 from calmstream.broker.records import in_chunks
 from calmstream.broker.transport import AssignmentChanges, Partition, Record
-from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.runtime.worker import StopRequested
 from calmstream.consumer.tally.membership import Membership
@@ -206,3 +206,9 @@ def test_only_an_operation_that_may_stop_ends_when_the_worker_is_asked_to_stop(
         member.keep_alive_or_stop()
     member.keep_alive()
     assert given.health.live().well
+
+
+def test_a_session_is_longer_than_two_polls() -> None:
+    message = "SESSION_SECONDS must be at least twice the time of a poll, 0.6 s, not 1 s"
+    with pytest.raises(InvalidInput, match=f"^CALMSTREAM_{message}"):
+        worker_context(small_plan(), ManualClock(), session_seconds=1.0, poll_seconds=0.6)

@@ -65,15 +65,18 @@ def test_a_log_that_agrees_with_the_state_is_read(record: Any, start: int, end: 
     check_log(P, record, INFO, start, end)
 
 
-def restorer(
-    stage: Stage, reader: Any = None, topics: Any = None, keep_alive: Any = lambda: None
-) -> Restorer:
-    return Restorer(
-        worker_context(stage.plan, ManualClock(), retry_seconds=1.0),
-        reader or stage.broker.reader(),
-        topics or stage.topics,
-        keep_alive,
-    )
+def restorer(stage: Stage, reader: Any = None, clock: ManualClock | None = None) -> Restorer:
+    context = worker_context(stage.plan, clock or ManualClock(), retry_seconds=1.0)
+    return Restorer(context, reader or stage.broker.reader(), stage.topics, lambda: None)
+
+
+def restored(stage: Stage, reader: Any = None) -> Any:
+    """Return the fold of the only partition as a worker restores it."""
+    return restorer(stage, reader).restore([stage.input()])[stage.input()].fold
+
+
+def put(stage: Stage, key: bytes, value: bytes, partition: int = 0) -> None:
+    stage.sink.send(stage.names.state, key, value, partition=partition).wait(1)
 
 
 def write(stage: Stage, group: int, partition: int, next_offset: int) -> None:
@@ -81,8 +84,7 @@ def write(stage: Stage, group: int, partition: int, next_offset: int) -> None:
     where = stage.input(partition, group)
     info = stage.topics.describe([where.topic])[where.topic]
     value = encode_state(stage.plan, state(next_offset, next_offset, info.id, stage.clock.now_ms()))
-    key = partition_key(group, partition)
-    stage.sink.send(stage.names.state, key, value, partition=partition).wait(1)
+    put(stage, partition_key(group, partition), value, partition)
 
 
 class Counting:
@@ -114,8 +116,8 @@ def test_all_groups_of_a_state_partition_are_restored_in_one_read() -> None:
             write(stage, group, partition, group + 1)
     reader = Counting(stage.broker.reader())
     everything = [stage.input(p, g) for g in range(3) for p in range(2)]
-    restored = restorer(stage, reader).restore(everything)
-    assert {p: one.fold.next_offset for p, one in restored.items()} == {
+    found = restorer(stage, reader).restore(everything)
+    assert {p: one.fold.next_offset for p, one in found.items()} == {
         stage.input(p, g): g + 1 for g in range(3) for p in range(2)
     }
     assert reader.assigned == [{Partition(stage.names.state, n) for n in range(2)}]
@@ -129,12 +131,7 @@ def test_a_record_that_compaction_moves_past_the_reader_is_found() -> None:
     write(stage, 0, 0, 2)
     zero = ClosedWindow(0, 0, ZERO, ZERO)
     for window in range(5):
-        stage.sink.send(
-            stage.names.state,
-            closed_key(0, 0, window),
-            encode_closed(stage.plan, zero),
-            partition=0,
-        ).wait(1)
+        put(stage, closed_key(0, 0, window), encode_closed(stage.plan, zero))
     moved = []
 
     def rewrite_and_compact() -> None:
@@ -144,11 +141,7 @@ def test_a_record_that_compaction_moves_past_the_reader_is_found() -> None:
             stage.broker.compact(stage.names.state, active=0)
             assert len(stage.states()) == 1
 
-    fold = (
-        restorer(stage, Counting(stage.broker.reader(), rewrite_and_compact))
-        .restore([stage.input()])[stage.input()]
-        .fold
-    )
+    fold = restored(stage, Counting(stage.broker.reader(), rewrite_and_compact))
     assert moved
     assert fold.next_offset == 2
 
@@ -169,7 +162,7 @@ def test_foreign_values_in_the_state_topic_are_passed(value: bytes) -> None:
     worker = stage.worker()
     stage.turns(worker)
     worker.finish()
-    stage.sink.send(stage.names.state, partition_key(0, 0), value, partition=0).wait(1)
+    put(stage, partition_key(0, 0), value)
     raw = frame(b"no records", 3, codec=ZSTD)
     stage.broker.append_batch(Partition(stage.names.state, 0), raw)
     fold, end = restorer(stage).restore([stage.input()])[stage.input()]
@@ -180,11 +173,11 @@ def test_foreign_values_in_the_state_topic_are_passed(value: bytes) -> None:
 def test_where_a_foreign_value_is_all_that_is_left_the_log_is_counted_again(value: bytes) -> None:
     stage = Stage(small_plan())
     stage.batch(0, [1])
-    stage.sink.send(stage.names.state, partition_key(0, 0), value, partition=0).wait(1)
-    assert restorer(stage).restore([stage.input()])[stage.input()].fold.next_offset == 0
+    put(stage, partition_key(0, 0), value)
+    assert restored(stage).next_offset == 0
     stage.topics.trim({stage.input(): 1})
     with pytest.raises(FatalError, match="nothing was ever counted"):
-        restorer(stage).restore([stage.input()])
+        restored(stage)
 
 
 def test_an_altered_log_is_noticed() -> None:
@@ -194,11 +187,9 @@ def test_an_altered_log_is_noticed() -> None:
     info = stage.topics.describe([stage.input().topic])[stage.input().topic]
     # A clock the log never had.
     wrong = PartitionState(info.id, 2, stage.clock.now_ms() + 5, -1, 0, 0, ZERO, {})
-    stage.sink.send(
-        stage.names.state, partition_key(0, 0), encode_state(stage.plan, wrong), partition=0
-    ).wait(1)
+    put(stage, partition_key(0, 0), encode_state(stage.plan, wrong))
     with pytest.raises(FatalError, match="was it altered"):
-        restorer(stage).restore([stage.input()])
+        restored(stage)
 
 
 def test_a_log_that_lost_its_records_and_has_grown_again_is_noticed() -> None:
@@ -206,14 +197,14 @@ def test_a_log_that_lost_its_records_and_has_grown_again_is_noticed() -> None:
     stage.batch(0, [1])
     write(stage, 0, 0, 2)  # two were counted by now, and nothing is open
     with pytest.raises(FatalError, match="the log ends at 1"):
-        restorer(stage).restore([stage.input()])
+        restored(stage)
     stage.clock.advance(0.001)
     stage.batch(0, [1])
     with pytest.raises(FatalError, match="lost records and has new ones in their place"):
-        restorer(stage).restore([stage.input()])
+        restored(stage)
     stage.batch(0, [1])
     write(stage, 0, 0, 3)
-    assert restorer(stage).restore([stage.input()])[stage.input()].fold.next_offset == 3
+    assert restored(stage).next_offset == 3
 
 
 def test_a_state_topic_that_does_not_answer_is_given_up_for_now() -> None:
@@ -222,11 +213,5 @@ def test_a_state_topic_that_does_not_answer_is_given_up_for_now() -> None:
     stage.broker.stall(Partition(stage.names.state, 0))
     clock = ManualClock()
     reader = Counting(stage.broker.reader(), lambda: clock.advance(0.2))
-    patient = Restorer(
-        worker_context(stage.plan, clock, retry_seconds=1.0),
-        reader,
-        stage.topics,
-        lambda: None,
-    )
     with pytest.raises(RecoverableError, match="makes no progress"):
-        patient.restore([stage.input()])
+        restorer(stage, reader, clock).restore([stage.input()])
