@@ -1,9 +1,6 @@
 """The causes that the data supports, from draws; see noise-aware.md, section 9.
 
-Draws name their causes in any order and with either sign, and chains may divide the same dependence
-in several ways. So causes of all draws that shift the labels alike count as one, and how many draws
-have it says how sure it is. It is shown only if pairs of attributes prove it: what the other causes
-leave of their covariances follows its pattern further than noise could.
+Causes of all draws that shift labels alike count as one; it is shown only if pairs prove it.
 """
 
 from __future__ import annotations
@@ -14,23 +11,18 @@ import numpy as np
 
 from calmstream.estimators.cause import Cause, LabelShift
 from calmstream.estimators.noise_aware.density import states_of
-from calmstream.estimators.noise_aware.layout import Flags, Indices, Layout
+from calmstream.estimators.noise_aware.layout import MAJORITY, Flags, Indices, Layout
 from calmstream.estimators.noise_aware.sampler import Draws
 from calmstream.estimators.noise_aware.statistics import Targets
 from calmstream.estimators.noise_aware.tables import INFLATION
 
 ALIKE = 0.8
-"""Least cosine of two patterns that count as one cause."""
+"""Least cosine of two patterns that count as one cause. One that few draws have is one way among
+many to divide a pattern."""
 
-AGREED = 2 / 3
-"""Least share of the draws that have a cause: others are one way among many to divide a pattern."""
-
-BEYOND = 2.0
-"""By how much evidence exceeds the largest that is expected of noise: four of its deviations."""
-
-CERTAIN = 3.0
-"""A label is shown if its shift is so many standard errors: 1 of 400 is shown by chance."""
-
+BEYOND, CERTAIN = 2.0, 3.0
+"""By how much evidence exceeds the largest that is expected of noise: four of its deviations. A
+label is shown if its shift is so many standard errors: 1 of 400 is shown by chance."""
 
 _Members = tuple[Indices, Indices]
 """Draws, and which of the causes of each."""
@@ -39,7 +31,8 @@ _Members = tuple[Indices, Indices]
 class _Patterns:
     """What each cause of each draw does: to features, and to probabilities of labels."""
 
-    def __init__(self, layout: Layout, targets: Targets, draws: Draws) -> None:
+    def __init__(self, targets: Targets, draws: Draws) -> None:
+        layout = targets.layout
         weights = draws.weights.astype(float)
         labels = np.concatenate(draws.share, axis=2).astype(float)  # (draws, states, labels)
         states = states_of(int(weights.shape[1]).bit_length() - 1).astype(float)
@@ -62,9 +55,9 @@ class _Patterns:
         self.direction = unit / np.maximum(np.linalg.norm(unit, axis=2, keepdims=True), 1e-12)
 
 
-def supported(layout: Layout, targets: Targets, draws: Draws) -> tuple[Cause, ...]:
+def supported(targets: Targets, draws: Draws) -> tuple[Cause, ...]:
     """Return the causes that the data supports, those with the most evidence first."""
-    found = _Patterns(layout, targets, draws)
+    layout, found = targets.layout, _Patterns(targets, draws)
     count, causes, size = found.direction.shape
     free = np.ones((count, causes), bool)
     flat = found.direction.reshape(-1, size)
@@ -76,7 +69,7 @@ def supported(layout: Layout, targets: Targets, draws: Draws) -> tuple[Cause, ..
         nearest = near.max(axis=2)  # of each draw
         agreed = (nearest >= ALIKE).sum(axis=1) * free.ravel()
         best = int(np.argmax(agreed + 1e-3 * nearest.mean(axis=1) * free.ravel()))
-        if agreed[best] < AGREED * count:
+        if agreed[best] < MAJORITY * count:
             break
         rows = np.flatnonzero(nearest[best] >= ALIKE)
         own = rows, near[best, rows].argmax(axis=1)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.noise_aware.layout import WIDE, Layout, Reals, expit
+from calmstream.estimators.noise_aware.layout import WIDE, Reals, expit
 from calmstream.estimators.noise_aware.ordered import levels_of
 from calmstream.estimators.noise_aware.priors import BitMargins, LabelMargins, Loadings
 from calmstream.estimators.noise_aware.residuals import Residuals
@@ -63,10 +63,9 @@ def weights_of(states: Reals, rho: Reals) -> Reals:
 class Posterior:
     """The statistics, the priors, and what states are."""
 
-    def __init__(
-        self, layout: Layout, domain: Domain, targets: Targets, chains: int, causes: int
-    ) -> None:
-        self.layout, self.targets, self.states = layout, targets, states_of(causes)
+    def __init__(self, domain: Domain, targets: Targets, chains: int, causes: int) -> None:
+        self.layout = layout = targets.layout
+        self.targets, self.states = targets, states_of(causes)
         found = [levels_of(attribute) for attribute in domain.attributes]
         orders = {i: levels for i, levels in enumerate(found) if levels is not None}
         self.margins: BitMargins | LabelMargins
@@ -75,7 +74,7 @@ class Posterior:
         else:
             self.margins = LabelMargins(layout, orders, chains)
         self.loadings = Loadings(layout, orders, chains, causes)
-        self.residuals = Residuals(layout, targets, chains)
+        self.residuals = Residuals(targets, chains)
         self.recentre(np.full((chains, causes), 0.5))
 
     def recentre(self, centre: Reals) -> None:
@@ -86,7 +85,6 @@ class Posterior:
         self.codes[:, 1:] = (self.states[None] - centre[:, None]).transpose(0, 2, 1)
 
     def moments(self, state: State) -> Moments:
-        """Return the moments of a state."""
         weights = weights_of(self.states, state.rho)
         theta = state.theta.copy()
         theta[:, 0] += self.margins.offset
@@ -98,7 +96,6 @@ class Posterior:
         return Moments(weights, features, share, weighted.sum(axis=2), second, third, products)
 
     def value(self, state: State) -> DensityValue:
-        """Return the log density and its slopes."""
         found = self.moments(state)
         like, pull = self.likelihood(found)
         fields, slope_fields = self.margins.density(state.theta[:, 0])

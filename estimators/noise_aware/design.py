@@ -1,10 +1,7 @@
 """Views and the share of users on each, chosen by their worst regret over scenarios.
 
-The views are sets of attributes, up to four bits or three attributes with more labels. Sets whose
-attributes have the same numbers of labels form a *class*: nothing distinguishes them before
-collection, so they have equal shares. A scenario states how large interactions are; given a
-scenario the expected error is a convex function of the classes' shares. See noise-aware.md,
-section 3, where x, V and s are the shares, noise variances and prior scales.
+Sets of attributes with the same numbers of labels form a *class*: nothing distinguishes them before
+collection, so they have equal shares. See noise-aware.md, section 3.
 """
 
 from __future__ import annotations
@@ -30,36 +27,23 @@ from calmstream.estimators.plan.numbers import as_number
 from calmstream.estimators.plan.pilots import CollectionPlan
 from calmstream.estimators.tally import Tally
 
-SMALL = 9
-"""Views of four are considered up to so many bits: with more, sets of four are too many."""
+SMALL, MAX_SETS, MAX_CELLS = 9, 1024, 1 << 17
+"""Most bits of a domain with views of four, views of a class of bits, and cells of all views of a
+larger class: plans and their counters stay small."""
 
-MAX_SETS, MAX_CELLS = 1024, 1 << 17
-"""Maximum number of views of a class of bits, and of cells of all views of a larger class: plans
-and their counters stay small."""
+MEANS, THIRDS = (0.3, 0.8), (0.4, 2.0)
+"""Scenarios. Mean signs of bits, from nearly even to lopsided ones, whose larger moments hold the
+smaller; and what pairs do not predict of an interaction of three, in its prior deviation: usually,
+and where answers depend as strongly as those of one person in several years."""
 
-STRONG = 0.6
-"""Correlation of pairs where one attribute nearly decides the next, as in logs; considered where
-nobody states the scale of pairs."""
+STEPS, ROUNDS, SHARPNESS = 40, 12, 4.0
+"""Multiplicative steps of the shares given the weights of scenarios, and changes of the weights.
+The logarithm of a weight is sharpness times regret: with 0 the mean error would decide, with
+infinity the worst regret alone."""
 
-MEANS = (0.3, 0.8)
-"""Mean signs of bits, from nearly even to lopsided ones, whose larger moments hold the smaller."""
-
-THIRDS = (0.4, 2.0)
-"""What pairs do not predict of an interaction of three, in its prior deviation: usually, and where
-answers depend as strongly as those of one person in several years."""
-
-STEPS, ROUNDS = 40, 12
-"""Multiplicative steps of the shares given the weights of scenarios, and changes of the weights."""
-
-SHARPNESS = 4.0
-"""Weight of a scenario's regret in the logarithm of its weight: 0 would be the mean error, infinity
-the worst regret alone."""
-
-FLOOR = 0.05
-"""Share of the users on all pairs alike where views hold some pairs only: no pair is left out."""
-
-LEAST_SHARE = 0.02
-"""A class with a smaller share of the users is left out: it costs a topic and gains nothing."""
+FLOOR, LEAST_SHARE = 0.05, 0.02
+"""Share of the users on all pairs alike where views hold some pairs only: no pair is left out. A
+class with less than this part of an even share is: it costs a topic and gains nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,9 +52,6 @@ class ViewShares:
 
     views: tuple[Attributes, ...]  # Attribute sets
     shares: Floats  # (views,)
-    # Expected sum of squared errors of a marginal by its number of attributes, 1 to 3 and k: mean
-    # over the usual scenarios.
-    expected: dict[int, float]
 
 
 def allocate(
@@ -99,7 +80,7 @@ class PriorScales:
     # order 1 is the scale of means, and higher orders are correlations.
     scales: tuple[float, ...] = TYPICAL
     # Equally likely deviations of order 2; several, as they are not known before collection.
-    pairs: tuple[float, ...] = (0.05, 0.1, 0.2)
+    pairs: tuple[float, ...] = (TYPICAL[1] / 2.0, TYPICAL[1], 2.0 * TYPICAL[1])
 
 
 class Scenario(NamedTuple):
@@ -124,13 +105,11 @@ class _Problem:
         held = [[self._held(own, view) for view in self.views] for own in self.sets]
         self.precision = np.array(held) * np.array(known)  # (sets, views): by all users on a view
         self.order = np.array([len(own) for own in self.sets])
-        self.number = np.array([self._number(own) for own in self.sets], np.float64)
         self.mean_cells = exp(float(np.log(cards).mean()))
         free = [prod(1.0 - 1.0 / r for r in own) for own in self.sets]
-        self.energy = self.number * free
+        self.energy = np.array([self._number(own) for own in self.sets], np.float64) * free
 
     def _number(self, own: Class) -> int:
-        """Return how many sets a class has."""
         return prod(comb(self.count[r], n) for r, n in Counter(own).items())
 
     def _held(self, own: Class, view: Class) -> float:
@@ -143,18 +122,20 @@ class _Problem:
         return ways
 
     def scenarios(self) -> list[Scenario]:
-        """Return the scenarios; those of the usual scales of pairs come first.
+        """Return the scenarios.
 
-        Bits with a mean m have moments that hold those of fewer bits: one of all attributes of a
-        set and j more says as much about that set as m^2j such reports. A view's moments together
-        thus say (1 + m^2)^j times as much, with j its attributes beyond the set.
+        Where nobody states the scale of pairs, one attribute may nearly decide the next, as in
+        logs: pairs are then as large as single attributes. Bits with a mean m have moments that
+        hold those of fewer bits: one of all attributes of a set and j more says as much about that
+        set as m^2j such reports. A view's moments together thus say (1 + m^2)^j times as much, with
+        j its attributes beyond the set.
         """
         first, _, *rest = (*self.prior.scales, 0.0, 0.0)
         unknown = self.prior.pairs == PriorScales().pairs
         size = np.array([len(view) for view in self.views])
         more = np.maximum(size - self.order[:, None], 0)  # attributes of a view beyond a set
         found = []
-        for pair in (*self.prior.pairs, *([STRONG] if unknown else [])):
+        for pair in (*self.prior.pairs, *(TYPICAL[:1] if unknown else ())):
             for mean in MEANS if self.bits else (0.0,):
                 precision = self.precision * (1.0 + mean**2) ** more
                 for ratio in THIRDS:
@@ -215,16 +196,9 @@ class _Problem:
         if (self.precision[self.order == 2] @ shares == 0.0).any():
             pairs = np.array([self._number(view) * (len(view) == 2) for view in self.views])
             shares = (1.0 - FLOOR) * shares / shares.sum() + FLOOR * pairs / pairs.sum()
-        shares = shares / shares.sum()
-        means = len(MEANS) if self.bits else 1
-        usual = scenarios[: len(self.prior.pairs) * means * len(THIRDS) : means * len(THIRDS)]
-        sizes = sorted({*range(1, min(self.d, 3) + 1), k})
-        expected = {
-            t: float(np.mean([self.error(shares, own, t)[0] for own in usual])) for t in sizes
-        }
-        return ViewShares(*self._sets(shares), expected)
+        return self._sets(shares / shares.sum())
 
-    def _sets(self, shares: Floats) -> tuple[tuple[Attributes, ...], Floats]:
+    def _sets(self, shares: Floats) -> ViewShares:
         """Return the views of all classes with their shares."""
         views: list[Attributes] = []
         found: list[Floats] = []
@@ -240,11 +214,10 @@ class _Problem:
                 own_sets = by_class[view]
                 views += own_sets
                 found.append(np.full(len(own_sets), share / len(own_sets)))
-        return tuple(views), np.concatenate(found)
+        return ViewShares(tuple(views), np.concatenate(found))
 
 
 def describe(found: ViewShares) -> str:
-    """Describe the shares in a sentence."""
     sizes = np.array([len(view) for view in found.views])
     return ", ".join(
         f"{found.shares[sizes == size].sum():.0%} on {(sizes == size).sum()} views of {size}"

@@ -35,6 +35,9 @@ TYPICAL = (0.6, 0.1, 0.05, 0.03)
 """Usual deviation of an interaction of one, two, three and four attributes; from two on in
 correlations. The prior scales of designs; residuals are half as large, and intervals doubt less."""
 
+MAJORITY = 2 / 3
+"""Least share of draws that have a cause, and of labels that are numbers: others are exceptions."""
+
 WIDE = 2.0
 """Deviation of log odds of which little is known: shares of 2 % to 98 % are usual."""
 
@@ -156,5 +159,4 @@ def choose(random: np.random.Generator, score: Reals) -> Indices:
 
 
 def expit(odds: Reals) -> Reals:
-    """Return probabilities from log odds."""
     return np.asarray(np.exp(-np.logaddexp(0.0, -odds)))

@@ -14,7 +14,7 @@ from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import MAX_QUERY_CELLS, Marginal, is_noise, uniform
 from calmstream.estimators.noise_aware.causes import supported
 from calmstream.estimators.noise_aware.layout import ORDERS, Floats, Layout
-from calmstream.estimators.noise_aware.sampler import Draws, Effort, Sampler
+from calmstream.estimators.noise_aware.sampler import Effort, Sampler
 from calmstream.estimators.noise_aware.statistics import Targets, collect, signs_of
 from calmstream.estimators.noise_aware.tables import Tables, errors, grouped
 from calmstream.estimators.numerics.contraction import contract
@@ -38,23 +38,20 @@ class NoiseAwareModel:
         self, plan: CollectionPlan, tallies: Sequence[Tally], effort: Effort | None = None
     ) -> None:
         """Fit the tallies, one for each group of the plan."""
-        self._layout = Layout(plan.domain.cardinalities)
+        self._layout = layout = Layout(plan.domain.cardinalities)
         views = [view.attributes for group in plan.groups for view in group.views]
         reports = np.concatenate([tally.n for tally in tallies])
         in_view = np.zeros((len(views), len(plan.domain)), bool)  # views by attributes
         for row, attributes in zip(in_view, views, strict=True):
             row[list(attributes)] = True
         self._in_view, self._reports = in_view[reports > 0], reports[reports > 0]
-        self._fitted: tuple[Targets, Draws, Tables] | None = None
+        self._tables: Tables | None = None
         if self._reports.size:
-            layout = self._layout
             found = collect(plan, tallies, layout, ORDERS[layout.bits])
             signs = signs_of(plan, tallies, layout, found.valid_margins(layout))
             targets = Targets(layout, found, signs)
-            draws = Sampler(
-                layout, plan.domain, targets, effort or Effort.of(layout, targets)
-            ).run()
-            self._fitted = targets, draws, Tables(layout, targets, draws, found.higher)
+            draws = Sampler(plan.domain, targets, effort or Effort.of(targets)).run()
+            self._tables = Tables(targets, draws)
 
     def marginal(self, attributes: Attributes) -> Marginal:
         """Return the estimate over the given ascending positions.
@@ -67,9 +64,9 @@ class NoiseAwareModel:
             raise InvalidInput(f"a table of {cells:,} cells; at most {MAX_QUERY_CELLS:,} are made")
         in_view = self._in_view[:, attributes]
         reports = int(self._reports[in_view.any(axis=1)].sum())
-        if self._fitted is None or not reports:
+        if self._tables is None or not reports:
             return replace(uniform(attributes, cells), flags=("uniform", "noise"))
-        found, away = self._fitted[2].answer(attributes)
+        found, away = self._tables.answer(attributes)
         table, stderr = found.ravel(), errors(found, away).ravel()
         flags = ["modelled"]
         if in_view.all(axis=1).any():
@@ -83,24 +80,24 @@ class NoiseAwareModel:
 
     def causes(self) -> tuple[Cause, ...]:
         """Return the causes that the data supports: see `HiddenCauses`."""
-        return supported(self._layout, *self._fitted[:2]) if self._fitted else ()
+        return supported(self._tables.targets, self._tables.draws) if self._tables else ()
 
     def grouped(self, attributes: Attributes, members: Sequence[Floats]) -> tuple[Floats, Floats]:
         """Return a table over groups of labels and its covariance: see `GroupedAnswers`."""
         marginal = self.marginal(attributes)
         shape = [member.shape[1] for member in members]
-        if self._fitted is None or not marginal.reports:
+        if self._tables is None or not marginal.reports:
             sums = contract(marginal.table.reshape(shape), members).ravel()
             return sums, np.diag(sums * (1.0 - sums))
-        sums, covariance = grouped(*self._fitted[2].answer(attributes), members)
+        sums, covariance = grouped(*self._tables.answer(attributes), members)
         return sums / sums.sum(), covariance
 
     def dependence(self, pair: Attributes) -> tuple[Floats, Floats] | None:
         """Return what unbiased estimates say of a pair: see `GroupedAnswers`."""
-        return self._fitted[0].dependence(self._layout, pair) if self._fitted else None
+        return self._tables.targets.dependence(pair) if self._tables else None
 
     def mixture(self) -> tuple[Floats, list[Floats]]:
         """Return the causes' states in all draws: see `HiddenCauses`."""
-        if self._fitted is None:
+        if self._tables is None:
             return np.ones(1), [np.full((1, r), 1.0 / r) for r in self._layout.cardinalities]
-        return self._fitted[1].mixture()
+        return self._tables.draws.mixture()

@@ -13,7 +13,7 @@ import numpy as np
 
 from calmstream.estimators.domain import Attribute
 from calmstream.estimators.kinds import Number, Ordered
-from calmstream.estimators.noise_aware.layout import Flags, Floats, Indices
+from calmstream.estimators.noise_aware.layout import MAJORITY, Flags, Floats, Indices
 
 MAX_LEVELS = 256
 """Maximum number of labels of an attribute whose order is used; the cost grows with the cube. The
@@ -27,19 +27,14 @@ UNLIKE = 4.0
 class Levels:
     """How the labels of an attribute are ordered; all arrays have the shape (labels,).
 
-    Levels come first, ascending, then the labels without a place in the order.
+    The first ``count`` are those with a place in the order, ascending.
     """
 
     offset: Floats  # Logarithm of each level's width, less what is linear in the level
-    ordered: Flags  # Whether a label has a place in the order; the label ``other`` has none
     lone: Flags  # Whether the neighbours of a label say nothing about its probability
     codes: Indices  # The code of each label
+    count: int  # Number of labels with a place in the order; the label ``other`` has none
     stated: bool  # Whether the domain states the order; else the labels' numbers suggest it
-
-    @property
-    def count(self) -> int:
-        """The number of labels with a place in the order."""
-        return int(self.ordered.sum())
 
 
 def levels_of(attribute: Attribute) -> Levels | None:
@@ -48,21 +43,21 @@ def levels_of(attribute: Attribute) -> Levels | None:
     places = _places(attribute) if size <= MAX_LEVELS else None
     if places is None or (count := int(np.isfinite(places).sum())) < 3:
         return None
-    codes = np.argsort(places, kind="stable")
+    codes = np.argsort(places, kind="stable")  # labels without a place last
     offset, lone = np.zeros(size), np.isnan(places[codes])
     if isinstance(kind, Number):
-        offset[:count], lone[:count] = _offset(_widths(kind))
-    return Levels(offset, np.arange(size) < count, lone, codes, stated=kind is not None)
+        offset[:count], lone[:count] = _offsets(_widths(kind))
+    return Levels(offset, lone, codes, count, stated=kind is not None)
 
 
 def _places(attribute: Attribute) -> Floats | None:
     """Return the place of each label in the order, nan without one: (labels,); None: no order."""
-    kind, places = attribute.kind, np.arange(attribute.cardinality, dtype=np.float64)
-    if isinstance(kind, Number):
-        places[len(kind.labels) :] = np.nan
-    elif kind is None:
+    kind, codes = attribute.kind, np.arange(attribute.cardinality, dtype=np.float64)
+    if kind is None:
         return label_places(attribute.labels)
-    return places if isinstance(kind, Number | Ordered) else None
+    if isinstance(kind, Number):
+        return np.where(codes < len(kind.labels), codes, np.nan)
+    return codes if isinstance(kind, Ordered) else None
 
 
 def _widths(number: Number) -> Floats:
@@ -70,33 +65,27 @@ def _widths(number: Number) -> Floats:
     if number.rounding == "bin":
         return np.asarray(np.diff(number.bounds, axis=1)[:, 0])
     points = np.array(number.values)
-    ends = np.concatenate([points[:1], (points[:-1] + points[1:]) / 2.0, points[-1:]])
     # A point at an end has half of the values of one inside.
+    ends = np.concatenate([points[:1], (points[:-1] + points[1:]) / 2.0, points[-1:]])
     return np.asarray(np.diff(ends))
 
 
-def _offset(widths: Floats) -> tuple[Floats, Flags]:
-    """Return logarithms of the widths less their linear part, and which of them mean nothing.
+def _offsets(widths: Floats) -> tuple[Floats, Flags]:
+    """Return logarithms of widths less their linear part, and which levels stand alone: (levels,).
 
-    These are infinite, or differ from those about them by more than a factor of `UNLIKE`, as does a
-    bin for the value 0 alone. Shape (levels,) both.
+    The slope is left to the prior of margins. Alone, with offset 0, are infinite widths, and those
+    that differ from the others' line by more than a factor of `UNLIKE`, as a bin for the value 0.
     """
-    finite, place = np.isfinite(widths), np.arange(widths.size)
+    finite, level = np.isfinite(widths), np.arange(widths.size)
     logs = np.log(np.where(finite, widths, 1.0))
-    near = finite
-    for _ in range(2):  # the second time without those that mean nothing
-        if near.sum() < 2:
+    alike = finite
+    for _ in range(2):  # the second line is not drawn through levels that stand alone
+        if alike.sum() < 2:
             return np.zeros(widths.size), ~finite
-        away = logs - np.polyval(np.polyfit(place[near], logs[near], 1), place)
-        near = finite & (np.abs(away - np.median(away[near])) < np.log(UNLIKE))
-    return np.where(near, away - away[near].mean() if near.any() else 0.0, 0.0), ~near
+        away = logs - np.polyval(np.polyfit(level[alike], logs[alike], 1), level)
+        alike = finite & (np.abs(away - np.median(away[alike])) < np.log(UNLIKE))
+    return np.where(alike, away - away[alike].mean() if alike.any() else 0.0, 0.0), ~alike
 
-
-LEAST_NUMBERS = 3
-"""Least number of labels with a number; two labels have the same order in both directions."""
-
-NUMBERS_SHARE = 2 / 3
-"""Least share of labels with a number. The others, such as ``missing``, have no place."""
 
 _NUMBER = r"[-+−]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _BELOW = r"<=|<|≤|up to|under|below|less than|fewer than"
@@ -112,21 +101,21 @@ _LABEL = re.compile(
 def label_places(labels: Sequence[str]) -> Floats | None:
     """Return the place of each label in the order of their numbers: shape (labels,), from 0.
 
-    Labels without a number have the place nan. None if the labels have no order: too few have a
-    number, two have the same, or their units differ, as in ``1 child`` and ``2 dogs``.
+    Labels without a number, such as ``missing``, have the place nan. None if the labels have no
+    order: too few have a number, two have the same, or their units differ, as in ``1 child`` and
+    ``2 dogs``.
     """
-    found = [_LABEL.fullmatch(label.strip()) for label in labels]
-    there = np.array([match is not None for match in found])
-    if there.sum() < max(LEAST_NUMBERS, NUMBERS_SHARE * len(labels)):
+    matches = [_LABEL.fullmatch(label.strip()) for label in labels]
+    numbers = {code: match for code, match in enumerate(matches) if match is not None}
+    keys = {code: _key(match) for code, match in numbers.items()}
+    units = {match["unit"].lower().removesuffix("s") for match in numbers.values()}
+    if len(numbers) < MAJORITY * len(labels):
         return None
-    keys = [_key(match) for match in found if match is not None]
-    units = {match["unit"].lower().removesuffix("s") for match in found if match is not None}
-    if len(set(keys)) < len(keys) or len(units - {""}) > 1:
+    if len(set(keys.values())) < len(keys) or len(units - {""}) > 1:
         return None
-    out = np.full(len(labels), np.nan)
-    order = sorted(range(len(keys)), key=keys.__getitem__)
-    out[np.flatnonzero(there)[order]] = np.arange(len(keys))
-    return out
+    places = np.full(len(labels), np.nan)
+    places[sorted(keys, key=keys.__getitem__)] = np.arange(len(keys))
+    return places
 
 
 def _key(match: re.Match[str]) -> tuple[float, int]:

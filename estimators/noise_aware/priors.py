@@ -1,8 +1,7 @@
 """The priors of what causes do to labels and of the margins, and all their scales.
 
-``B_qj ~ N(0, alpha_q^2 kappa_qj^2 C_j)``: a cause has a size, and moves few attributes much.
-Margins of labels have one of a list of covariances: even scales, or with an order a slope, a random
-walk of second order and a rough part. Bits have a Student t of learnt place and scale.
+``B_qj ~ N(0, alpha_q^2 kappa_qj^2 C_j)``: a cause has a size, and moves few attributes much. See
+noise-aware.md, sections 4 and 7.
 """
 
 from __future__ import annotations
@@ -14,13 +13,11 @@ import numpy as np
 from calmstream.estimators.noise_aware.layout import SCALES, WIDE, Indices, Layout, Reals, choose
 from calmstream.estimators.noise_aware.ordered import Levels
 
-START_SIZE = 0.7
-"""Size of the causes in the first part of the warm-up: they may grow before they are weighed. With
-1 the error is 4 % larger, and of three bits with one cause three times as large."""
-
-SIZE = 0.3
-"""Scale of the half-Cauchy prior of a cause's size. Small ones are likely, as correlations of
-attributes are of order 0.1; large ones stay possible."""
+START, SIZE = 0.7, 0.3
+"""Where sizes of causes, and scales of bits' margins and of causes' shares, begin: sizes may grow
+before they are weighed. With 1 the error is 4 % larger, and of three bits with one cause three
+times as large. Then the scale of the half-Cauchy prior of a size: small ones are likely, as
+correlations of attributes are of order 0.1; large ones stay possible."""
 
 LINE = 0.6
 """Part of the effect on ordered labels that is a line or a parabola, in equal parts."""
@@ -29,9 +26,7 @@ LINE = 0.6
 class Covariances:
     """One of a list of covariances for the labels of each attribute, in each chain.
 
-    Attributes:
-        choice: (chains, attributes): which of the list.
-        inverse: (chains, columns, columns): block diagonal.
+    ``choice``: (chains, attributes); ``inverse``: (chains, columns, columns), block diagonal.
     """
 
     def __init__(self, layout: Layout, lists: Sequence[Reals], chains: int) -> None:
@@ -56,7 +51,7 @@ class Loadings:
 
     def __init__(self, layout: Layout, orders: dict[int, Levels], chains: int, causes: int) -> None:
         self._layout, self._orders = layout, orders
-        self.alpha = np.full((chains, causes), START_SIZE)
+        self.alpha = np.full((chains, causes), START)
         self.kappa = np.ones((chains, causes, layout.count))
         lists = [
             _lines(orders[i]) if i in orders else np.eye(width)[None]
@@ -82,10 +77,7 @@ class Loadings:
     def redraw(
         self, loadings: Reals, common: Reals, random: np.random.Generator, *, sizes: bool
     ) -> Reals:
-        """Draw the scales, and the part of the loadings that tables do not see; return loadings.
-
-        ``sizes``: whether alpha is drawn, too.
-        """
+        """Draw scales, alpha if ``sizes``, and what tables do not see of loadings; return these."""
         layout, found = self._layout, loadings.astype(float)
         if layout.bits:
             energy = np.square(found - (self.alpha * common)[:, :, None])
@@ -154,7 +146,7 @@ class BitMargins:
 
     def __init__(self, chains: int, count: int) -> None:
         self.offset = np.zeros(count, np.float32)
-        self.centre, self.scale = np.zeros(chains), np.full(chains, 0.7)
+        self.centre, self.scale = np.zeros(chains), np.full(chains, START)
 
     @property
     def precision(self) -> Reals:
@@ -232,8 +224,8 @@ def _ordered(levels: Levels) -> Reals:
 def level_covariances(size: int) -> list[Reals]:
     """Return K of the log density of levels for each sigma and tau, section 7: (size, size) each.
 
-    The slope has at most deviation 1, and at most twice the smooth part's: levels that have about
-    equally many records by design are even in every respect.
+    The slope has at most twice the smooth part's deviation: levels that have about equally many
+    records by design are even in every respect.
     """
     levels = np.linspace(-1.0, 1.0, size)
     slope = levels / np.sqrt(np.square(levels).mean())

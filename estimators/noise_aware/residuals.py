@@ -1,21 +1,18 @@
 """What a few causes cannot express: shrunken residuals of pairs and triples.
 
-Residuals are normal given their scales, so they are integrated out of the likelihood: their
-variances add to those of the statistics. Pairs have a horseshoe, triples one scale.
+They are integrated out: their variances add to those of the statistics. See section 5.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from calmstream.estimators.noise_aware.layout import SCALES, TYPICAL, Layout, Reals, choose
+from calmstream.estimators.noise_aware.layout import SCALES, TYPICAL, Reals, choose
 from calmstream.estimators.noise_aware.statistics import Targets
 
-GRID = SCALES[:42:2]
-"""Scales of residuals, up to half a correlation."""
-
-RATIOS = SCALES[24::3]
-"""A pair's factor, from next to nothing to ten; its prior is half-Cauchy: a horseshoe."""
+GRID, RATIOS = SCALES[:42:2], SCALES[24::3]
+"""Scales of residuals, up to half a correlation, and a pair's factor, from next to nothing to ten,
+whose prior is half-Cauchy: a horseshoe."""
 
 
 def half_normal(order: int) -> Reals:
@@ -24,15 +21,14 @@ def half_normal(order: int) -> Reals:
 
 
 class Residuals:
-    """Variances of residuals, and with them the precision of each statistic.
+    """Variances of residuals, and with them the precision of each statistic, 0 without estimate.
 
-    Attributes:
-        pairs, triples: (chains, columns, columns) and (chains, columns, pairs): precisions of
-            second and third moments, 0 where there is no estimate.
+    ``pairs`` and ``triples`` are precisions: (chains, columns, columns), (chains, columns, pairs).
     """
 
-    def __init__(self, layout: Layout, targets: Targets, chains: int) -> None:
-        self._layout, self._targets = layout, targets
+    def __init__(self, targets: Targets, chains: int) -> None:
+        self._targets = targets
+        self._layout = layout = targets.layout
         units = (layout.labels - 1.0) ** -0.5
         half = np.where((layout.labels == 2) & (not layout.bits), 0.5, 1.0)
         self._unit, self._bits = units * half, 1.0 / half  # a bit among labels has two columns
@@ -83,7 +79,6 @@ class Residuals:
         self.delta = GRID[choose(random, half_normal(3) - 0.5 * score)]
 
     def _redraw_pairs(self, second: Reals, random: np.random.Generator) -> None:
-        """Draw the common scale and every factor."""
         i, j = self._at
         s = (self.spread * self._unit).astype(np.float32)
         unit, noise = s[i] * s[j], self._targets.variances[i, j]

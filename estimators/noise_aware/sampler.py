@@ -1,7 +1,6 @@
 """Draws of the posterior: Hamiltonian moves of what causes do, Gibbs steps for all scales.
 
-The first part of the warm-up has no draws of the pairs' residuals, so that chains find good causes
-before residuals explain the pairs. See noise-aware.md, section 6.
+See noise-aware.md, section 6.
 """
 
 from __future__ import annotations
@@ -14,29 +13,27 @@ import numpy as np
 
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.noise_aware.density import Moments, Posterior, State
-from calmstream.estimators.noise_aware.layout import TYPICAL, Flags, Floats, Layout, Reals
+from calmstream.estimators.noise_aware.layout import TYPICAL, WIDE, Flags, Floats, Reals
+from calmstream.estimators.noise_aware.priors import START
 from calmstream.estimators.noise_aware.statistics import Targets
 from calmstream.estimators.noise_aware.whitening import Whitening
 
 FREE = 0.4
-"""Share of the warm-up without pairs' residuals."""
+"""Share of the warm-up without pairs' residuals: good causes are found before residuals explain the
+pairs. Lost chains have as much of it left after they have followed the best one."""
 
-LEAPS, ACCEPTED = 10, 0.8
-"""Steps of a trajectory and the acceptance it is tuned to: usual values for Hamiltonian moves."""
+ACCEPTED = 0.8
+"""Mean chance of acceptance to which steps are tuned: the usual value for Hamiltonian moves."""
 
 EVERY = 5
 """Sweeps between two measurements of the information."""
 
-LOST, LOST_SHARE, LOOK = 100.0, 0.05, 0.6
+LOST, LOST_SHARE = 100.0, 0.05
 """A chain whose log likelihood is below the best one's by LOST and this share of the statistics was
-left behind by a sharp likelihood; after this share of the warm-up it follows the best."""
+left behind by a sharp likelihood."""
 
-MOST_START, NOISE = 4.0, 0.14
-"""Starting loadings: the largest, and the deviation by which chains differ."""
-
-RICH, USUAL = 1e10, 1.2e11
-"""Most multiplications of a fit with twice the sweeps, and with the usual ones: about 2 and 8
-seconds. Twice the sweeps take 4 % of the error of small domains; eight causes take no more."""
+NOISE = 0.14
+"""Deviation by which the starting loadings of chains differ."""
 
 _Parts = TypeVar("_Parts", State, Moments)
 
@@ -51,22 +48,28 @@ class Effort:
     keep: int = 60
     draws: int = 90
     seed: int = 1
+    leaps: int = 10  # steps of a trajectory: a usual number for Hamiltonian moves
 
-    @classmethod
-    def of(cls, layout: Layout, targets: Targets) -> Effort:
+    @staticmethod
+    def of(targets: Targets) -> Effort:
         """Return the largest effort whose cost is within its limit."""
-        rich, usual = cls(warm=180, keep=120, draws=120), cls()
-        if rich.cost(layout, targets) <= RICH:
-            return rich
-        lean = cls(chains=3, causes=5, warm=60, keep=40)
-        return usual if usual.cost(layout, targets) <= USUAL else lean
+        return next(effort for most, effort in EFFORTS if effort.cost(targets) <= most)
 
-    def cost(self, layout: Layout, targets: Targets) -> float:
+    def cost(self, targets: Targets) -> float:
         """Return about how many multiplications a fit takes."""
-        one = 4.0 * self.chains * 2**self.causes * layout.size
-        one *= layout.size + len(targets.triples.first)
-        return float(one * (LEAPS + 1) * (self.warm + self.keep))
+        size = targets.layout.size
+        one = 4.0 * self.chains * 2**self.causes * size
+        one *= size + len(targets.triples.first)
+        return float(one * (self.leaps + 1) * (self.warm + self.keep))
 
+
+EFFORTS = (
+    (1e10, Effort(warm=180, keep=120, draws=120)),
+    (1.2e11, Effort()),
+    (np.inf, Effort(chains=3, causes=5, warm=60, keep=40)),
+)
+"""By the most multiplications of a fit, about 2 and 8 seconds. Twice the sweeps take 4 % of the
+error of small domains; eight causes take no more."""
 
 QUICK = Effort(chains=3, causes=5, warm=40, keep=20, draws=45)
 """For simulations of which only the error counts."""
@@ -89,9 +92,9 @@ class Draws(NamedTuple):
 class Sampler:
     """One run; `run` returns its draws."""
 
-    def __init__(self, layout: Layout, domain: Domain, targets: Targets, effort: Effort) -> None:
+    def __init__(self, domain: Domain, targets: Targets, effort: Effort) -> None:
         self._effort, self._random = effort, np.random.default_rng(effort.seed)
-        self.problem = Posterior(layout, domain, targets, effort.chains, effort.causes)
+        self.problem = Posterior(domain, targets, effort.chains, effort.causes)
         self.state = self._start()
         self._white = Whitening()
 
@@ -106,16 +109,15 @@ class Sampler:
         else:
             theta[:, 0] = layout.centred(np.log(share) - problem.margins.offset)
         theta[:, 1:] = NOISE * random.normal(size=(*shape, layout.size))
-        found = leading(layout, problem.targets, effort.causes)
+        found = leading(problem.targets, effort.causes)
         for chain in theta:
             turn = np.linalg.qr(random.normal(size=(effort.causes,) * 2))[0]
-            chain[1:] += np.clip(turn @ found.T, -MOST_START, MOST_START)
+            chain[1:] += np.clip(turn @ found.T, -2.0 * WIDE, 2.0 * WIDE)  # within two deviations
         common = 0.3 * random.normal(size=shape) * layout.bits
-        return State(theta, 0.7 * random.normal(size=shape), common)
+        return State(theta, START * random.normal(size=shape), common)
 
     @np.errstate(over="ignore", invalid="ignore")  # a trajectory that leaves is refused
     def run(self) -> Draws:
-        """Warm up and sample."""
         effort, problem, layout = self._effort, self.problem, self.problem.layout
         step = settled = -1.0
         error, residuals = 0.0, False
@@ -125,7 +127,7 @@ class Sampler:
         chosen = {effort.warm + b - 1 for a, b in pairwise(marks.tolist()) if b > a}
         for sweep in range(effort.warm + effort.keep):
             warming = sweep < effort.warm
-            if sweep == int(LOOK * effort.warm):
+            if sweep == int((1.0 - FREE) * effort.warm):
                 self._leave_lost()
             if sweep <= 0.75 * effort.warm and sweep % EVERY == 0:
                 if not residuals:
@@ -169,10 +171,10 @@ class Sampler:
         first = now = problem.value(state)
         start = now.density - _kinetic(p)
         p = _added(p, 0.5 * by, self._white.to_momenta(now.slope))
-        for leap in range(LEAPS):
+        for leap in range(self._effort.leaps):
             state = _added(state, by, self._white.velocity(p))
             now = problem.value(state)
-            half = 0.5 if leap == LEAPS - 1 else 1.0
+            half = 0.5 if leap == self._effort.leaps - 1 else 1.0
             p = _added(p, half * by, self._white.to_momenta(now.slope))
         gain = np.nan_to_num(now.density - _kinetic(p) - start, nan=-np.inf)
         chance = np.exp(np.minimum(gain, 0.0))
@@ -181,9 +183,9 @@ class Sampler:
         return _either(taken, now.moments, first.moments), float(chance.mean())
 
 
-def leading(layout: Layout, targets: Targets, causes: int) -> Reals:
+def leading(targets: Targets, causes: int) -> Reals:
     """Return loadings that span the leading estimated correlations: (columns, causes)."""
-    m = targets.margins
+    layout, m = targets.layout, targets.margins
     deviation = np.sqrt(layout.variance(m))
     means = 2.0 * m - 1.0 if layout.bits else layout.root * m - 1.0 / layout.root
     units, known = np.outer(deviation, deviation), targets.known

@@ -1,13 +1,13 @@
 """How many of the reports are on coarse functions of the level of a number.
 
-A report on one of many levels says little about wide ranges. A report on one sign, the parity of
-some of the highest bits of the level, says much about them. The shares have the least expected
-error under the prior of margins with an order. See noise-aware.md, section 3, "Signs".
+A report on one of many levels says little about wide ranges; one on the parity of some of the
+highest bits of the level says much. See noise-aware.md, section 3, "Signs of numbers' levels".
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import product
 from math import log
 from typing import NamedTuple
 
@@ -18,18 +18,15 @@ from calmstream.estimators.noise_aware.layout import Floats, Indices
 from calmstream.estimators.noise_aware.priors import level_covariances
 from calmstream.estimators.numerics.hadamard import signs
 
-LEAST_LEVELS = 16
-"""Number of levels from which on coarse functions are considered."""
-
 MOST_LEVELS = 64
 """Number of levels of the margin whose error is computed; finer ones have the error of this one."""
 
 LEAST_GAIN = 0.03
 """Least expected gain in log error for which coarse functions are used."""
 
-CHOICES = tuple((bits, share / 10.0) for bits in range(1, 5) for share in range(1, 6))
-"""Numbers of highest bits, all of whose parities are used equally, and shares of the reports on
-them, up to half."""
+MOST_BITS, SHARES = 4, (0.1, 0.2, 0.3, 0.4, 0.5)
+"""Number of highest bits, all of whose parities are used equally, and shares of the reports on
+them. Ranges are coarse functions only of levels that fill all these bits."""
 
 
 class CoarseViews(NamedTuple):
@@ -44,7 +41,7 @@ def choose(count: int, precision: float, reports: float, epsilon: str) -> Coarse
 
     ``precision`` is that of a coefficient of the attribute, ``reports`` its part of all reports.
     """
-    if count < LEAST_LEVELS:
+    if count < 1 << MOST_BITS:
         return CoarseViews((), 0.0)
     # To two digits, so that attributes that are nearly alike share one computation.
     rounded = (float(f"{number:.2g}") for number in (precision, reports))
@@ -62,7 +59,7 @@ def _best(count: int, precision: float, reports: float, epsilon: str) -> tuple[i
     scenarios, one = _scenarios(count), oracle(epsilon, 2)[1]
     cells = np.eye(count) * (count * precision)
     least, best = _error(scenarios, cells) - LEAST_GAIN, (0, 0.0)
-    for bits, share in CHOICES:
+    for bits, share in product(range(1, MOST_BITS + 1), SHARES):
         rows = signs(_masks(count, bits)[:, None] & np.arange(count))
         information = rows.T @ rows * (reports * one * share / len(rows))
         error = _error(scenarios, cells * (1.0 - share) + information) - log(1.0 - share) / 3.0
@@ -84,9 +81,9 @@ def _scenarios(count: int) -> tuple[Floats, ...]:
 
 
 def _error(scenarios: tuple[Floats, ...], information: Floats) -> float:
-    """Return a third of the log errors of ranges and of cells, which is the mean over scenarios.
+    """Return a third of the log errors of ranges and of cells, mean over scenarios.
 
-    ``information`` is the precision of the reports, shape (count, count).
+    ``information`` is the precision of the reports: (count, count).
     """
     count = len(information)
     place = np.arange(count)

@@ -1,7 +1,7 @@
-"""Unbiased estimates of every interaction, with known variances, from the tallies.
+"""From tallies to what the model is fitted to: interactions with known variances, and signs.
 
-The estimate of an interaction comes from all views (sets of attributes that are reported together)
-that contain its attributes, by inverse variance. See noise-aware.md, section 2.
+`collect` pools the unbiased estimates of all views that hold an interaction's attributes, by
+inverse variance. `Targets` holds them as the sampler reads them. See noise-aware.md, section 2.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ moment better, and from 1e12 on the curvature of contradicting statistics may no
 Blocks = dict[Attributes, tuple[Floats, float]]
 """By set of attributes an estimate, one axis of features for each attribute, and its precision."""
 
+_Table = tuple[Attributes, Floats, int]
+"""Attributes of a view, its estimated cells, and its number of reports."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistics:
@@ -44,11 +47,11 @@ class Statistics:
     def valid_margins(self, layout: Layout) -> list[Floats]:
         """Return the attributes' tables from shrunk estimates, so that no cell is empty."""
         shrunk = self.means * self.mean_precision / (self.mean_precision + 3.0)
-        out = np.zeros(layout.size)
+        means = np.zeros(layout.size)
         for i, r in enumerate(layout.cardinalities.tolist()):
             table = np.maximum(layout.margin(i, shrunk), 0.2 / r if r > 2 else 0.01)
-            out[layout.own[i]] = table / table.sum() @ layout.codes(i)
-        return [layout.margin(i, out) for i in range(layout.count)]
+            means[layout.own[i]] = table / table.sum() @ layout.codes(i)
+        return [layout.margin(i, means) for i in range(layout.count)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,54 +73,60 @@ def collect(
     """
     sums: Blocks = {}
     for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
-        alike: dict[tuple[int, ...], list[tuple[Attributes, Floats, int]]] = {}
-        for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
-            if n > 0 and view.kind == "cell":
-                shape = plan.domain.shape(view.attributes)
-                found = view.attributes, mechanism.estimate(counts, n).reshape(shape), n
-                alike.setdefault(tuple(shape), []).append(found)
-        one = 1.0 / (mechanism.cells * cell_variance(mechanism))
-        for own in alike.values():
-            _add(sums, own, one, layout, orders)
-    shape = 2, layout.size, layout.size
-    first, second, higher = np.zeros(shape[:2]), np.zeros(shape), Blocks()
-    for members, (total, known) in sums.items():
-        where = [layout.own[i] for i in members]
-        if len(members) == 1:
-            first[0][where[0]], first[1][where[0]] = total / known, known
-        elif len(members) == 2:
-            i, j = where
-            second[0][i, j], second[1][i, j] = total / known, known
-            second[0][j, i], second[1][j, i] = (total / known).T, known
-        else:
-            higher[members] = total / known, known
-    return Statistics(first[0], first[1], second[0], second[1], higher)
+        by_shape: dict[tuple[int, ...], list[_Table]] = {}
+        for view, reports, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
+            if reports > 0 and view.kind == "cell":
+                shape = tuple(plan.domain.shape(view.attributes))
+                table = mechanism.estimate(counts, reports).reshape(shape)
+                by_shape.setdefault(shape, []).append((view.attributes, table, reports))
+        by_one_report = 1.0 / (mechanism.cells * cell_variance(mechanism))
+        for tables in by_shape.values():
+            _add(sums, tables, by_one_report, layout, orders)
+    return _statistics(sums, layout.size, layout.own)
 
 
 def _add(
-    sums: Blocks,
-    views: Sequence[tuple[Attributes, Floats, int]],
-    one: float,
-    layout: Layout,
-    orders: int,
+    sums: Blocks, tables: Sequence[_Table], by_one_report: float, layout: Layout, orders: int
 ) -> None:
-    """Add views of one shape, whose reports have the precision ``one`` each, to weighted sums."""
-    first, tables = views[0][0], np.array([table for _, table, _ in views])
+    """Add tables of one shape to the sums of estimates times precisions, and of precisions.
+
+    ``by_one_report``: the precision of a coefficient by one report.
+    """
+    first, cells = tables[0][0], np.array([table for _, table, _ in tables])
     axes = range(len(first))
     for members in sets_up_to(len(first), min(len(first), max(orders, 2))).members:
         others = tuple(a + 1 for a in axes if a not in members)
-        values = layout.interactions(tables.sum(axis=others), tuple(first[a] for a in members))
-        for (attributes, _, reports), value in zip(views, values, strict=True):
+        estimates = layout.interactions(cells.sum(axis=others), tuple(first[a] for a in members))
+        for (attributes, _, reports), estimate in zip(tables, estimates, strict=True):
             own = tuple(attributes[a] for a in members)
-            total, known = sums.get(own, (np.zeros(()), 0.0))
-            sums[own] = (total + one * reports * value, known + one * reports)
+            total, precision = sums.get(own, (np.zeros(()), 0.0))
+            added = by_one_report * reports
+            sums[own] = total + added * estimate, precision + added
+
+
+def _statistics(sums: Blocks, size: int, columns: Sequence[slice]) -> Statistics:
+    """Divide the sums, and lay out those of one and of two attributes by columns."""
+    vector, matrix = np.zeros(size), np.zeros((size, size))
+    found = Statistics(vector, vector.copy(), matrix, matrix.copy(), {})
+    for attributes, (total, precision) in sums.items():
+        estimate = total / precision
+        if len(attributes) == 1:
+            a = columns[attributes[0]]
+            found.means[a], found.mean_precision[a] = estimate, precision
+        elif len(attributes) == 2:
+            a, b = (columns[i] for i in attributes)
+            found.products[a, b], found.products[b, a] = estimate, estimate.T
+            found.product_precision[a, b] = found.product_precision[b, a] = precision
+        else:
+            found.higher[attributes] = estimate, precision
+    return found
 
 
 def cell_variance(mechanism: Mechanism) -> float:
     """Return the variance of one cell of a uniform table for one report: noise and sampling.
 
-    If the estimates of the L cells always add up to 1, there is no noise in that direction, and the
-    noise in each of the other L - 1 directions is L / (L - 1) times the mean.
+    If estimates of the L cells always add up to 1, the noise of the other L - 1 directions is
+    L / (L - 1) times the mean.
     """
     cells = mechanism.cells
     noise = float(np.mean(mechanism.variance(1)))
@@ -139,15 +148,15 @@ class Triples:
 
     def __init__(self, layout: Layout, higher: Blocks) -> None:
         """``higher``: estimates, of which only those of three attributes are read."""
-        order = {
+        by_labels = {
             own: tuple(sorted(own, key=lambda i: (layout.widths[i], i)))
             for own in higher
             if len(own) == 3
         }
-        pairs = sorted({(i, j) for i, j, _ in order.values()})
+        pairs = sorted({(i, j) for i, j, _ in by_labels.values()})
         sizes = [int(layout.widths[i] * layout.widths[j]) for i, j in pairs]
         if layout.size * sum(sizes) > MOST_TRIPLES:
-            order, pairs, sizes = {}, [], []
+            by_labels, pairs, sizes = {}, [], []
         columns = np.arange(layout.size)
         grids = [np.meshgrid(*(columns[layout.own[i]] for i in p), indexing="ij") for p in pairs]
         self.first, self.second = (
@@ -156,19 +165,19 @@ class Triples:
         ends = np.cumsum(sizes).tolist()
         places = {p: slice(e - n, e) for p, e, n in zip(pairs, ends, sizes, strict=True)}
         self.values = np.zeros((layout.size, len(self.first)), np.float32)
-        precision = np.zeros(self.values.shape)
-        for own, (i, j, most) in order.items():
-            found, known = higher[own]
-            turned = np.transpose(found, [own.index(a) for a in (most, i, j)])
-            self.values[layout.own[most], places[i, j]] = turned.reshape(len(turned), -1)
-            precision[layout.own[most], places[i, j]] = known
-        self.known: Flags = precision > 0
-        self.variances: Reals = (1.0 / np.where(self.known, precision, 1.0)).astype(np.float32)
-        both = self.first == columns[:, None], self.second == columns[:, None]
-        self._sum = np.hstack(both).astype(np.float32)
+        precisions = np.zeros(self.values.shape)
+        for own, (i, j, most) in by_labels.items():
+            estimate, precision = higher[own]
+            turned = np.transpose(estimate, [own.index(a) for a in (most, i, j)])
+            at = layout.own[most], places[i, j]
+            self.values[at] = turned.reshape(len(turned), -1)
+            precisions[at] = precision
+        self.known: Flags = precisions > 0
+        self.variances: Reals = (1.0 / np.where(self.known, precisions, 1.0)).astype(np.float32)
+        either = self.first == columns[:, None], self.second == columns[:, None]
+        self._sum = np.hstack(either).astype(np.float32)
 
     def products(self, features: Reals) -> Reals:
-        """Return the products of the pairs of features: (chains, pairs, states)."""
         return features[:, self.first] * features[:, self.second]
 
     def back(self, features: Reals, slope: Reals) -> Reals:
@@ -181,6 +190,7 @@ class Targets:
     """Estimates and variances; `known` says which second moments have an estimate."""
 
     def __init__(self, layout: Layout, statistics: Statistics, signs: Signs | None = None) -> None:
+        self.layout, self.higher = layout, statistics.higher
         none = np.zeros((0, layout.size), np.float32)
         self.signs = signs or Signs(none, none[:, 0], none[:, 0])
         self.means = statistics.means.astype(np.float32)
@@ -196,24 +206,25 @@ class Targets:
         # One column of a bit: the share of code 0.
         self.margins = found[::2] if layout.bits else found / (found @ layout.member)[layout.owner]
 
-    def dependence(self, layout: Layout, pair: Attributes) -> tuple[Floats, Floats] | None:
+    def dependence(self, pair: Attributes) -> tuple[Floats, Floats] | None:
         """Return the unbiased covariance of two attributes' features, and its covariance.
 
         The noise of means and of products counts as uncorrelated, and sampling as that of even
         tables, which is no less in all.
         """
-        a, b = (layout.own[i] for i in pair)
-        sure = self.mean_precision[a].min(), self.mean_precision[b].min()
-        if not self.known[a, b].all() or min(sure) <= 0.0:
+        a, b = (self.layout.own[i] for i in pair)
+        precisions = self.mean_precision[a].min(), self.mean_precision[b].min()
+        if not self.known[a, b].all() or min(precisions) <= 0.0:
             return None
-        first, second = (np.asarray(self.means[own], float) for own in (a, b))
-        own, other = (
-            np.eye(m.size) - (0.0 if layout.bits else 1.0 / m.size) for m in (first, second)
+        mean_a, mean_b = (np.asarray(self.means[own], float) for own in (a, b))
+        # Noise of one report is the same in all free directions.
+        even_a, even_b = (
+            np.eye(m.size) - (0.0 if self.layout.bits else 1.0 / m.size) for m in (mean_a, mean_b)
         )
-        spread = np.kron(own, other) * float(self.variances[a, b].max())
-        spread += np.kron(np.outer(first, first), other) / float(sure[1])
-        spread += np.kron(own, np.outer(second, second)) / float(sure[0])
-        found = self.products[a, b] - np.outer(first, second)
+        spread = np.kron(even_a, even_b) * float(self.variances[a, b].max())
+        spread += np.kron(np.outer(mean_a, mean_a), even_b) / float(precisions[1])
+        spread += np.kron(even_a, np.outer(mean_b, mean_b)) / float(precisions[0])
+        found = self.products[a, b] - np.outer(mean_a, mean_b)
         return found.astype(np.float64).ravel(), spread.astype(np.float64)
 
 
@@ -224,20 +235,21 @@ def signs_of(
 
     ``margins`` are tables near the margins, at which variances are taken.
     """
-    found = []
+    found: list[tuple[int, Floats, float, float]] = []
     for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
-        for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
-            if n > 0 and view.kind == "parity" and len(view.attributes) == 1:
+        for view, reports, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
+            if reports > 0 and view.kind == "parity" and len(view.attributes) == 1:
                 (i,), (mask,) = view.attributes, view.factors
                 sign = signs(np.arange(margins[i].size) & mask)
                 odd = float(margins[i][sign < 0.0].sum())
-                both, difference = np.array([1.0 - odd, odd]), np.array([1.0, -1.0])
-                noise = mechanism.table_covariance(n, both, (2,), [0])
-                value = difference @ mechanism.estimate(counts, n) - sign.mean()
+                table, difference = np.array([1.0 - odd, odd]), np.array([1.0, -1.0])
+                noise = mechanism.table_covariance(reports, table, (2,), [0])
+                value = difference @ mechanism.estimate(counts, reports) - sign.mean()
                 row = np.zeros(layout.size)
                 row[layout.own[i]] = sign / np.sqrt(sign.size)
-                known = min(1.0 / (difference @ noise @ difference), MOST_PRECISE)
-                found.append((i, row, value, known))
-    found.sort(key=lambda one: one[0])
-    rows, values, known = ([one[part] for one in found] for part in (1, 2, 3))
-    return Signs(*(np.array(part, np.float32) for part in (rows, values, known))) if found else None
+                precision = min(1.0 / (difference @ noise @ difference), MOST_PRECISE)
+                found.append((i, row, value, precision))
+    if not found:
+        return None
+    _, *parts = zip(*sorted(found, key=lambda one: one[0]), strict=True)
+    return Signs(*(np.array(part, np.float32) for part in parts))

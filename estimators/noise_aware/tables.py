@@ -1,9 +1,7 @@
 """Tables of any attributes with intervals, from draws of causes and residuals: section 8.
 
-One rule makes every draw of a table. The causes' table is raked to the draws of the tables of fewer
-attributes; then its highest interaction moves by a draw of its residual, given the causes and the
-estimate where views hold it; cells are not negative. The answer is the mean of the draws, and their
-spread is its error.
+Each draw of the causes' table is raked to those of fewer attributes; then its highest interaction
+moves by a draw of its residual. The answer is the mean of the draws, their spread is its error.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import numpy as np
 
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import MAX_QUERY_CELLS, Z95
-from calmstream.estimators.noise_aware.layout import LEAST, TYPICAL, Floats, Layout, Reals
+from calmstream.estimators.noise_aware.layout import LEAST, TYPICAL, Floats, Reals
 from calmstream.estimators.noise_aware.residuals import GRID, half_normal
 from calmstream.estimators.noise_aware.sampler import Draws
 from calmstream.estimators.noise_aware.statistics import Targets
@@ -27,14 +25,8 @@ from calmstream.estimators.numerics.raking import outer, rake
 INFLATION = 1.2
 """Multiplies standard errors: chains are short and find not all causes; measured, not derived."""
 
-MOST_NUMBERS = 1 << 18
-"""Number of numbers in the draws of one table; large tables have fewer draws."""
-
-LEAST_DRAWS = 12
-"""Least number of draws of a table: quantiles of fewer mean nothing."""
-
-ROUNDS = 6
-"""Passes over the smaller tables that a table is raked to."""
+MOST_NUMBERS, LEAST_DRAWS = 1 << 18, 12
+"""Numbers in the draws of one table: large tables have fewer draws, but a spread needs some."""
 
 MOST_LEARNT = 100
 """Sets from which a scale is learnt: more change it by less than its own width."""
@@ -43,19 +35,16 @@ MOST_LEARNT = 100
 class Tables:
     """Answers from draws."""
 
-    def __init__(
-        self, layout: Layout, targets: Targets, draws: Draws, estimates: dict[Attributes, Any]
-    ) -> None:
-        """``estimates``: `Statistics.higher`."""
-        self._layout, self._targets, self._draws = layout, targets, draws
-        self._estimates = estimates
+    def __init__(self, targets: Targets, draws: Draws) -> None:
+        self.targets, self.draws = targets, draws
+        self._layout = layout = targets.layout
         self._found: dict[Attributes, Floats] = {}
         self._held = 0
         self._unit = (layout.variance(targets.margins) @ layout.member) / layout.free
         self._scales: dict[int, Floats] = {}
         self._top = 2
         for order in (3, 4):
-            sets = [own for own in estimates if len(own) == order]
+            sets = [own for own in targets.higher if len(own) == order]
             if order == 3 or sets:
                 self._scales[order] = self._learn(order, sets)
                 self._top = order
@@ -70,7 +59,7 @@ class Tables:
 
     def causes(self, attributes: Attributes, count: int | None = None) -> Floats:
         """Return draws of the table of the causes alone: (draws, *labels)."""
-        weights, share = self._draws.weights[:count], self._draws.share
+        weights, share = self.draws.weights[:count], self.draws.share
         half = (len(attributes) + 1) // 2
         left = self._product(weights, [share[i][:count] for i in attributes[:half]])
         right = self._product(np.ones_like(weights), [share[i][:count] for i in attributes[half:]])
@@ -116,7 +105,7 @@ class Tables:
             small = self._drawn(tuple(attributes[a] for a in axes))
             small = small.mean(axis=0)[None] if mean else small[: len(table)]
             targets.append((axes, small))
-        return rake(table, targets, ROUNDS)
+        return rake(table, targets)
 
     def _residual(self, attributes: Attributes, table: Floats) -> Floats:
         """Return draws of what a residual adds to the cells."""
@@ -126,7 +115,7 @@ class Tables:
         found = self._layout.interactions(table, attributes)
         gain, left = self._gain(attributes)
         unit, free = self._units(attributes)
-        shift = gain * (self._estimates[attributes][0] - found) if gain else 0.0 * found
+        shift = gain * (self.targets.higher[attributes][0] - found) if gain else 0.0 * found
         noise = sqrt(left * free / unit) * random.normal(size=table.shape)
         for axis, margin in enumerate(_margins(table), 1):
             m = margin.mean(axis=0)  # covariance diag(m) - m m', of trace below 1
@@ -138,11 +127,11 @@ class Tables:
         self, attributes: Attributes, table: Floats, random: np.random.Generator
     ) -> Floats:
         """Return draws of a pair's residual, in the columns of the causes, as cells."""
-        layout, targets = self._layout, self._targets
+        layout, targets = self._layout, self.targets
         (i, j), (a, b) = attributes, (layout.own[x] for x in attributes)
         known = targets.known[a, b]
         noise = np.where(known, targets.variances[a, b], np.inf)
-        left_over = self._draws.residual[a, b]
+        left_over = self.draws.residual[a, b]
         gain = np.where(known, left_over / noise, 0.0)
         share = layout.variance(targets.margins)
         unit = np.outer(share[a], share[b]) / sqrt(layout.free[i] * layout.free[j])
@@ -156,7 +145,7 @@ class Tables:
             sets = [sets[i] for i in np.linspace(0, len(sets) - 1, MOST_LEARNT).astype(int)]
         score = half_normal(order)
         for own in sets:
-            value, known = self._estimates[own]
+            value, known = self.targets.higher[own]
             unit, free = self._units(own)
             found = self._layout.interactions(self._smaller(own), own).mean(axis=0)
             total = np.square(GRID) * unit + 1.0 / known
@@ -173,19 +162,17 @@ class Tables:
         """Return the mean gain of an interaction's estimate, and the variance that remains."""
         unit, scale = self._units(own)[0], self._scales[len(own)]
         prior = np.square(GRID) * unit
-        if own not in self._estimates:
+        if own not in self.targets.higher:
             return 0.0, float(_doubted(float(scale @ prior), len(own), unit, np.inf))
-        noise = 1.0 / self._estimates[own][1]
+        noise = 1.0 / self.targets.higher[own][1]
         gain = prior / (prior + noise)
         left = _doubted(float(scale @ (gain * noise)), len(own), unit, noise)
         return float(scale @ gain), float(left)
 
 
 def _doubted(left: Any, order: int, unit: Any, noise: Any) -> Any:
-    """Return the variance that remains of a residual, at least as if its prior were `TYPICAL`.
-
-    What few causes and a shared scale cannot express may be as large in some sets.
-    """
+    """Return the variance that remains of a residual, at least as if its prior were `TYPICAL`."""
+    # What few causes and a shared scale cannot express may be as large in some sets.
     return np.maximum(left, 1.0 / (1.0 / (np.square(TYPICAL[order - 1]) * unit) + 1.0 / noise))
 
 
@@ -196,10 +183,7 @@ def _margins(tables: Floats) -> list[Floats]:
 
 
 def errors(table: Floats, away: Floats) -> Floats:
-    """Return standard errors: shapes (*cells) and (draws, *cells).
-
-    No interval is wider than one that contains all of [0, 1].
-    """
+    """Return standard errors, of which no interval is wider than [0, 1]: (*cells)."""
     found = INFLATION * np.sqrt(np.square(away).mean(axis=0))
     return np.asarray(np.minimum(found, np.maximum(table, 1.0 - table) / Z95))
 

@@ -1,8 +1,7 @@
 """Coordinates in which the posterior is nearly even in all directions.
 
-One block for each label, its loadings, and one for each attribute, the log odds of its labels. A
-block is the Gauss-Newton information of the likelihood, averaged over sweeps, plus the prior's. See
-noise-aware.md, section 6.
+A block for the loadings of each label, and one for the log odds of each attribute, is the
+Gauss-Newton information, averaged over sweeps, plus the prior's. See noise-aware.md, section 6.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ class Whitening:
         return state
 
     def restart(self) -> None:
-        """Forget the old information."""
         self._information = None
 
     def _shares(self, problem: Posterior, found: Moments, present: Reals) -> None:

@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 
 
 def rake(
-    start: Floats, targets: Sequence[tuple[tuple[int, ...], Floats]], rounds: int = 40
+    start: Floats, targets: Sequence[tuple[tuple[int, ...], Floats]], rounds: int = 6
 ) -> Floats:
     """Scale tables (batch, *shape) to each of several margins in turn, until they have all of them.
 

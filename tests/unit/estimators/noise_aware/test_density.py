@@ -34,7 +34,7 @@ def _problem(cards: tuple[int, ...]) -> tuple[Posterior, State]:
     row[0, :3] = 1.0, 1.0, -1.0
     sign = Signs(row, np.array([0.1], np.float32), np.array([20.0], np.float32))
     targets = Targets(layout, statistics, None if layout.bits else sign)
-    sampler = Sampler(layout, domain_of(*cards), targets, Effort(chains=2, causes=2))
+    sampler = Sampler(domain_of(*cards), targets, Effort(chains=2, causes=2))
     return sampler.problem, sampler.state
 
 

@@ -70,7 +70,7 @@ def test_independent_pairs_are_rejected_as_often_as_stated(
             columns[1] = np.where(random.random(n) < copied, columns[0], columns[1])
             codes = np.stack(columns, axis=1).astype(np.uint16)
             statistics = collect(plan, tallies_of(plan, codes, run), layout)
-            evidence = Targets(layout, statistics).dependence(layout, (0, 1))
+            evidence = Targets(layout, statistics).dependence((0, 1))
             assert evidence is not None
             rejected[copied] += zero_test(*evidence).dependent
     assert rejected[0.0] <= 24  # 5 % of 150 are 7.5; more than 24 have a probability below 1e-6

@@ -61,7 +61,7 @@ def _sample(statistics: Statistics, seed: int, length: int = 1) -> tuple[np.ndar
     layout = Layout((2,) * BITS)
     targets = Targets(layout, statistics)
     effort = Effort(3, CAUSES, 60 * length, 80 * length, 24 * length, seed)
-    draws = Sampler(layout, domain_of(*(2,) * BITS), targets, effort).run()
+    draws = Sampler(domain_of(*(2,) * BITS), targets, effort).run()
     signs = np.stack([share[:, :, 0] - share[:, :, 1] for share in draws.share], axis=2)
     first = np.einsum("dn,dn->d", draws.weights, signs[:, :, 0])
     return first, np.einsum("dn,dn->d", draws.weights, signs[:, :, 0] * signs[:, :, 1])
@@ -112,7 +112,7 @@ def test_moves_leave_a_state_that_is_refused_as_it_was() -> None:
     statistics, _, _ = _drawn_from_the_prior(np.random.default_rng(1))
     layout = Layout((2,) * BITS)
     targets = Targets(layout, statistics)
-    sampler = Sampler(layout, domain_of(*(2,) * BITS), targets, Effort(chains=2, causes=CAUSES))
+    sampler = Sampler(domain_of(*(2,) * BITS), targets, Effort(chains=2, causes=CAUSES))
     sampler.state = sampler._white.measure(sampler.problem, sampler.state)
     before = State(*(part.copy() for part in sampler.state))
     with np.errstate(all="ignore"):

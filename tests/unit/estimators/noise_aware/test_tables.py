@@ -25,7 +25,7 @@ def _tables(residual: float) -> tuple[Tables, Draws]:
     weights = random.dirichlet(np.ones(4), size=20)
     square = np.full((layout.size, layout.size), residual**2)
     draws = Draws(weights, share, square)
-    return Tables(layout, Targets(layout, none), draws, {}), draws
+    return Tables(Targets(layout, none), draws), draws
 
 
 def test_tables_are_sums_over_states() -> None:
