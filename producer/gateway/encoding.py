@@ -1,8 +1,9 @@
-"""Batches of reports: the reports of many devices, shuffled and encoded as one Kafka record."""
+"""Reports as rows, and rows of many devices as one Kafka record."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,9 @@ from calmstream.estimators.wire.batch import (
 
 DEFAULT_SIZE = 1000
 """Reports in a full batch."""
+
+Row = tuple[int, tuple[int | bytes, ...]]
+"""The view, and one value per column of the mechanism: an integer, or the packed bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,29 @@ def make_batch(
     stated = view if len(plan.groups[group].views) > 1 else None
     value = encode_batch(plan, group, Batch(period, len(view), stated, columns))
     return EncodedBatch(group, period, len(view), os.urandom(BATCH_ID_BYTES), value)
+
+
+def row_of(plan: Plan, group: int, batch: Batch) -> Row:
+    """Return the row of a batch of one that was decoded by the plan."""
+    values: list[int | bytes] = []
+    for column in plan.mechanisms[group].columns:
+        array = batch.columns[column.name]
+        values.append(array.tobytes() if column.kind == "bits" else int(array[0]))
+    return 0 if batch.view is None else int(batch.view[0]), tuple(values)
+
+
+def batch_of_rows(plan: Plan, group: int, period: int, rows: Sequence[Row]) -> EncodedBatch:
+    """Return a batch of rows, which must be in random order."""
+    n = len(rows)
+    view = np.array([row[0] for row in rows], np.int64)
+    columns: dict[str, Any] = {}
+    by_column = zip(*(row[1] for row in rows), strict=True)
+    for column, values in zip(plan.mechanisms[group].columns, by_column, strict=True):
+        if column.kind == "bits":
+            columns[column.name] = np.frombuffer(b"".join(values), np.uint8).reshape(n, -1)
+        else:
+            columns[column.name] = np.array(values, np.int64)
+    return make_batch(plan, group, period, view, columns)
 
 
 def permutation(n: int, randomness: Randomness) -> NDArray[np.int64]:

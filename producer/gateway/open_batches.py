@@ -12,15 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness
-from calmstream.producer.gateway.encoding import permutation
+from calmstream.producer.gateway.encoding import Row, permutation
 
-T = TypeVar("T")
-"""A report, in any form: open batches keep reports and do not look into them."""
+Numbered = tuple[int, Row]
+"""The number of a spooled report in its window's file, and its row."""
 
 SHORT_GRACE = 20
 """Seconds. A quarter of a shorter grace is too little time for reports sent at the window's end."""
@@ -38,23 +37,22 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyReports(Generic[T]):
-    """Reports of one application (``key``), group and window (``period``), in random order."""
+class ReadyReports:
+    """Reports of one application key, group and window (``period``), in random order."""
 
-    key: int
     group: int
     period: int
-    rows: list[T]
+    rows: list[Numbered]
     small: bool
 
 
 @dataclass(slots=True)
-class _OpenBatch(Generic[T]):
+class _OpenBatch:
     key: int
     group: int
     period: int
     opened: Moment
-    rows: list[T] = field(default_factory=list)
+    rows: list[Numbered] = field(default_factory=list)
 
 
 def waits_until(plan: Plan, period: int) -> int:
@@ -70,7 +68,7 @@ def waits_until(plan: Plan, period: int) -> int:
     return end + grace - min(DELIVERY_MS, (1000 * plan.window + grace) // 4)
 
 
-class OpenBatches(Generic[T]):
+class OpenBatches:
     """The open batches of one plan. Not safe for use from several threads.
 
     Memory: ``most`` + ``min_batch`` rows for every application key, group and open window.
@@ -91,7 +89,7 @@ class OpenBatches(Generic[T]):
         self._most = [max(own, min_batch) for own in most]
         self._linger = linger
         self._randomness = randomness
-        self._open: dict[tuple[int, int, int], _OpenBatch[T]] = {}
+        self._open: dict[tuple[int, int, int], _OpenBatch] = {}
 
     @property
     def waiting(self) -> int:
@@ -103,8 +101,8 @@ class OpenBatches(Generic[T]):
         return any(batch.period == period for batch in self._open.values())
 
     def add(
-        self, group: int, period: int, row: T, now: Moment, *, key: int = 0
-    ) -> ReadyReports[T] | None:
+        self, group: int, period: int, row: Numbered, now: Moment, *, key: int = 0
+    ) -> ReadyReports | None:
         """Add a report; returns what leaves because its batch is full."""
         batch = self._open.get((key, group, period))
         if batch is None:
@@ -114,7 +112,7 @@ class OpenBatches(Generic[T]):
             return None
         return self._leave(batch, now)
 
-    def take(self, now: Moment) -> list[ReadyReports[T]]:
+    def take(self, now: Moment) -> list[ReadyReports]:
         """Remove and return what leaves now. O(open batches), O(n log n) for those that leave."""
         due = [batch for batch in self._open.values() if self._seconds(batch, now) <= 0]
         return [self._leave(batch, now) for batch in due]
@@ -123,7 +121,7 @@ class OpenBatches(Generic[T]):
         """Seconds until something is due; None where nothing is open. O(open batches)."""
         return min((self._seconds(batch, now) for batch in self._open.values()), default=None)
 
-    def _seconds(self, batch: _OpenBatch[T], now: Moment) -> float:
+    def _seconds(self, batch: _OpenBatch, now: Moment) -> float:
         """Until the batch, or all of it but what it keeps, is due; not above 0 if it is due now."""
         lingers = batch.opened.monotonic + self._linger - now.monotonic
         until = waits_until(self._plan, batch.period)
@@ -134,12 +132,12 @@ class OpenBatches(Generic[T]):
         waited = self._is_open(batch, batch.opened) and now.wall >= until
         return min(lingers, 0.0) if waited else lingers
 
-    def _is_open(self, batch: _OpenBatch[T], now: Moment) -> bool:
+    def _is_open(self, batch: _OpenBatch, now: Moment) -> bool:
         """Whether more reports of its window are expected; otherwise waiting brings nothing."""
         first = self._plan.window_start(batch.period) - 1000 * self._plan.skew
         return first <= now.wall < waits_until(self._plan, batch.period)
 
-    def _leave(self, batch: _OpenBatch[T], now: Moment) -> ReadyReports[T]:
+    def _leave(self, batch: _OpenBatch, now: Moment) -> ReadyReports:
         # Where no more reports are expected, nothing is kept for them.
         reports = len(batch.rows) - (self._kept if self._is_open(batch, now) else 0)
         order = permutation(len(batch.rows), self._randomness).tolist()
@@ -148,7 +146,7 @@ class OpenBatches(Generic[T]):
         batch.opened = now
         if not batch.rows:
             del self._open[batch.key, batch.group, batch.period]
-        return ReadyReports(batch.key, batch.group, batch.period, rows, len(rows) < self._least)
+        return ReadyReports(batch.group, batch.period, rows, len(rows) < self._least)
 
 
 def check_least(plan: Plan, size: int, min_batch: int) -> None:

@@ -26,8 +26,7 @@ import numpy as np
 import orjson
 
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.encoding import EncodedBatch
-from calmstream.producer.gateway.rows import Row
+from calmstream.producer.gateway.encoding import EncodedBatch, Row
 
 VERSION = "spool-1"
 _HEADER = struct.Struct("<cH")

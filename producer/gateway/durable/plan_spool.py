@@ -19,7 +19,7 @@ from calmstream.producer.gateway.durable.entries import RowCodec, SealedBatch, S
 from calmstream.producer.gateway.durable.files import Files
 from calmstream.producer.gateway.durable.frames import FrameFile
 from calmstream.producer.gateway.durable.period_log import PeriodLog
-from calmstream.producer.gateway.encoding import EncodedBatch, most_reports
+from calmstream.producer.gateway.encoding import EncodedBatch, Row, batch_of_rows, most_reports
 from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 from calmstream.producer.gateway.open_batches import (
     Moment,
@@ -28,12 +28,8 @@ from calmstream.producer.gateway.open_batches import (
     check_least,
     waits_until,
 )
-from calmstream.producer.gateway.rows import Row, batch_of_rows, in_parts
 
 _LOG = structlog.get_logger("calmstream.gateway")
-
-Numbered = tuple[int, Row]
-"""The number of a spooled report in its window's file, and its row."""
 
 _NAME = re.compile(r"(\d{1,20})\.spool")
 
@@ -97,14 +93,14 @@ class PlanSpool:
             min(self._batching.size, most_reports(plan, g)) for g in range(len(plan.groups))
         ]
         self.logs: dict[int, PeriodLog] = {}
-        self._open: OpenBatches[Numbered] = OpenBatches(
+        self._open = OpenBatches(
             plan,
             self._sizes,
             min_batch=self._batching.min_batch,
             linger=self._batching.linger,
             randomness=randomness or SystemRandomness(),
         )
-        self._ready: deque[ReadyReports[Numbered]] = deque()
+        self._ready: deque[ReadyReports] = deque()
 
     @property
     def waiting(self) -> int:
@@ -233,14 +229,14 @@ class PlanSpool:
         known = log is not None and entry.report_id in log.ids
         return SpoolOutcome.DUPLICATE if known else SpoolOutcome.UNAVAILABLE
 
-    def _seal(self, ready: ReadyReports[Numbered]) -> list[SealedBatch]:
+    def _seal(self, ready: ReadyReports) -> list[SealedBatch]:
         batches = self._encoded(ready)
         found = self.logs[ready.period].seal([number for number, _ in ready.rows], batches)
         if ready.small:
             self._totals.small(len(ready.rows))
         return found
 
-    def _encoded(self, ready: ReadyReports[Numbered]) -> list[EncodedBatch]:
+    def _encoded(self, ready: ReadyReports) -> list[EncodedBatch]:
         """Return reports as batches; one that cannot be encoded is lost, and no other."""
         rows = [row for _, row in ready.rows]
         try:
@@ -252,11 +248,17 @@ class PlanSpool:
             _LOG.error("reports lost: they cannot be encoded", **lost, **defect(error))
             return self._batches(ready, kept)
 
-    def _batches(self, ready: ReadyReports[Numbered], rows: Sequence[Row]) -> list[EncodedBatch]:
-        parts = in_parts(rows, self._sizes[ready.group])
-        return [batch_of_rows(self.plan, ready.group, ready.period, part) for part in parts]
+    def _batches(self, ready: ReadyReports, rows: Sequence[Row]) -> list[EncodedBatch]:
+        n = len(rows)
+        parts = -(-n // self._sizes[ready.group])  # of nearly equal size
+        return [
+            batch_of_rows(
+                self.plan, ready.group, ready.period, rows[n * i // parts : n * (i + 1) // parts]
+            )
+            for i in range(parts)
+        ]
 
-    def _encodes(self, ready: ReadyReports[Numbered], row: Row) -> bool:
+    def _encodes(self, ready: ReadyReports, row: Row) -> bool:
         try:
             return bool(self._batches(ready, [row]))
         except Exception:  # noqa: BLE001 - see above

@@ -13,7 +13,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.report import report_of
 from calmstream.producer.gateway.durable.entries import SpoolEntry
 from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
-from calmstream.producer.gateway.rows import row_of
+from calmstream.producer.gateway.encoding import row_of
 
 MAX_REPORTS = 1000
 JSON = b"application/json"

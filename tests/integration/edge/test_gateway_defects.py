@@ -10,8 +10,7 @@ import pytest
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable import plan_spool
 from calmstream.producer.gateway.durable.entries import RowCodec
-from calmstream.producer.gateway.encoding import EncodedBatch
-from calmstream.producer.gateway.rows import Row
+from calmstream.producer.gateway.encoding import EncodedBatch, Row
 from tests.support.gateway.running import line, running, until
 
 ODD: Row = (0, (13,))

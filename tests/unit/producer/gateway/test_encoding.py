@@ -14,8 +14,13 @@ from calmstream.estimators.plan.limits import PlanLimits
 from calmstream.estimators.randomness import SeededRandomness, SystemRandomness
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import MAX_BATCH_BYTES, Batch, decode_batch
-from calmstream.producer.gateway.encoding import make_batch, most_reports, permutation
-from calmstream.producer.gateway.rows import batch_of_rows, row_of
+from calmstream.producer.gateway.encoding import (
+    batch_of_rows,
+    make_batch,
+    most_reports,
+    permutation,
+    row_of,
+)
 from tests.support.attacks.fuzzing import plan_of
 from tests.support.producer import START, make_plan
 

@@ -9,13 +9,13 @@ import pytest
 
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SeededRandomness
+from calmstream.producer.gateway.encoding import Row
 from calmstream.producer.gateway.open_batches import (
     Moment,
     OpenBatches,
     ReadyReports,
     waits_until,
 )
-from calmstream.producer.gateway.rows import Row
 from tests.support.producer import START, make_plan
 
 PLAN = replace(make_plan(window=100, windows=4), grace=40, skew=10)
